@@ -1,0 +1,27 @@
+# The two commands to know: `make demo` and `make test`. Everything else is CMake (see CMakePresets.json).
+.PHONY: demo test build setup format check clean
+
+build: setup
+	cmake --preset release
+	cmake --build --preset release
+
+demo: build
+	tools/setup demo
+	build/release/artel train examples/fashion_mnist.toml
+
+test: build
+	tools/setup test
+	ctest --preset release --no-tests=error
+
+setup:
+	tools/setup build
+
+format:
+	git ls-files '*.h' '*.cc' | xargs clang-format -i
+
+check:
+	git ls-files '*.h' '*.cc' | xargs clang-format --dry-run -Werror
+	cmake -P tools/check_layers.cmake
+
+clean:
+	rm -rf build

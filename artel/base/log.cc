@@ -1,0 +1,49 @@
+#include "artel/base/log.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+
+namespace artel {
+namespace {
+
+// Logging is the one thing a process has exactly one of: its standard error.
+spdlog::logger& logger() {
+  static const std::shared_ptr<spdlog::logger> instance = [] {
+    auto made = std::make_shared<spdlog::logger>(
+        "artel", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    made->set_pattern("artel: %v");
+    return made;
+  }();
+  return *instance;
+}
+
+spdlog::level::level_enum native(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warning:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+}  // namespace
+
+void set_log_level(LogLevel level) { logger().set_level(native(level)); }
+
+void set_log_name(std::string name) { logger().set_pattern(fmt::format("artel [{}]: %v", name)); }
+
+void log_line(LogLevel level, std::string_view text) {
+  if (level == LogLevel::warning)
+    logger().log(native(level), "warning: {}", text);
+  else
+    logger().log(native(level), "{}", text);
+}
+
+}  // namespace artel

@@ -1,0 +1,33 @@
+// Log lines for people, on standard error: `artel: text`, or with a worker's name once it has one.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace artel {
+
+enum class LogLevel { debug, info, warning, error };
+
+void set_log_level(LogLevel level);
+
+// The prefix of each line, such as "worker 3". Thread safe.
+void set_log_name(std::string name);
+
+void log_line(LogLevel level, std::string_view text);
+
+template <typename... Args>
+void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
+  log_line(level, fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Writes one line to standard output and flushes it.
+template <typename... Args>
+void println(fmt::format_string<Args...> format, Args&&... args) {
+  fmt::print("{}\n", fmt::format(format, std::forward<Args>(args)...));
+  std::fflush(stdout);
+}
+
+}  // namespace artel

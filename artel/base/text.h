@@ -1,0 +1,27 @@
+// Small helpers for text that people read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace artel {
+
+// "512 B", "1.5 KiB", "16 MiB", "2.3 GiB".
+std::string format_bytes(double bytes);
+
+// "1,234,567".
+std::string format_count(int64_t n);
+
+// The candidate closest to `name` by edit distance, or "" if none is near enough to be meant.
+std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
+
+// "; did you mean 'x'?" for the nearest candidate, or "".
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+
+std::vector<std::string> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+}  // namespace artel

@@ -1,0 +1,129 @@
+#include "artel/base/thread_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace artel {
+namespace {
+
+thread_local bool inside_task = false;
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+struct ThreadPool::State {
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::condition_variable finished;
+  std::atomic<uint64_t> generation{0};
+  std::atomic<bool> stop{false};
+  const std::function<void(int64_t)>* task = nullptr;
+  int64_t tasks = 0;
+  std::atomic<int64_t> next{0};
+  std::atomic<int> busy{0};  // helpers that have not left the current generation
+  std::exception_ptr error;
+  std::vector<std::thread> helpers;
+
+  void work() {
+    inside_task = true;
+    for (int64_t i = next.fetch_add(1); i < tasks; i = next.fetch_add(1)) {
+      try {
+        (*task)(i);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+      }
+    }
+    inside_task = false;
+  }
+
+  // Kernels follow one another within microseconds, so a helper spins for about 20 us before it
+  // sleeps; longer spinning would steal cores from other workers on the machine.
+  void help() {
+    uint64_t seen = 0;
+    for (;;) {
+      for (int spin = 0; spin < 1000 && generation.load() == seen && !stop.load(); ++spin) relax();
+      if (generation.load() == seen) {
+        std::unique_lock lock(mutex);
+        wake.wait(lock, [&] { return generation.load() != seen || stop.load(); });
+      }
+      if (stop.load()) return;
+      seen = generation.load();
+      work();
+      if (busy.fetch_sub(1) == 1) {
+        std::lock_guard lock(mutex);
+        finished.notify_one();
+      }
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int threads, std::function<void()> on_start)
+    : threads_(std::max(1, threads)), state_(std::make_unique<State>()) {
+  if (on_start) on_start();
+  for (int i = 1; i < threads_; ++i) {
+    state_->helpers.emplace_back([this, on_start] {
+      if (on_start) on_start();
+      state_->help();
+    });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+  }
+  state_->wake.notify_all();
+  for (std::thread& helper : state_->helpers) helper.join();
+}
+
+void ThreadPool::run(int64_t tasks, const std::function<void(int64_t)>& task) {
+  if (tasks <= 0) return;
+  if (tasks == 1 || threads_ == 1 || inside_task) {
+    for (int64_t i = 0; i < tasks; ++i) task(i);
+    return;
+  }
+  State& s = *state_;
+  {
+    std::lock_guard lock(s.mutex);
+    s.task = &task;
+    s.tasks = tasks;
+    s.next = 0;
+    s.busy = static_cast<int>(s.helpers.size());
+    s.error = nullptr;
+    s.generation.fetch_add(1);
+  }
+  s.wake.notify_all();
+  s.work();
+  for (int spin = 0; spin < 1000 && s.busy.load() != 0; ++spin) relax();
+  std::unique_lock lock(s.mutex);
+  s.finished.wait(lock, [&] { return s.busy.load() == 0; });
+  if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
+}
+
+void parallel_for(ThreadPool& pool, int64_t n, int64_t grain,
+                  const std::function<void(int64_t, int64_t)>& body) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(1, grain);
+  const int64_t grains = (n + grain - 1) / grain;
+  const int64_t parts = std::min<int64_t>(pool.threads(), grains);
+  pool.run(parts, [&](int64_t part) {
+    const int64_t begin = grains * part / parts * grain;
+    const int64_t end = std::min(n, grains * (part + 1) / parts * grain);
+    if (begin < end) body(begin, end);
+  });
+}
+
+}  // namespace artel

@@ -1,0 +1,39 @@
+// The cores that a worker was given.
+//
+// All parallel work of a worker runs on one pool, so it never uses more cores than it was given.
+// oneDNN and OpenBLAS are told to use one thread in each of them (see exec/libraries.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace artel {
+
+class ThreadPool {
+ public:
+  // `threads` includes the thread that calls `run`. Each thread calls `on_start`, if given, once.
+  explicit ThreadPool(int threads, std::function<void()> on_start = {});
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return threads_; }
+
+  // Calls task(i) for each i in [0, tasks), on all threads, and returns when all are done. The
+  // first exception thrown by a task is rethrown here after the others ended. A call from inside a
+  // task runs its tasks in the calling thread. One caller at a time.
+  void run(int64_t tasks, const std::function<void(int64_t)>& task);
+
+ private:
+  struct State;
+  int threads_;
+  std::unique_ptr<State> state_;
+};
+
+// Splits [0, n) into contiguous parts that are multiples of `grain` (but the last) and calls
+// body(begin, end) for each, at most one part for each thread of the pool.
+void parallel_for(ThreadPool& pool, int64_t n, int64_t grain,
+                  const std::function<void(int64_t, int64_t)>& body);
+
+}  // namespace artel
