@@ -1,0 +1,87 @@
+// Matrix products on row-major float matrices.
+//
+// A Gemm is prepared once for a shape and then runs any number of times. It is immutable: several
+// lanes may run one object at the same time, each with its own workspace. The bits of the result
+// depend on the shape and the algorithm only, never on the number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "artel/base/thread_pool.h"
+
+namespace artel::kernels {
+
+enum class GemmAlgorithm {
+  packed,    // our own blocked kernel, with the epilogue fused into the store of each tile
+  onednn,    // dnnl_sgemm on a part of the output in each thread
+  openblas,  // cblas_sgemm on a part of the output in each thread
+};
+
+std::string_view to_string(GemmAlgorithm algorithm);
+
+// op(a) is m x k and op(b) is k x n; op transposes a matrix that is stored transposed.
+struct GemmShape {
+  int64_t m, n, k;
+  bool transpose_a = false, transpose_b = false;
+};
+
+// c = relu(alpha * op(a) op(b) [+ c] [+ bias of the column])
+struct GemmEpilogue {
+  const float* bias = nullptr;  // n values
+  bool relu = false;
+  bool accumulate = false;
+  float alpha = 1;
+};
+
+class Gemm {
+ public:
+  Gemm(const GemmShape& shape, GemmAlgorithm algorithm, int threads);
+
+  const GemmShape& shape() const { return shape_; }
+  size_t workspace_bytes() const;
+
+  // The leading dimensions are those of the matrices as stored, in elements. `c` must not overlap
+  // `a` or `b`. `workspace` has workspace_bytes() bytes, aligned to 64.
+  void run(ThreadPool& pool, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+           int64_t ldc, const GemmEpilogue& epilogue, std::byte* workspace) const;
+
+ private:
+  GemmShape shape_;
+  GemmAlgorithm algorithm_;
+  int parts_m_, parts_n_;  // the grid of output blocks, one block for each thread
+};
+
+// Where the matrices of a batch lie: item (i, j) starts at i * outer + j * inner elements.
+struct BatchStride {
+  int64_t outer, inner;
+};
+
+// `outer` x `inner` products of one shape, such as those of attention (samples x heads). Items are
+// spread over the threads.
+class BatchedGemm {
+ public:
+  BatchedGemm(const GemmShape& shape, int64_t outer, int64_t inner, GemmAlgorithm algorithm,
+              int threads);
+
+  size_t workspace_bytes() const;
+
+  void run(ThreadPool& pool, const float* a, int64_t lda, BatchStride a_stride, const float* b,
+           int64_t ldb, BatchStride b_stride, float* c, int64_t ldc, BatchStride c_stride,
+           const GemmEpilogue& epilogue, std::byte* workspace) const;
+
+ private:
+  Gemm item_;
+  int64_t outer_, inner_;
+  int threads_;
+};
+
+// The fixed rule: the fastest algorithm for a shape as measured once (docs/decisions/0010).
+GemmAlgorithm choose_gemm(const GemmShape& shape);
+
+// All algorithms that can compute the shape, for tuning.
+std::vector<GemmAlgorithm> gemm_candidates(const GemmShape& shape);
+
+}  // namespace artel::kernels
