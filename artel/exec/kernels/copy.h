@@ -1,0 +1,37 @@
+// Strided copies: transpose, slice, concatenate, broadcast.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "artel/base/thread_pool.h"
+
+namespace artel::kernels {
+
+enum class CopyMode : uint8_t { assign, add };
+
+// y[strides_y] = x[strides_x] (or +=) over the extents. A slice or a part of a concatenation is a
+// pointer offset by the caller; a broadcast has stride 0 in x. Immutable after construction.
+class CopyKernel {
+ public:
+  CopyKernel(CopyMode mode, const std::vector<int64_t>& extents,
+             const std::vector<int64_t>& x_strides, const std::vector<int64_t>& y_strides);
+
+  // The memory of x and y must not overlap, but for x == y with equal strides.
+  void run(ThreadPool& pool, const float* x, float* y) const;
+
+ private:
+  struct Axis {
+    int64_t extent, x, y;
+  };
+
+  CopyMode mode_;
+  std::vector<Axis> outer_;
+  // A call of the inner loop copies rows x columns; y is dense along columns where possible.
+  Axis rows_{1, 0, 0}, columns_{1, 1, 1};
+};
+
+// y += x, dense.
+void add_into(ThreadPool& pool, int64_t n, const float* x, float* y);
+
+}  // namespace artel::kernels

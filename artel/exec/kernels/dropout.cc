@@ -1,0 +1,81 @@
+#include "artel/exec/kernels/dropout.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "artel/base/error.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "artel/exec/kernels/dropout.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace artel::kernels::HWY_NAMESPACE {
+
+constexpr int64_t kCounters = 16;
+
+// The words of `philox` (artel/base/random.h) for kCounters counters from `first`, in order: plain
+// loops of a fixed length, which the compiler vectorises.
+HWY_INLINE void philox_words(uint64_t key, uint64_t first, uint32_t* __restrict words) {
+  uint32_t c0[kCounters], c1[kCounters], c2[kCounters], c3[kCounters];
+  for (int64_t i = 0; i < kCounters; ++i) {
+    c0[i] = static_cast<uint32_t>(first + i);
+    c1[i] = static_cast<uint32_t>((first + i) >> 32);
+    c2[i] = c3[i] = 0;
+  }
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (int64_t i = 0; i < kCounters; ++i) {
+      const uint64_t p0 = 0xD2511F53ull * c0[i];
+      const uint64_t p1 = 0xCD9E8D57ull * c2[i];
+      c0[i] = static_cast<uint32_t>(p1 >> 32) ^ c1[i] ^ k0;
+      c1[i] = static_cast<uint32_t>(p1);
+      c2[i] = static_cast<uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
+      c3[i] = static_cast<uint32_t>(p0);
+    }
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  for (int64_t i = 0; i < kCounters; ++i) {
+    words[4 * i] = c0[i];
+    words[4 * i + 1] = c1[i];
+    words[4 * i + 2] = c2[i];
+    words[4 * i + 3] = c3[i];
+  }
+}
+
+// `begin` is a multiple of 4.
+void dropout_range(uint64_t key, uint32_t threshold, float scale, const float* x, float* y,
+                   int64_t begin, int64_t end) {
+  constexpr int64_t kBlock = 4 * kCounters;
+  uint32_t words[kBlock];
+  for (int64_t i = begin; i < end; i += kBlock) {
+    philox_words(key, static_cast<uint64_t>(i) / 4, words);
+    const int64_t n = std::min(kBlock, end - i);
+    for (int64_t j = 0; j < n; ++j) y[i + j] = words[j] >> 8 >= threshold ? x[i + j] * scale : 0.0f;
+  }
+}
+
+}  // namespace artel::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace artel::kernels {
+
+HWY_EXPORT(dropout_range);
+
+void dropout(ThreadPool& pool, uint64_t key, float probability, int64_t n, const float* x,
+             float* y) {
+  require(probability >= 0 && probability <= 1, ErrorKind::invalid_argument,
+          "[dropout] probability: got {}, expected 0 to 1", probability);
+  // Random::uniform() is (word >> 8) / 2^24.
+  const auto threshold = static_cast<uint32_t>(std::ceil(probability * 0x1p24));
+  const float scale = probability < 1 ? 1.0f / (1.0f - probability) : 0.0f;
+  const auto range = HWY_DYNAMIC_DISPATCH(dropout_range);
+  parallel_for(pool, n, 4096,
+               [&](int64_t begin, int64_t end) { range(key, threshold, scale, x, y, begin, end); });
+}
+
+}  // namespace artel::kernels
+#endif

@@ -1,0 +1,16 @@
+// Dropout without a stored mask.
+#pragma once
+
+#include <cstdint>
+
+#include "artel/base/thread_pool.h"
+
+namespace artel::kernels {
+
+// y[i] = x[i] / (1 - probability), or 0 where number i of the stream `Random(key)` is below the
+// probability. The backward pass is the same call on the gradient with the same key. `y` may be
+// `x`. Probability in [0, 1].
+void dropout(ThreadPool& pool, uint64_t key, float probability, int64_t n, const float* x,
+             float* y);
+
+}  // namespace artel::kernels

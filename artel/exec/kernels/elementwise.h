@@ -1,0 +1,135 @@
+// Fused element-wise programs: a chain of operations in one pass over memory.
+//
+// A program works on registers. Registers [0, inputs) hold the inputs, each instruction then writes
+// the next one. A kernel runs it block by block; a block of all registers fits the first-level
+// cache, so only inputs and outputs touch memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "artel/base/thread_pool.h"
+
+namespace artel::kernels {
+
+enum class ElementOp : uint8_t {
+  // Binary: a op b.
+  add,
+  sub,
+  mul,
+  div,
+  maximum,  // NaN if either is NaN
+  minimum,
+  pow,
+  greater,  // comparisons give 0 or 1
+  greater_equal,
+  less,
+  less_equal,
+  equal,
+  not_equal,
+  // Unary.
+  neg,
+  abs,
+  square,
+  sqrt,
+  rsqrt,
+  reciprocal,
+  exp,
+  log,
+  sin,
+  cos,
+  tanh,
+  sigmoid,
+  relu,
+  gelu_exact,
+  gelu_tanh,
+  silu,
+  softplus,
+  erf,
+  sign,
+  // Unary with an immediate.
+  leaky_relu,  // the immediate is the slope below zero
+  add_scalar,
+  mul_scalar,
+  pow_scalar,
+  clamp_min,
+  clamp_max,
+  constant,  // no operand: the immediate itself
+  // Gradients: a is the gradient of the result.
+  relu_grad,        // b is the result
+  leaky_relu_grad,  // b is the argument; the immediate is the slope
+  gelu_exact_grad,  // b is the argument
+  gelu_tanh_grad,   // b is the argument
+  silu_grad,        // b is the argument
+  sigmoid_grad,     // b is the result
+  tanh_grad,        // b is the result
+  softplus_grad,    // b is the argument
+  abs_grad,         // b is the argument; 0 at 0
+  // Ternary.
+  select,        // a != 0 ? b : c
+  multiply_add,  // a * b + c
+};
+
+// The number of registers that the operation reads.
+int operand_count(ElementOp op);
+
+struct ElementInstruction {
+  ElementOp op;
+  int a = -1, b = -1, c = -1;
+  float immediate = 0;
+};
+
+struct ElementProgram {
+  int inputs = 0;
+  std::vector<ElementInstruction> code;
+  std::vector<int> outputs;  // registers
+};
+
+// Strides for each axis of the iteration shape, in elements; 0 repeats the operand along the axis.
+struct ElementOperand {
+  std::vector<int64_t> strides;
+};
+
+// Immutable after construction; `run` may be called from several threads with different pools.
+class ElementKernel {
+ public:
+  // Throws if a register or the number of strides is wrong, or an output stride is 0 on an axis
+  // longer than 1.
+  ElementKernel(ElementProgram program, std::vector<int64_t> extents,
+                std::vector<ElementOperand> inputs, std::vector<ElementOperand> outputs);
+
+  // An output may be the same memory as an input of identical strides; other overlaps are wrong.
+  void run(ThreadPool& pool, const float* const* inputs, float* const* outputs) const;
+
+ private:
+  // Where a register lives while a block runs.
+  struct Output {
+    int reg;
+    std::vector<int64_t> strides;
+    bool dense;   // the elements of a block are adjacent in memory
+    bool direct;  // ... and may be written as soon as they are computed
+  };
+  struct Input {
+    std::vector<int64_t> strides;
+    bool dense;
+    bool invariant;  // all full blocks see the same values
+  };
+
+  void merge_axes();
+  void choose_block();
+  void assign_slots();
+  void run_blocks(int64_t begin, int64_t end, const float* const* inputs,
+                  float* const* outputs) const;
+
+  ElementProgram program_;
+  std::vector<int64_t> extents_;  // merged, at least two axes, outermost first
+  std::vector<Input> inputs_;
+  std::vector<Output> outputs_;
+  std::vector<int> slots_;  // buffer of each register
+  int slot_count_ = 0;
+  int64_t block_rows_ = 1, block_columns_ = 1;  // a block is a rectangle of the last two axes
+  int64_t row_blocks_ = 1, column_blocks_ = 1;  // blocks along them
+  int64_t blocks_ = 0;
+};
+
+}  // namespace artel::kernels
