@@ -69,7 +69,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   require(S_ISREG(info.st_mode), ErrorKind::io, "[{}] is not a regular file", path.string());
   size_ = static_cast<size_t>(info.st_size);
   if (size_ == 0) return;
-  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  void* data =
+      ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd, 0);
   if (data == MAP_FAILED) fail_io(path, "map");
   data_ = static_cast<const std::byte*>(data);
 }

@@ -13,7 +13,8 @@ namespace artel {
 
 std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{1} << 32);
 
-// A read-only view of a file, unmapped by the destructor. Movable.
+// A view of a file, unmapped by the destructor. Movable. The pages are private: whoever casts the
+// const away (a Tensor may) changes its own copy of a page, never the file.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

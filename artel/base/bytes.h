@@ -1,0 +1,97 @@
+// Untrusted bytes: what every reader of a file format works on.
+//
+// A reader never trusts a length that it has not compared with what is left, and its errors read
+// `[file] offset N: what is wrong`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "artel/base/error.h"
+
+namespace artel {
+
+// Some bytes, where they came from (for messages), and what keeps them alive (nothing if the caller
+// does). Cheap to copy.
+struct Bytes {
+  std::span<const std::byte> data;
+  std::string name;
+  std::shared_ptr<const void> keeper;
+
+  // A part of the same bytes; throws an Error of kind corrupt if it is not inside.
+  Bytes part(uint64_t offset, uint64_t size) const;
+  std::string_view text() const {
+    return {reinterpret_cast<const char*>(data.data()), data.size()};
+  }
+};
+
+// The content of a file, mapped.
+Bytes map_file(const std::filesystem::path& path);
+
+// Owned bytes under a name.
+Bytes make_bytes(std::string content, std::string name);
+
+// A cursor that never leaves its bytes. It borrows them.
+class ByteReader {
+ public:
+  ByteReader(std::span<const std::byte> bytes, std::string name)
+      : bytes_(bytes), name_(std::move(name)) {}
+  explicit ByteReader(const Bytes& bytes) : ByteReader(bytes.data, bytes.name) {}
+
+  size_t offset() const { return offset_; }
+  size_t left() const { return bytes_.size() - offset_; }
+  const std::string& name() const { return name_; }
+
+  // Moves to an absolute offset, at most to the end.
+  void seek(uint64_t offset);
+  std::span<const std::byte> take(uint64_t size);
+  std::string_view take_text(uint64_t size);
+  // The text up to the next line feed, which is consumed; throws if there is none.
+  std::string_view take_line();
+
+  // The next number, stored with its low or its high byte first.
+  template <typename T>
+  T little();
+  template <typename T>
+  T big();
+
+  // Throws an Error of kind corrupt that names the file and the current offset.
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    artel::fail(ErrorKind::corrupt, "[{}] offset {}: {}", name_, offset_,
+                fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  void require(bool condition, fmt::format_string<Args...> format, Args&&... args) const {
+    if (!condition) [[unlikely]]
+      fail(format, std::forward<Args>(args)...);
+  }
+
+ private:
+  uint64_t take_unsigned(size_t size, bool big_endian);
+
+  std::span<const std::byte> bytes_;
+  std::string name_;
+  size_t offset_ = 0;
+};
+
+template <typename T>
+T ByteReader::little() {
+  static_assert(std::is_integral_v<T>);
+  return static_cast<T>(take_unsigned(sizeof(T), false));
+}
+
+template <typename T>
+T ByteReader::big() {
+  static_assert(std::is_integral_v<T>);
+  return static_cast<T>(take_unsigned(sizeof(T), true));
+}
+
+}  // namespace artel
