@@ -1,0 +1,75 @@
+// A set of samples with random access: what the loader reads batches from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "artel/tensor/tensor.h"
+
+namespace artel::data {
+
+enum class TargetKind {
+  none,     // only inputs
+  classes,  // whole numbers in [0, classes)
+  values,   // real numbers, for regression
+};
+
+// What every sample of a set has in common.
+struct SampleLayout {
+  Shape input;                    // of one sample; images are [channels, height, width]
+  DType input_type = DType::f32;  // f32, or i32 for tokens
+  TargetKind target_kind = TargetKind::classes;
+  Shape target;                          // of one sample; [] for one label
+  int64_t classes = 0;                   // for TargetKind::classes
+  std::vector<std::string> class_names;  // empty if they have none
+
+  DType target_type() const { return target_kind == TargetKind::values ? DType::f32 : DType::i32; }
+  size_t input_bytes() const { return static_cast<size_t>(input.elements()) * size_of(input_type); }
+  size_t target_bytes() const {
+    if (target_kind == TargetKind::none) return 0;
+    return static_cast<size_t>(target.elements()) * size_of(target_type());
+  }
+};
+
+// Immutable; all functions may be called from several threads at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual int64_t size() const = 0;
+  virtual const SampleLayout& layout() const = 0;
+
+  // Writes the input and the target of sample `index` as arrays of layout().input_type and
+  // layout().target_type(). The spans have exactly the sizes that the layout states and are aligned
+  // for these types.
+  virtual void read(int64_t index, std::span<std::byte> input,
+                    std::span<std::byte> target) const = 0;
+};
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// The two parts of a set: `auto [train, test] = data::mnist(folder);`.
+struct Split {
+  DatasetPtr train;
+  DatasetPtr test;
+};
+
+// Samples as the rows of two tensors, in memory or mapped from a file. Inputs of type u8 are
+// images: they are kept as bytes and read as f32 in [0, 1]; other numbers are read as f32, i32 as
+// tokens. Targets of an integer type are classes (`classes` of them, or one more than the largest
+// if 0), those of a floating type are values; an empty tensor means no targets. Throws if a label
+// is negative or too large, or if the numbers of rows differ.
+DatasetPtr tensor_dataset(Tensor inputs, Tensor targets, int64_t classes = 0,
+                          std::vector<std::string> class_names = {});
+
+// Some samples of another set, in the given order.
+DatasetPtr subset(DatasetPtr set, std::vector<int64_t> samples);
+
+// Cuts a set in two at random: a function of the seed alone. `test_fraction` in (0, 1).
+Split split(DatasetPtr set, double test_fraction, uint64_t seed = 0);
+
+}  // namespace artel::data

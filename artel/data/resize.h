@@ -1,0 +1,16 @@
+// Scaling of images.
+#pragma once
+
+#include "artel/data/augment.h"
+
+namespace artel::data {
+
+// No image may be wider or higher.
+inline constexpr int64_t kMaxSide = 1 << 15;
+
+// Bilinear with a filter that widens when the image shrinks, so that every source pixel counts
+// (what imaging libraries call antialiased). Cost: height * width * (2 + 2 * shrink factor)
+// multiplications for each channel and direction.
+Image resized(const Image& image, int64_t height, int64_t width);
+
+}  // namespace artel::data

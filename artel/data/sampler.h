@@ -1,0 +1,60 @@
+// Which samples are in which batch: pure functions of (seed, epoch, position), so that any worker
+// computes any part of any batch without being told, and without an array as long as the data.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace artel::data {
+
+// A permutation of [0, size) that is named by a key.
+//
+// A Feistel network of eight rounds permutes the smallest power of two that holds the size; results
+// outside [0, size) are sent through again until they fall inside (cycle walking), on average less
+// than twice. Constant memory, about 30 ns for each number.
+class Permutation {
+ public:
+  Permutation(int64_t size, uint64_t key);
+  int64_t operator()(int64_t i) const;
+
+ private:
+  static constexpr int kRounds = 8;  // even, so that the two halves end with their own widths
+  uint64_t encrypt(uint64_t x) const;
+
+  uint64_t size_;
+  int low_bits_, high_bits_;
+  std::array<uint64_t, kRounds> keys_;
+};
+
+enum class LastBatch {
+  drop,  // the samples that do not fill a batch are left out of this epoch
+  keep,  // the last batch of an epoch is smaller
+};
+
+struct SamplerOptions {
+  int64_t batch_size = 32;  // of all workers together
+  bool shuffle = true;
+  uint64_t seed = 0;
+  LastBatch last_batch = LastBatch::drop;
+};
+
+class Sampler {
+ public:
+  // Throws if there would be no batch at all.
+  Sampler(int64_t samples, SamplerOptions options);
+
+  const SamplerOptions& options() const { return options_; }
+  int64_t batches_per_epoch() const;
+  // How many samples an epoch visits: all, or a multiple of the batch size.
+  int64_t samples_per_epoch() const;
+
+  // The samples at places [begin, end) of the order of this epoch.
+  std::vector<int64_t> samples(int64_t epoch, int64_t begin, int64_t end) const;
+
+ private:
+  int64_t size_;
+  SamplerOptions options_;
+};
+
+}  // namespace artel::data

@@ -1,0 +1,138 @@
+#include "artel/data/augment.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "artel/base/error.h"
+#include "artel/data/resize.h"
+
+namespace artel::data {
+namespace {
+
+// Pixel values 1, 2, 3, ...
+Image counting(int64_t channels, int64_t height, int64_t width) {
+  Image image(channels, height, width);
+  std::iota(image.pixels.begin(), image.pixels.end(), 1.0f);
+  return image;
+}
+
+Image changed(const std::string& text, Image image, uint64_t key) {
+  Random random{key};
+  const Augmentation pipeline = Augmentation::parse({text});
+  const Shape expected = pipeline.output_shape(image.shape());
+  pipeline.apply(image, random);
+  EXPECT_EQ(image.shape(), expected) << text;
+  return image;
+}
+
+TEST(Augment, CropMovesTheImageByAtMostThePadding) {
+  std::set<float> corners;
+  for (uint64_t key = 0; key < 200; ++key)
+    corners.insert(changed("crop 2 1", counting(1, 2, 2), key).pixels[0]);
+  // The corner is any of the four pixels or the padding.
+  EXPECT_EQ(corners, (std::set<float>{0, 1, 2, 3, 4}));
+}
+
+TEST(Augment, FlipMirrorsHalfOfTheImages) {
+  int flipped = 0;
+  for (uint64_t key = 0; key < 400; ++key) {
+    const Image image = changed("flip", counting(2, 1, 3), key);
+    if (image.pixels[0] == 1) continue;
+    ++flipped;
+    EXPECT_EQ(image.pixels, (std::vector<float>{3, 2, 1, 6, 5, 4}));
+  }
+  EXPECT_NEAR(flipped, 200, 50);
+}
+
+TEST(Augment, NormaliseWorksOnEachChannel) {
+  const Image image = changed("normalise 1 2 0.5 2", counting(2, 1, 2), 0);
+  EXPECT_EQ(image.pixels, (std::vector<float>{0, 2, 0.5f, 1}));
+}
+
+TEST(Augment, CutoutClearsASquare) {
+  const Image image = changed("cutout 2", counting(1, 8, 8), 3);
+  const auto zeros = std::count(image.pixels.begin(), image.pixels.end(), 0.0f);
+  EXPECT_GE(zeros, 1);
+  EXPECT_LE(zeros, 4);
+}
+
+TEST(Augment, JitterStaysInRange) {
+  Image image(3, 4, 4);
+  for (size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = static_cast<float>(i) / static_cast<float>(image.pixels.size());
+  const Image other = changed("jitter 0.4 0.4 0.4", image, 1);
+  EXPECT_NE(other.pixels, image.pixels);
+  for (const float pixel : other.pixels) {
+    EXPECT_GE(pixel, 0);
+    EXPECT_LE(pixel, 1);
+  }
+}
+
+TEST(Augment, ResizeKeepsConstantsMeansAndRamps) {
+  Image flat(1, 5, 7);
+  std::fill(flat.pixels.begin(), flat.pixels.end(), 0.25f);
+  for (const float pixel : resized(flat, 13, 3).pixels) EXPECT_NEAR(pixel, 0.25f, 1e-6);
+  // Twice as wide: interpolated between neighbours, constant beyond the outermost centres.
+  const Image wide = resized(counting(1, 1, 2), 1, 4);
+  EXPECT_NEAR(wide.pixels[0], 1.0f, 1e-6);
+  EXPECT_NEAR(wide.pixels[1], 1.25f, 1e-6);
+  EXPECT_NEAR(wide.pixels[2], 1.75f, 1e-6);
+  // Half as high: the filter spans four rows with the weights 1 3 3 1.
+  const Image ramp = resized(counting(1, 8, 1), 4, 1);
+  EXPECT_NEAR(ramp.pixels[1], 3.5f, 1e-5);
+}
+
+TEST(Augment, TestPipelineHasNoChance) {
+  const Augmentation pipeline =
+      Augmentation::parse({"resize 10", "crop 8", "flip", "normalise 0 1", "mixup 0.2"});
+  const Augmentation testing = pipeline.for_testing();
+  EXPECT_EQ(testing.mixup, 0);
+  ASSERT_EQ(testing.steps.size(), 3u);
+  EXPECT_EQ(testing.steps[0].text, "resize 10 10");
+  EXPECT_EQ(testing.steps[1].text, "centre_crop 8");
+  EXPECT_EQ(testing.steps[2].text, "normalise 0 1");
+  EXPECT_EQ(Augmentation::parse({"crop 32 4"}).for_testing().output_shape({3, 32, 32}),
+            (Shape{3, 32, 32}));
+}
+
+TEST(Augment, TextComesBack) {
+  for (const char* text : {"crop 32 4", "flip", "normalise 0.13 0.31", "resize 8 9",
+                           "jitter 0.1 0.2 0.3", "cutout 8", "centre_crop 4"})
+    EXPECT_EQ(Augmentation::parse({text}).steps.at(0).text, text);
+}
+
+TEST(Augment, RefusesBadText) {
+  for (const char* text : {"crop", "crop x", "crop 1.5", "flip 3", "normalise 1", "normalise 1 0",
+                           "jitter 2", "mixup", "mixup 0", "cutout -1", "", "crop nan"})
+    EXPECT_THROW(Augmentation::parse({text}), Error) << text;
+  try {
+    Augmentation::parse({"filp"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "unknown augmentation 'filp'; did you mean 'flip'?");
+  }
+  EXPECT_THROW(Augmentation::parse({"crop 40 2"}).output_shape({3, 32, 32}), Error);
+  EXPECT_THROW(Augmentation::parse({"normalise 1 2 1 1"}).output_shape({3, 32, 32}), Error);
+  EXPECT_THROW(Augmentation::parse({"flip"}).output_shape({784}), Error);
+}
+
+TEST(Augment, BetaHasItsMoments) {
+  for (const double strength : {0.2, 1.0, 3.0}) {
+    Random random{7};
+    double sum = 0, squares = 0;
+    constexpr int kCount = 20000;
+    for (int i = 0; i < kCount; ++i) {
+      const double x = beta(random, strength);
+      sum += x;
+      squares += (x - 0.5) * (x - 0.5);
+    }
+    EXPECT_NEAR(sum / kCount, 0.5, 0.01);
+    EXPECT_NEAR(squares / kCount, 1 / (4 * (2 * strength + 1)), 0.01);
+  }
+}
+
+}  // namespace
+}  // namespace artel::data

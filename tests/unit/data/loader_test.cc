@@ -1,0 +1,166 @@
+#include "artel/data/loader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace artel::data {
+namespace {
+
+// Images of 3 x 8 x 8 bytes that all differ; the label is the sample's number modulo 5.
+DatasetPtr images(int64_t count) {
+  Tensor inputs({count, 3, 8, 8}, DType::u8);
+  Random random{5};
+  for (uint8_t& pixel : inputs.values<uint8_t>()) pixel = static_cast<uint8_t>(random.next_u32());
+  Tensor labels({count}, DType::i32);
+  for (int64_t i = 0; i < count; ++i) labels.values<int32_t>()[i] = static_cast<int32_t>(i % 5);
+  return tensor_dataset(inputs, labels);
+}
+
+LoaderOptions options(int threads = 1) {
+  return {.sampling = {.batch_size = 12, .seed = 9},
+          .augmentation = Augmentation::parse({"crop 8 2", "flip", "normalise 0.5 0.25"}),
+          .threads = threads};
+}
+
+std::vector<float> values(const Tensor& tensor) {
+  return {tensor.values<float>().begin(), tensor.values<float>().end()};
+}
+
+TEST(Loader, MakesBatches) {
+  Loader loader(images(50), options());
+  const Batch batch = loader.next().value();
+  EXPECT_EQ(batch.x.shape(), (Shape{12, 3, 8, 8}));
+  EXPECT_EQ(batch.y.shape(), (Shape{12}));
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(batch.y.values<int32_t>()[i], batch.samples[i] % 5);
+}
+
+TEST(Loader, GivesTheSameBitsWithAnyNumberOfThreads) {
+  const DatasetPtr set = images(50);
+  Loader one(set, options(1)), four(set, options(4));
+  for (int step = 0; step < 20; ++step) {
+    const Batch a = one.next().value(), b = four.next().value();
+    ASSERT_EQ(a.samples, b.samples);
+    ASSERT_EQ(values(a.x), values(b.x));
+    ASSERT_EQ(a.epoch, step / 4);
+  }
+}
+
+TEST(Loader, PartsOfABatchAddUpToTheWhole) {
+  const DatasetPtr set = images(50);
+  Loader whole(set, options()), left(set, options()), right(set, options());
+  left.serve(0, 5);
+  right.serve(5, 12);
+  for (int step = 0; step < 6; ++step) {
+    const Batch all = whole.next().value();
+    EXPECT_EQ(values(all.x.rows(0, 5)), values(left.next().value().x));
+    EXPECT_EQ(values(all.x.rows(5, 12)), values(right.next().value().x));
+  }
+}
+
+TEST(Loader, AnyBatchCanBeComputedDirectly) {
+  Loader loader(images(50), options());
+  loader.next();
+  const LoaderState state = loader.state();
+  const Batch streamed = loader.next().value();
+  const Batch direct = loader.batch(state, 3, 7);
+  EXPECT_EQ(values(direct.x), values(streamed.x.rows(3, 7)));
+}
+
+TEST(Loader, ResumesAtTheExactSample) {
+  const DatasetPtr set = images(50);
+  Loader first(set, options());
+  for (int step = 0; step < 6; ++step) first.next();
+  Loader second(set, options(3));
+  second.seek(first.state());
+  for (int step = 0; step < 6; ++step) {
+    const Batch a = first.next().value(), b = second.next().value();
+    EXPECT_EQ(a.samples, b.samples);
+    EXPECT_EQ(a.position, b.position);
+    EXPECT_EQ(values(a.x), values(b.x));
+  }
+}
+
+TEST(Loader, VisitsEverySampleOfAnEpochOnceAndEnds) {
+  LoaderOptions all = options(2);
+  all.sampling.last_batch = LastBatch::keep;
+  all.epochs = 2;
+  Loader loader(images(50), all);
+  std::vector<int64_t> seen;
+  std::vector<int64_t> sizes;
+  while (const auto batch = loader.next()) {
+    seen.insert(seen.end(), batch->samples.begin(), batch->samples.end());
+    sizes.push_back(batch->size());
+  }
+  EXPECT_EQ(sizes, (std::vector<int64_t>{12, 12, 12, 12, 2, 12, 12, 12, 12, 2}));
+  std::sort(seen.begin(), seen.end());
+  for (int64_t i = 0; i < 100; ++i) EXPECT_EQ(seen[i], i / 2);
+  EXPECT_FALSE(loader.next());
+}
+
+TEST(Loader, ReadsTokensAndValuesAndNoTargets) {
+  const Tensor tokens = Tensor::from<int32_t>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor targets = Tensor::from<float>({4}, {0.5f, 1.5f, 2.5f, 3.5f});
+  const LoaderOptions in_order = {.sampling = {.batch_size = 4, .shuffle = false}};
+  const Batch batch = Loader(tensor_dataset(tokens, targets), in_order).next().value();
+  EXPECT_EQ(batch.x.values<int32_t>()[7], 8);
+  EXPECT_EQ(batch.y.values<float>()[3], 3.5f);
+  EXPECT_EQ(Loader(tensor_dataset(tokens, Tensor()), in_order).next().value().y.elements(), 0);
+}
+
+TEST(Loader, MixesInputsAndTargets) {
+  LoaderOptions mixing = options();
+  mixing.augmentation = Augmentation::parse({"mixup 0.4"});
+  Loader loader(images(50), mixing);
+  EXPECT_EQ(loader.layout().target, (Shape{5}));
+  const Batch batch = loader.next().value();
+  ASSERT_EQ(batch.y.shape(), (Shape{12, 5}));
+  int mixed = 0;
+  for (int64_t i = 0; i < 12; ++i) {
+    const auto weights = batch.y.rows(i, i + 1);
+    const auto row = weights.values<float>();
+    EXPECT_NEAR(std::accumulate(row.begin(), row.end(), 0.0f), 1, 1e-6);
+    mixed += *std::max_element(row.begin(), row.end()) < 0.999f;
+  }
+  EXPECT_GT(mixed, 0);
+  EXPECT_EQ(values(loader.batch({0, 0}, 2, 4).x), values(batch.x.rows(2, 4)));
+}
+
+// A set with one broken sample.
+class Broken : public Dataset {
+ public:
+  int64_t size() const override { return 8; }
+  const SampleLayout& layout() const override { return layout_; }
+  void read(int64_t index, std::span<std::byte>, std::span<std::byte>) const override {
+    require(index != 5, ErrorKind::corrupt, "sample 5 is broken");
+  }
+
+ private:
+  SampleLayout layout_{.input = {1}, .classes = 2};
+};
+
+TEST(Loader, ThrowsInPlaceOfTheBrokenBatch) {
+  Loader loader(std::make_shared<Broken>(),
+                {.sampling = {.batch_size = 2, .shuffle = false}, .threads = 2});
+  EXPECT_EQ(loader.next()->position, 0);
+  EXPECT_EQ(loader.next()->position, 2);
+  EXPECT_THROW(loader.next(), Error);
+  EXPECT_EQ(loader.next()->position, 6);
+}
+
+TEST(Dataset, SplitsByFractionWithoutOverlap) {
+  const auto [train, test] = split(images(50), 0.2, 3);
+  EXPECT_EQ(train->size(), 40);
+  EXPECT_EQ(test->size(), 10);
+  EXPECT_THROW(split(images(50), 1.5), Error);
+}
+
+TEST(Dataset, RefusesRowsThatDoNotMatch) {
+  EXPECT_THROW(tensor_dataset(Tensor({4, 2}), Tensor({3}, DType::i32)), Error);
+  EXPECT_THROW(tensor_dataset(Tensor({1, 2}), Tensor::from<int32_t>({1}, {-1})), Error);
+  EXPECT_THROW(tensor_dataset(Tensor({1, 2}), Tensor::from<int32_t>({1}, {7}), 5), Error);
+}
+
+}  // namespace
+}  // namespace artel::data
