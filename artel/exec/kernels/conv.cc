@@ -34,8 +34,7 @@ class SimpleConv final : public ConvKernel {
                   const int64_t xi = x + g * cg + c, yi = y + g * kg;
                   for (int64_t k = 0; k < kg; ++k) {
                     if (pass_ == ConvPass::forward) out[yi + k] += first[xi] * second[w + k];
-                    if (pass_ == ConvPass::backward_data)
-                      out[xi] += first[yi + k] * second[w + k];
+                    if (pass_ == ConvPass::backward_data) out[xi] += first[yi + k] * second[w + k];
                     if (pass_ == ConvPass::backward_weights)
                       out[w + k] += first[xi] * second[yi + k];
                   }
@@ -63,20 +62,28 @@ int64_t ConvShape::out_w() const {
 
 std::string_view to_string(ConvPass pass) {
   switch (pass) {
-    case ConvPass::forward: return "forward";
-    case ConvPass::backward_data: return "backward_data";
-    case ConvPass::backward_weights: return "backward_weights";
+    case ConvPass::forward:
+      return "forward";
+    case ConvPass::backward_data:
+      return "backward_data";
+    case ConvPass::backward_weights:
+      return "backward_weights";
   }
   return "?";
 }
 
 std::string_view to_string(ConvAlgorithm algorithm) {
   switch (algorithm) {
-    case ConvAlgorithm::direct: return "direct";
-    case ConvAlgorithm::im2col: return "im2col";
-    case ConvAlgorithm::pointwise: return "pointwise";
-    case ConvAlgorithm::winograd2: return "winograd2";
-    case ConvAlgorithm::winograd4: return "winograd4";
+    case ConvAlgorithm::direct:
+      return "direct";
+    case ConvAlgorithm::im2col:
+      return "im2col";
+    case ConvAlgorithm::pointwise:
+      return "pointwise";
+    case ConvAlgorithm::winograd2:
+      return "winograd2";
+    case ConvAlgorithm::winograd4:
+      return "winograd4";
   }
   return "?";
 }

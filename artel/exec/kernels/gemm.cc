@@ -10,9 +10,12 @@ namespace artel::kernels {
 
 std::string_view to_string(GemmAlgorithm algorithm) {
   switch (algorithm) {
-    case GemmAlgorithm::packed: return "packed";
-    case GemmAlgorithm::onednn: return "onednn";
-    case GemmAlgorithm::openblas: return "openblas";
+    case GemmAlgorithm::packed:
+      return "packed";
+    case GemmAlgorithm::onednn:
+      return "onednn";
+    case GemmAlgorithm::openblas:
+      return "openblas";
   }
   return "?";
 }

@@ -1,0 +1,142 @@
+// Vector functions of one variable, accurate to about 1e-6 relative, with the limits and NaNs of
+// the standard library; for use inside HWY_NAMESPACE.
+#if defined(ARTEL_EXEC_KERNELS_ELEMENT_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ARTEL_EXEC_KERNELS_ELEMENT_MATH_INL_H_
+#undef ARTEL_EXEC_KERNELS_ELEMENT_MATH_INL_H_
+#else
+#define ARTEL_EXEC_KERNELS_ELEMENT_MATH_INL_H_
+#endif
+
+#include <limits>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace artel::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Highway's own functions are defined on finite ranges only.
+template <class D, class V>
+HWY_INLINE V keep_nan(D, V x, V result) {
+  return hn::IfThenElse(hn::IsNaN(x), x, result);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp(D d, V x) {
+  return keep_nan(d, x, hn::Exp(d, hn::Min(hn::Max(x, hn::Set(d, -110.0f)), hn::Set(d, 100.0f))));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V log(D d, V x) {
+  const auto infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+  auto result = hn::IfThenElse(hn::Lt(x, infinity), hn::Log(d, x), x);
+  result = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), result);
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::NaN(d), result);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V tanh(D d, V x) {
+  return keep_nan(d, x, hn::Tanh(d, x));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V sigmoid(D d, V x) {
+  const auto one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::Add(one, exp(d, hn::Neg(x))));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V softplus(D d, V x) {
+  const auto positive = hn::Max(x, hn::Zero(d));
+  return keep_nan(d, x, hn::Add(positive, hn::Log1p(d, exp(d, hn::Neg(hn::Abs(x))))));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V sign(D d, V x) {
+  const auto one = hn::CopySignToAbs(hn::Set(d, 1.0f), x);
+  return hn::IfThenZeroElse(hn::Eq(x, hn::Zero(d)), keep_nan(d, x, one));
+}
+
+// erf(z) for 0 <= z <= 1: z times a polynomial in z^2, an interpolation at Chebyshev nodes.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V erf_small(D d, V z) {
+  const auto s = hn::Mul(z, z);
+  auto p = hn::Set(d, 7.875875050e-05f);
+  p = hn::MulAdd(p, s, hn::Set(d, -8.016864283e-04f));
+  p = hn::MulAdd(p, s, hn::Set(d, 5.189087423e-03f));
+  p = hn::MulAdd(p, s, hn::Set(d, -2.685421201e-02f));
+  p = hn::MulAdd(p, s, hn::Set(d, 1.128359472e-01f));
+  p = hn::MulAdd(p, s, hn::Set(d, -3.761262667e-01f));
+  return hn::Mul(z, hn::MulAdd(p, s, hn::Set(d, 1.1283791658f)));
+}
+
+// erfc(z) for z >= 1, given exp(-z^2): exp(-z^2) * t * polynomial(t) with t = 1 / (1 + z/2).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V erfc_large(D d, V z, V exp_minus_square) {
+  const auto one = hn::Set(d, 1.0f);
+  const auto t = hn::Div(one, hn::MulAdd(z, hn::Set(d, 0.5f), one));
+  auto p = hn::Set(d, 9.342731045e-02f);
+  p = hn::MulAdd(p, t, hn::Set(d, -2.260534456e-01f));
+  p = hn::MulAdd(p, t, hn::Set(d, 8.217621502e-02f));
+  p = hn::MulAdd(p, t, hn::Set(d, 6.121055694e-02f));
+  p = hn::MulAdd(p, t, hn::Set(d, 1.786927941e-01f));
+  p = hn::MulAdd(p, t, hn::Set(d, 2.469853151e-01f));
+  p = hn::MulAdd(p, t, hn::Set(d, 2.820367471e-01f));
+  p = hn::MulAdd(p, t, hn::Set(d, 2.820985632e-01f));
+  return hn::Mul(exp_minus_square, hn::Mul(t, p));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V erf(D d, V x) {
+  const auto one = hn::Set(d, 1.0f);
+  const auto z = hn::Abs(x);
+  const auto large = hn::Sub(one, erfc_large(d, z, exp(d, hn::Neg(hn::Mul(z, z)))));
+  const auto result = hn::IfThenElse(hn::Lt(z, one), erf_small(d, z), large);
+  return keep_nan(d, x, hn::CopySignToAbs(result, x));
+}
+
+// The normal distribution at x: probability of less than x, and density.
+template <class D>
+struct Normal {
+  hn::Vec<D> below, density;
+};
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE Normal<D> normal(D d, V x) {
+  const auto one = hn::Set(d, 1.0f);
+  const auto half = hn::Set(d, 0.5f);
+  const auto z = hn::Mul(hn::Abs(x), hn::Set(d, 0.70710678118f));
+  const auto bell = exp(d, hn::Neg(hn::Mul(z, z)));
+  const auto tail = hn::Mul(half, erfc_large(d, z, bell));
+  const auto outer = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
+  const auto inner = hn::MulAdd(half, hn::CopySignToAbs(erf_small(d, z), x), half);
+  return {hn::IfThenElse(hn::Lt(z, one), inner, outer), hn::Mul(bell, hn::Set(d, 0.39894228040f))};
+}
+
+// The argument v for which gelu_tanh(x) = x * sigmoid(v): v = 2 sqrt(2/pi) (x + 0.044715 x^3).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V gelu_argument(D d, V x) {
+  const auto inner = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), hn::Set(d, 1.0f));
+  return hn::Mul(hn::Mul(x, hn::Set(d, 1.5957691216f)), inner);
+}
+
+// d/dx of x * sigmoid(v(x)), given s = sigmoid(v) and v'(x).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V gated_slope(D d, V x, V s, V v_slope) {
+  const auto fall = hn::Mul(s, hn::Sub(hn::Set(d, 1.0f), s));
+  return hn::MulAdd(hn::Mul(x, v_slope), fall, s);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V gelu_tanh_slope(D d, V x) {
+  const auto v_slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 1.5957691216f * 3 * 0.044715f),
+                                  hn::Set(d, 1.5957691216f));
+  return gated_slope(d, x, sigmoid(d, gelu_argument(d, x)), v_slope);
+}
+
+}  // namespace artel::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,18 @@
+// The inner interpreter of element-wise programs: one block, all instructions.
+#pragma once
+
+#include <cstdint>
+
+#include "artel/exec/kernels/elementwise.h"
+
+namespace artel::kernels {
+
+// Blocks are multiples of this many elements (a vector of the widest target).
+inline constexpr int64_t kElementPad = 16;
+
+// Runs the instructions on registers[0..]: instruction i writes registers[inputs + i], which may
+// be the memory of one of its operands. `n` is a multiple of kElementPad.
+void run_instructions(const ElementInstruction* code, int count, int inputs,
+                      float* const* registers, int64_t n);
+
+}  // namespace artel::kernels
