@@ -1,0 +1,155 @@
+// Which update rule to train with, as a value: `optim::sgd(0.1, {.momentum = 0.9})`.
+//
+// Each rule is a struct of its settings with the usual defaults. `weight_decay` adds that much of a
+// parameter to its gradient (L2), except for AdamW, LARS and LAMB, which shrink the parameter
+// itself as their papers say. docs/optimizers.md has the formulas.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "artel/optim/options.h"
+
+namespace artel::optim {
+
+// The fields that Adam and its relatives share.
+void visit_moments(auto& rule, auto&& field) {
+  field("beta1", rule.beta1);
+  field("beta2", rule.beta2);
+  field("epsilon", rule.epsilon);
+  field("weight_decay", rule.weight_decay);
+}
+
+// Plain, with momentum, or with Nesterov's.
+struct Sgd {
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+
+  void visit(auto&& field) {
+    field("momentum", momentum);
+    field("dampening", dampening);
+    field("nesterov", nesterov);
+    field("weight_decay", weight_decay);
+  }
+};
+
+struct Adagrad {
+  double epsilon = 1e-10;
+  double weight_decay = 0;
+
+  void visit(auto&& field) {
+    field("epsilon", epsilon);
+    field("weight_decay", weight_decay);
+  }
+};
+
+struct RmsProp {
+  double smoothing = 0.99;
+  double epsilon = 1e-8;
+  double momentum = 0;
+  bool centered = false;
+  double weight_decay = 0;
+
+  void visit(auto&& field) {
+    field("smoothing", smoothing);
+    field("epsilon", epsilon);
+    field("momentum", momentum);
+    field("centered", centered);
+    field("weight_decay", weight_decay);
+  }
+};
+
+struct Adam {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+
+  void visit(auto&& field) { visit_moments(*this, field); }
+};
+
+// Adam with decoupled weight decay.
+struct AdamW {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+
+  void visit(auto&& field) { visit_moments(*this, field); }
+};
+
+// Momentum whose rate for each tensor follows |parameter| / |gradient|: for large batches.
+struct Lars {
+  double momentum = 0.9;
+  double trust = 0.001;
+  double epsilon = 1e-9;
+  double weight_decay = 1e-4;
+
+  void visit(auto&& field) {
+    field("momentum", momentum);
+    field("trust", trust);
+    field("epsilon", epsilon);
+    field("weight_decay", weight_decay);
+  }
+};
+
+// AdamW's direction with LARS's scaling of each tensor.
+struct Lamb {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-6;
+  double weight_decay = 0.01;
+
+  void visit(auto&& field) { visit_moments(*this, field); }
+};
+
+using Rule = std::variant<Sgd, Adagrad, RmsProp, Adam, AdamW, Lars, Lamb>;
+
+struct OptimizerConfig {
+  double learning_rate = 0.01;
+  Rule rule = Sgd{};
+  // Each element of the gradient is kept within [-clip_value, clip_value]; 0 turns it off.
+  double clip_value = 0;
+  // The gradient of all parameters together is scaled down to this length (see clipping.h); 0: off.
+  double clip_norm = 0;
+  // Weight decay normally spares biases and the parameters of normalisation layers.
+  bool decay_bias_and_norm = false;
+
+  // "sgd", "adamw", ...
+  std::string_view name() const;
+
+  void visit(auto&& field) {
+    field("lr", learning_rate);
+    std::visit([&](auto& settings) { settings.visit(field); }, rule);
+    field("clip_value", clip_value);
+    field("clip_norm", clip_norm);
+    field("decay_bias_and_norm", decay_bias_and_norm);
+  }
+};
+
+OptimizerConfig sgd(double learning_rate, Sgd settings = {});
+OptimizerConfig adagrad(double learning_rate, Adagrad settings = {});
+OptimizerConfig rmsprop(double learning_rate, RmsProp settings = {});
+OptimizerConfig adam(double learning_rate, Adam settings = {});
+OptimizerConfig adamw(double learning_rate, AdamW settings = {});
+OptimizerConfig lars(double learning_rate, Lars settings = {});
+OptimizerConfig lamb(double learning_rate, Lamb settings = {});
+
+// The names that `optimizer_from_options` knows: those of the rules, "momentum" and "nesterov".
+std::vector<std::string> optimizer_names();
+
+// From {"name", "adam"}, {"lr", "1e-3"}, ...: options that are absent keep the rule's defaults. An
+// unknown name or option, a wrong type or a value out of range throws an Error.
+OptimizerConfig optimizer_from_options(const Options& options);
+
+// The inverse: every option with its value.
+Options to_options(OptimizerConfig config);
+
+// Throws an Error that names the first setting out of its range.
+void check(const OptimizerConfig& config);
+
+}  // namespace artel::optim

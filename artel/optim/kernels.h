@@ -1,0 +1,108 @@
+// The vectorised passes behind the update rules, compiled for each instruction set and chosen at
+// run time. Every element is computed by the same instructions wherever it lies in a range, so a
+// range can be cut anywhere without changing a bit.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "artel/base/thread_pool.h"
+
+namespace artel::optim::kernels {
+
+// What happens to a gradient as it is read: clamp(scale * g, -limit, limit); limit 0 means none.
+struct GradientFilter {
+  float scale = 1;
+  float limit = 0;
+};
+
+// A range of one parameter with its gradient and state.
+struct Range {
+  float* parameter;
+  const float* gradient;
+  std::array<float*, 3> slots;
+  size_t elements;
+  GradientFilter filter;
+};
+
+// g += decay * p;  p -= rate * g
+struct SgdStep {
+  float rate, decay;
+};
+void sgd(const SgdStep& step, const Range& range);
+
+// g += decay * p;  m = momentum * m + fresh * g;  p -= rate * (nesterov ? g + momentum * m : m)
+struct MomentumStep {
+  float rate, decay, momentum, fresh;
+  bool nesterov;
+};
+void momentum(const MomentumStep& step, const Range& range);
+
+// g += decay * p;  s += g^2;  p -= rate * g / (sqrt(s) + epsilon)
+struct AdagradStep {
+  float rate, decay, epsilon;
+};
+void adagrad(const AdagradStep& step, const Range& range);
+
+// g += decay * p;  s = smoothing * s + (1 - smoothing) * g^2;  d = g / (sqrt(s) + epsilon), or when
+// centered d = g / (sqrt(s - a^2) + epsilon) with a the average of g;  with momentum b = momentum *
+// b + d;  p -= rate * (b or d). The slots are s, then a if centered, then b with momentum.
+struct RmsPropStep {
+  float rate, decay, smoothing, epsilon, momentum;
+  bool centered;
+};
+void rmsprop(const RmsPropStep& step, const Range& range);
+
+// The moments of Adam and LAMB: m = beta1 * m + (1 - beta1) * g;  v likewise of g^2.
+struct Moments {
+  float beta1, beta2, epsilon;
+  float correction1, correction2;  // 1 / (1 - beta1^step), 1 / sqrt(1 - beta2^step)
+};
+
+// g += decay * p;  moments;  p = keep * p - rate * correction1 * m / (correction2 * sqrt(v) +
+// epsilon)
+struct AdamStep {
+  Moments moments;
+  float rate, decay, keep;
+};
+void adam(const AdamStep& step, const Range& range);
+
+// The LAMB direction is u = correction1 * m / (correction2 * sqrt(v) + epsilon) + decay * p.
+struct LambStep {
+  Moments moments;
+  float decay;
+};
+struct LambNorms {
+  double parameter = 0, direction = 0;  // sums of squares
+  LambNorms& operator+=(const LambNorms& other);
+};
+// Updates the moments and sums squares; `lamb_apply` then does p -= rate * u.
+LambNorms lamb_moments(const LambStep& step, const Range& range);
+void lamb_apply(const LambStep& step, float rate, const Range& range);
+
+// The sum of squares of filtered values, at most a chunk of them.
+double squares(const float* values, size_t count, GradientFilter filter);
+
+// The length of the chunks that sums are formed in: 16 KiB of floats.
+inline constexpr size_t kChunk = 4096;
+
+// Adds body(begin, count) over fixed chunks of [0, elements), in order: the same sum for any number
+// of threads.
+template <typename Body>
+auto sum_over_chunks(ThreadPool& pool, size_t elements, const Body& body) {
+  std::vector<decltype(body(0, 0))> partial((elements + kChunk - 1) / kChunk);
+  parallel_for(pool, static_cast<int64_t>(partial.size()), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const size_t first = static_cast<size_t>(i) * kChunk;
+      partial[i] = body(first, std::min(kChunk, elements - first));
+    }
+  });
+  decltype(body(0, 0)) sum{};
+  for (const auto& part : partial) sum += part;
+  return sum;
+}
+
+}  // namespace artel::optim::kernels

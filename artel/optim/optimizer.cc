@@ -1,0 +1,255 @@
+#include "artel/optim/optimizer.h"
+
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "artel/base/error.h"
+#include "artel/optim/kernels.h"
+
+namespace artel::optim {
+
+struct Optimizer::Update {
+  ThreadPool& pool;
+  bool decay;
+  int64_t step;
+  float learning_rate;
+  kernels::Range range;  // all elements
+};
+
+namespace {
+
+// 64 KiB of floats: less is not worth waking another thread for.
+constexpr int64_t kGrain = 16384;
+
+kernels::Range part(kernels::Range range, size_t begin, size_t count) {
+  range.parameter += begin;
+  range.gradient += begin;
+  for (float*& slot : range.slots)
+    if (slot) slot += begin;
+  range.elements = count;
+  return range;
+}
+
+// Runs kernel(part) on all threads, over disjoint parts that cover the range.
+template <typename Kernel>
+void sweep(ThreadPool& pool, const kernels::Range& range, const Kernel& kernel) {
+  parallel_for(pool, static_cast<int64_t>(range.elements), kGrain, [&](int64_t begin, int64_t end) {
+    kernel(part(range, static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+  });
+}
+
+kernels::Moments moments_of(const auto& rule, int64_t step) {
+  const auto t = static_cast<double>(step);
+  return {.beta1 = static_cast<float>(rule.beta1),
+          .beta2 = static_cast<float>(rule.beta2),
+          .epsilon = static_cast<float>(rule.epsilon),
+          .correction1 = static_cast<float>(1 / (1 - std::pow(rule.beta1, t))),
+          .correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(rule.beta2, t)))};
+}
+
+}  // namespace
+
+bool decays(const OptimizerConfig& config, const Shape& shape) {
+  return config.decay_bias_and_norm || shape.rank() > 1;
+}
+
+Optimizer::Optimizer(const OptimizerConfig& config)
+    : clip_value_(static_cast<float>(config.clip_value)) {}
+
+void Optimizer::update(ThreadPool& pool, const ParameterInfo& info, int64_t step,
+                       float learning_rate, float gradient_scale, std::span<float> parameter,
+                       std::span<const float> gradient,
+                       std::span<const std::span<float>> state) const {
+  kernels::Range range = {.parameter = parameter.data(),
+                          .gradient = gradient.data(),
+                          .slots = {},
+                          .elements = parameter.size(),
+                          .filter = {.scale = gradient_scale, .limit = clip_value_}};
+  const size_t expected = slots().size();
+  require(
+      gradient.size() == parameter.size() && state.size() == expected && step >= 1,
+      ErrorKind::invalid_argument,
+      "[optimizer] update of '{}' at step {}: got a gradient of {} elements and {} state slots, "
+      "expected {} and {}, and steps that count from 1",
+      info.name, step, gradient.size(), state.size(), parameter.size(), expected);
+  for (size_t k = 0; k < state.size(); ++k) {
+    require(state[k].size() == parameter.size(), ErrorKind::invalid_argument,
+            "[optimizer] update of '{}': state slot {} has {} elements, expected {}", info.name, k,
+            state[k].size(), parameter.size());
+    range.slots[k] = state[k].data();
+  }
+  apply({pool, info.decay, step, learning_rate, range});
+}
+
+namespace {
+
+// What all rules have in common: their settings, and weight decay for the parameters it is for.
+template <typename Settings>
+class RuleOptimizer : public Optimizer {
+ public:
+  explicit RuleOptimizer(const OptimizerConfig& config)
+      : Optimizer(config), rule_(std::get<Settings>(config.rule)) {}
+
+ protected:
+  float decay(const Update& update) const {
+    return update.decay ? static_cast<float>(rule_.weight_decay) : 0;
+  }
+
+  const Settings rule_;
+};
+
+class SgdOptimizer : public RuleOptimizer<Sgd> {
+  using RuleOptimizer::RuleOptimizer;
+
+  std::vector<std::string> slots() const override {
+    if (rule_.momentum == 0) return {};
+    return {"momentum_buffer"};
+  }
+
+  void apply(const Update& update) const override {
+    if (rule_.momentum == 0) {
+      const kernels::SgdStep step = {.rate = update.learning_rate, .decay = decay(update)};
+      return sweep(update.pool, update.range, [&](const auto& part) { kernels::sgd(step, part); });
+    }
+    // The buffer starts as the first gradient, undamped.
+    const double fresh = update.step == 1 ? 1 : 1 - rule_.dampening;
+    const kernels::MomentumStep step = {.rate = update.learning_rate,
+                                        .decay = decay(update),
+                                        .momentum = static_cast<float>(rule_.momentum),
+                                        .fresh = static_cast<float>(fresh),
+                                        .nesterov = rule_.nesterov};
+    sweep(update.pool, update.range, [&](const auto& part) { kernels::momentum(step, part); });
+  }
+};
+
+class AdagradOptimizer : public RuleOptimizer<Adagrad> {
+  using RuleOptimizer::RuleOptimizer;
+
+  std::vector<std::string> slots() const override { return {"sum"}; }
+
+  void apply(const Update& update) const override {
+    const kernels::AdagradStep step = {.rate = update.learning_rate,
+                                       .decay = decay(update),
+                                       .epsilon = static_cast<float>(rule_.epsilon)};
+    sweep(update.pool, update.range, [&](const auto& part) { kernels::adagrad(step, part); });
+  }
+};
+
+class RmsPropOptimizer : public RuleOptimizer<RmsProp> {
+  using RuleOptimizer::RuleOptimizer;
+
+  std::vector<std::string> slots() const override {
+    std::vector<std::string> names = {"square_avg"};
+    if (rule_.centered) names.emplace_back("grad_avg");
+    if (rule_.momentum > 0) names.emplace_back("momentum_buffer");
+    return names;
+  }
+
+  void apply(const Update& update) const override {
+    const kernels::RmsPropStep step = {.rate = update.learning_rate,
+                                       .decay = decay(update),
+                                       .smoothing = static_cast<float>(rule_.smoothing),
+                                       .epsilon = static_cast<float>(rule_.epsilon),
+                                       .momentum = static_cast<float>(rule_.momentum),
+                                       .centered = rule_.centered};
+    sweep(update.pool, update.range, [&](const auto& part) { kernels::rmsprop(step, part); });
+  }
+};
+
+// Adam adds the decay to the gradient; AdamW shrinks the parameter by rate * decay instead.
+template <typename Settings>
+class AdamOptimizer : public RuleOptimizer<Settings> {
+  using RuleOptimizer<Settings>::RuleOptimizer;
+
+  std::vector<std::string> slots() const override { return {"exp_avg", "exp_avg_sq"}; }
+
+  void apply(const Optimizer::Update& update) const override {
+    constexpr bool kDecoupled = std::is_same_v<Settings, AdamW>;
+    const float decay = this->decay(update);
+    const kernels::AdamStep step = {.moments = moments_of(this->rule_, update.step),
+                                    .rate = update.learning_rate,
+                                    .decay = kDecoupled ? 0 : decay,
+                                    .keep = kDecoupled ? 1 - update.learning_rate * decay : 1};
+    sweep(update.pool, update.range, [&](const auto& part) { kernels::adam(step, part); });
+  }
+};
+
+// The rate enters the momentum, as in the paper: the momentum kernel with rate 1.
+class LarsOptimizer : public RuleOptimizer<Lars> {
+  using RuleOptimizer::RuleOptimizer;
+
+  std::vector<std::string> slots() const override { return {"momentum_buffer"}; }
+
+  void apply(const Update& update) const override {
+    const kernels::MomentumStep step = {.rate = 1,
+                                        .decay = decay(update),
+                                        .momentum = static_cast<float>(rule_.momentum),
+                                        .fresh = update.learning_rate * trust_ratio(update),
+                                        .nesterov = false};
+    sweep(update.pool, update.range, [&](const auto& part) { kernels::momentum(step, part); });
+  }
+
+  float trust_ratio(const Update& update) const {
+    if (!update.decay) return 1;
+    const auto norm = [&](const float* values, kernels::GradientFilter filter) {
+      return std::sqrt(kernels::sum_over_chunks(
+          update.pool, update.range.elements, [&](size_t begin, size_t count) {
+            return kernels::squares(values + begin, count, filter);
+          }));
+    };
+    const double parameter = norm(update.range.parameter, {});
+    const double gradient = norm(update.range.gradient, update.range.filter);
+    if (parameter == 0 || gradient == 0) return 1;
+    return static_cast<float>(rule_.trust * parameter /
+                              (gradient + rule_.weight_decay * parameter + rule_.epsilon));
+  }
+};
+
+// Two passes: the length of a direction must be known before it is followed. The second pass forms
+// the direction again from the moments, which is cheaper than storing it.
+class LambOptimizer : public RuleOptimizer<Lamb> {
+  using RuleOptimizer::RuleOptimizer;
+
+  std::vector<std::string> slots() const override { return {"exp_avg", "exp_avg_sq"}; }
+
+  void apply(const Update& update) const override {
+    const kernels::LambStep step = {.moments = moments_of(rule_, update.step),
+                                    .decay = decay(update)};
+    const kernels::LambNorms squares = kernels::sum_over_chunks(
+        update.pool, update.range.elements, [&](size_t begin, size_t count) {
+          return kernels::lamb_moments(step, part(update.range, begin, count));
+        });
+    const bool adapt = update.decay && squares.parameter > 0 && squares.direction > 0;
+    const double ratio = adapt ? std::sqrt(squares.parameter / squares.direction) : 1;
+    const auto rate = static_cast<float>(update.learning_rate * ratio);
+    sweep(update.pool, update.range,
+          [&](const auto& part) { kernels::lamb_apply(step, rate, part); });
+  }
+};
+
+struct MakeOptimizer {
+  const OptimizerConfig& config;
+
+  std::unique_ptr<Optimizer> operator()(const Sgd&) const { return make<SgdOptimizer>(); }
+  std::unique_ptr<Optimizer> operator()(const Adagrad&) const { return make<AdagradOptimizer>(); }
+  std::unique_ptr<Optimizer> operator()(const RmsProp&) const { return make<RmsPropOptimizer>(); }
+  std::unique_ptr<Optimizer> operator()(const Adam&) const { return make<AdamOptimizer<Adam>>(); }
+  std::unique_ptr<Optimizer> operator()(const AdamW&) const { return make<AdamOptimizer<AdamW>>(); }
+  std::unique_ptr<Optimizer> operator()(const Lars&) const { return make<LarsOptimizer>(); }
+  std::unique_ptr<Optimizer> operator()(const Lamb&) const { return make<LambOptimizer>(); }
+
+  template <typename Type>
+  std::unique_ptr<Optimizer> make() const {
+    return std::make_unique<Type>(config);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config) {
+  check(config);
+  return std::visit(MakeOptimizer{config}, config.rule);
+}
+
+}  // namespace artel::optim

@@ -1,0 +1,56 @@
+// Options as text, as they come from a configuration file or a command line.
+//
+// A settings struct lists its fields once, in a member `void visit(auto&& field)` that calls
+// field("key", member) for each. Reading, writing and the hint after a misspelt key follow from it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace artel::optim {
+
+// Key to value: {"lr", "0.1"}, {"nesterov", "true"}, {"milestones", "[30, 60]"}.
+using Options = std::map<std::string, std::string>;
+
+// A field visitor that assigns the options given; fields without one keep their value.
+class OptionReader {
+ public:
+  // `where` begins each error message, such as "optimizer adam". The options are borrowed.
+  OptionReader(std::string where, const Options& options);
+
+  void operator()(std::string_view key, double& value);
+  void operator()(std::string_view key, int64_t& value);
+  void operator()(std::string_view key, bool& value);
+  void operator()(std::string_view key, std::string& value);
+  void operator()(std::string_view key, std::vector<double>& value);
+
+  // Throws for the first option that no field asked for, naming the nearest field.
+  void finish() const;
+
+ private:
+  const std::string* find(std::string_view key);
+
+  std::string where_;
+  const Options& options_;
+  std::vector<std::string> known_;
+};
+
+// A field visitor that collects every field as text; the reader accepts what it writes.
+class OptionWriter {
+ public:
+  explicit OptionWriter(Options& options) : options_(options) {}
+
+  void operator()(std::string_view key, double value);
+  void operator()(std::string_view key, int64_t value);
+  void operator()(std::string_view key, bool value);
+  void operator()(std::string_view key, const std::string& value);
+  void operator()(std::string_view key, const std::vector<double>& value);
+
+ private:
+  Options& options_;
+};
+
+}  // namespace artel::optim
