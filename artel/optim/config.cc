@@ -1,12 +1,9 @@
 #include "artel/optim/config.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <type_traits>
 
 #include "artel/base/error.h"
-#include "artel/base/text.h"
 
 namespace artel::optim {
 namespace {
@@ -71,29 +68,14 @@ std::vector<std::string> optimizer_names() {
 }
 
 OptimizerConfig optimizer_from_options(const Options& options) {
-  const auto named = options.find("name");
-  require(named != options.end(), ErrorKind::invalid_argument,
-          "[optimizer] name: missing, expected one of {}", join(optimizer_names(), ", "));
-  std::string name = named->second;
-  const auto preset = std::find_if(presets().begin(), presets().end(),
-                                   [&](const Preset& each) { return each.name == name; });
-  require(preset != presets().end(), ErrorKind::invalid_argument,
-          "[optimizer] name: got '{}', expected one of {}{}", name, join(optimizer_names(), ", "),
-          did_you_mean(name, optimizer_names()));
-  OptimizerConfig config = preset->config;
-  OptionReader reader("optimizer " + name, options);
-  reader("name", name);
-  config.visit(reader);
-  reader.finish();
+  const Preset& preset = presets()[chosen_name("optimizer", options, optimizer_names())];
+  OptimizerConfig config = preset.config;
+  read_options(fmt::format("optimizer {}", preset.name), options, config);
   check(config);
   return config;
 }
 
-Options to_options(OptimizerConfig config) {
-  Options options = {{"name", std::string(config.name())}};
-  config.visit(OptionWriter(options));
-  return options;
-}
+Options to_options(const OptimizerConfig& config) { return write_options(config.name(), config); }
 
 void check(const OptimizerConfig& config) {
   OptimizerConfig(config).visit(RangeCheck{config.name()});

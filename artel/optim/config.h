@@ -142,12 +142,13 @@ OptimizerConfig lamb(double learning_rate, Lamb settings = {});
 // The names that `optimizer_from_options` knows: those of the rules, "momentum" and "nesterov".
 std::vector<std::string> optimizer_names();
 
-// From {"name", "adam"}, {"lr", "1e-3"}, ...: options that are absent keep the rule's defaults. An
-// unknown name or option, a wrong type or a value out of range throws an Error.
+// From {"name", "adam"}, {"lr", "1e-3"}, ...: without a name it is SGD, and
+// options that are absent keep the rule's defaults. An unknown name or option, a wrong type or a
+// value out of range throws an Error.
 OptimizerConfig optimizer_from_options(const Options& options);
 
 // The inverse: every option with its value.
-Options to_options(OptimizerConfig config);
+Options to_options(const OptimizerConfig& config);
 
 // Throws an Error that names the first setting out of its range.
 void check(const OptimizerConfig& config);

@@ -102,4 +102,15 @@ void OptionWriter::operator()(std::string_view key, const std::vector<double>& v
   options_[std::string(key)] = fmt::format("[{}]", fmt::join(value, ", "));
 }
 
+size_t chosen_name(const std::string& where, const Options& options,
+                   const std::vector<std::string>& names) {
+  const auto given = options.find("name");
+  if (given == options.end()) return 0;
+  const auto found = std::find(names.begin(), names.end(), given->second);
+  require(found != names.end(), ErrorKind::invalid_argument,
+          "[{}] name: got '{}', expected one of {}{}", where, given->second, join(names, ", "),
+          did_you_mean(given->second, names));
+  return static_cast<size_t>(found - names.begin());
+}
+
 }  // namespace artel::optim

@@ -53,4 +53,25 @@ class OptionWriter {
   Options& options_;
 };
 
+// The index of the option "name" among the names; without that option, the first. Throws for
+// another name, with a hint.
+size_t chosen_name(const std::string& where, const Options& options,
+                   const std::vector<std::string>& names);
+
+// Reads every option but "name" into the fields of `settings`.
+void read_options(const std::string& where, const Options& options, auto& settings) {
+  OptionReader reader(where, options);
+  std::string name;
+  reader("name", name);
+  settings.visit(reader);
+  reader.finish();
+}
+
+// The inverse of both: the name and every field.
+Options write_options(std::string_view name, auto settings) {
+  Options options = {{"name", std::string(name)}};
+  settings.visit(OptionWriter(options));
+  return options;
+}
+
 }  // namespace artel::optim

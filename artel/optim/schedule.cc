@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "artel/base/error.h"
-#include "artel/base/text.h"
 
 namespace artel::optim {
 namespace {
@@ -129,27 +128,15 @@ std::string_view ScheduleConfig::name() const { return kShapeNames[shape.index()
 std::vector<std::string> schedule_names() { return {kShapeNames.begin(), kShapeNames.end()}; }
 
 ScheduleConfig schedule_from_options(const Options& options) {
-  const auto named = options.find("name");
-  std::string name = named == options.end() ? "constant" : named->second;
-  const auto found = std::find(kShapeNames.begin(), kShapeNames.end(), name);
-  require(found != kShapeNames.end(), kInvalid, "[schedule] name: got '{}', expected one of {}{}",
-          name, join(schedule_names(), ", "), did_you_mean(name, schedule_names()));
+  const size_t index = chosen_name("schedule", options, schedule_names());
   ScheduleConfig config;
-  config.shape = default_shapes(std::make_index_sequence<kShapeNames.size()>())[static_cast<size_t>(
-      found - kShapeNames.begin())];
-  OptionReader reader("schedule " + name, options);
-  reader("name", name);
-  config.visit(reader);
-  reader.finish();
+  config.shape = default_shapes(std::make_index_sequence<kShapeNames.size()>())[index];
+  read_options(fmt::format("schedule {}", kShapeNames[index]), options, config);
   check(config);
   return config;
 }
 
-Options to_options(ScheduleConfig config) {
-  Options options = {{"name", std::string(config.name())}};
-  config.visit(OptionWriter(options));
-  return options;
-}
+Options to_options(const ScheduleConfig& config) { return write_options(config.name(), config); }
 
 Schedule::Schedule(ScheduleConfig config, double learning_rate, Horizon horizon)
     : config_(std::move(config)),

@@ -122,7 +122,7 @@ std::vector<std::string> schedule_names();
 
 // From {"name", "cosine"}, {"warmup", "5"}, ...; throws an Error as optimizer_from_options does.
 ScheduleConfig schedule_from_options(const Options& options);
-Options to_options(ScheduleConfig config);
+Options to_options(const ScheduleConfig& config);
 
 // What a schedule must know about a run.
 struct Horizon {
