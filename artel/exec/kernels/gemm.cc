@@ -1,10 +1,12 @@
 #include "artel/exec/kernels/gemm.h"
 
-#include <cblas.h>
-
 #include <algorithm>
+#include <limits>
+#include <tuple>
 
-#include "artel/exec/libraries.h"
+#include "artel/exec/kernels/gemm_library.h"
+#include "artel/exec/kernels/gemm_packed.h"
+#include "artel/exec/kernels/gemm_panels.h"
 
 namespace artel::kernels {
 
@@ -20,30 +22,70 @@ std::string_view to_string(GemmAlgorithm algorithm) {
   return "?";
 }
 
+namespace {
+
+// Equal parts of n that are multiples of `unit`, but the last.
+int64_t part_size(int64_t n, int64_t parts, int64_t unit) {
+  return ((n + parts - 1) / parts + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+// Our kernel gives the same bits for any split of C, so each thread gets one block: of all grids
+// take the one with the least work for a thread, the cost of an element read or packed being that
+// of about 16 multiply-adds. The libraries get a split that does not depend on the threads.
 Gemm::Gemm(const GemmShape& shape, GemmAlgorithm algorithm, int threads)
-    : shape_(shape), algorithm_(algorithm), parts_m_(1), parts_n_(threads) {}
-
-size_t Gemm::workspace_bytes() const { return 0; }
-
-void Gemm::run(ThreadPool&, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-               int64_t ldc, const GemmEpilogue& epilogue, std::byte*) const {
-  const auto [m, n, k, transpose_a, transpose_b] = shape_;
-  if (m == 0 || n == 0) return;
-  limit_library_threads();
-  if (k == 0 && !epilogue.accumulate) {
-    for (int64_t i = 0; i < m; ++i) std::fill(c + i * ldc, c + i * ldc + n, 0.f);
-  } else if (k > 0) {
-    cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
-                transpose_b ? CblasTrans : CblasNoTrans, m, n, k, epilogue.alpha, a, lda, b, ldb,
-                epilogue.accumulate ? 1.f : 0.f, c, ldc);
-  }
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) {
-      float& value = c[i * ldc + j];
-      if (epilogue.bias) value += epilogue.bias[j];
-      if (epilogue.relu) value = std::max(value, 0.f);
+    : shape_(shape), algorithm_(algorithm), rows_(shape.m), columns_(shape.n) {
+  const int64_t width = panel_width();
+  if (algorithm != GemmAlgorithm::packed) {
+    (shape.m > shape.n ? rows_ : columns_) = part_size(std::max(shape.m, shape.n), 4, 4 * width);
+  } else {
+    int64_t best = std::numeric_limits<int64_t>::max();
+    for (int parts = 1; parts <= threads; ++parts) {
+      const int64_t rows = part_size(shape.m, parts, 6);
+      const int64_t columns = part_size(shape.n, threads / parts, width);
+      const int64_t cost = rows * columns + 16 * (rows + columns);
+      if (cost < best) std::tie(best, rows_, columns_) = std::tuple(cost, rows, columns);
     }
   }
+  rows_ = std::max<int64_t>(rows_, 1);
+  columns_ = std::max<int64_t>(columns_, 1);
+}
+
+size_t Gemm::part_bytes() const {
+  if (algorithm_ != GemmAlgorithm::packed) return 0;
+  return sizeof(float) * packed_workspace_floats({std::min(rows_, shape_.m),
+                                                  std::min(columns_, shape_.n), shape_.k,
+                                                  shape_.transpose_a, shape_.transpose_b});
+}
+
+int64_t Gemm::parts() const {
+  return (shape_.m + rows_ - 1) / rows_ * ((shape_.n + columns_ - 1) / columns_);
+}
+
+size_t Gemm::workspace_bytes() const { return parts() * part_bytes(); }
+
+void Gemm::run(ThreadPool& pool, const float* a, int64_t lda, const float* b, int64_t ldb,
+               float* c, int64_t ldc, const GemmEpilogue& epilogue, std::byte* workspace) const {
+  const int64_t parts_n = (shape_.n + columns_ - 1) / columns_;
+  const size_t bytes = part_bytes();
+  pool.run(parts(), [&](int64_t part) {
+    const int64_t row = part / parts_n * rows_, column = part % parts_n * columns_;
+    GemmShape block = shape_;
+    block.m = std::min(rows_, shape_.m - row);
+    block.n = std::min(columns_, shape_.n - column);
+    const float* block_a = a + (shape_.transpose_a ? row : row * lda);
+    const float* block_b = b + (shape_.transpose_b ? column * ldb : column);
+    float* block_c = c + row * ldc + column;
+    GemmEpilogue block_epilogue = epilogue;
+    if (epilogue.bias) block_epilogue.bias += column;
+    if (algorithm_ == GemmAlgorithm::packed) {
+      packed_product(block, block_a, lda, block_b, ldb, block_c, ldc, block_epilogue,
+                     reinterpret_cast<float*>(workspace + part * bytes));
+    } else {
+      library_product(algorithm_, block, block_a, lda, block_b, ldb, block_c, ldc, block_epilogue);
+    }
+  });
 }
 
 BatchedGemm::BatchedGemm(const GemmShape& shape, int64_t outer, int64_t inner,

@@ -49,9 +49,12 @@ class Gemm {
            int64_t ldc, const GemmEpilogue& epilogue, std::byte* workspace) const;
 
  private:
+  int64_t parts() const;
+  size_t part_bytes() const;
+
   GemmShape shape_;
   GemmAlgorithm algorithm_;
-  int parts_m_, parts_n_;  // the grid of output blocks, one block for each thread
+  int64_t rows_, columns_;  // of a part of C, which one thread computes
 };
 
 // Where the matrices of a batch lie: item (i, j) starts at i * outer + j * inner elements.

@@ -1,0 +1,43 @@
+#include "artel/exec/kernels/gemm_library.h"
+
+#include <cblas.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+
+#include "artel/base/error.h"
+#include "artel/exec/libraries.h"
+
+namespace artel::kernels {
+
+void library_product(GemmAlgorithm algorithm, const GemmShape& shape, const float* a, int64_t lda,
+                     const float* b, int64_t ldb, float* c, int64_t ldc,
+                     const GemmEpilogue& epilogue) {
+  const auto [m, n, k, transpose_a, transpose_b] = shape;
+  const float beta = epilogue.accumulate ? 1.f : 0.f;
+  limit_library_threads();
+  if (m == 0 || n == 0) return;
+  if (k == 0) {
+    for (int64_t i = 0; i < m && !epilogue.accumulate; ++i) std::fill_n(c + i * ldc, n, 0.f);
+  } else if (algorithm == GemmAlgorithm::openblas) {
+    cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
+                transpose_b ? CblasTrans : CblasNoTrans, m, n, k, epilogue.alpha, a, lda, b, ldb,
+                beta, c, ldc);
+  } else {
+    const dnnl_status_t status =
+        dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, epilogue.alpha, a,
+                   lda, b, ldb, beta, c, ldc);
+    require(status == dnnl_success, ErrorKind::internal,
+            "[gemm] oneDNN refused a product: got status {}, expected success", int(status));
+  }
+  if (!epilogue.bias && !epilogue.relu) return;
+  for (int64_t i = 0; i < m; ++i) {
+    float* row = c + i * ldc;
+    for (int64_t j = 0; j < n; ++j) {
+      const float value = epilogue.bias ? row[j] + epilogue.bias[j] : row[j];
+      row[j] = epilogue.relu ? std::max(value, 0.f) : value;
+    }
+  }
+}
+
+}  // namespace artel::kernels

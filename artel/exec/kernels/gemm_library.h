@@ -1,0 +1,13 @@
+// Matrix products of oneDNN and OpenBLAS, one thread each.
+#pragma once
+
+#include "artel/exec/kernels/gemm.h"
+
+namespace artel::kernels {
+
+// `algorithm` is onednn or openblas.
+void library_product(GemmAlgorithm algorithm, const GemmShape& shape, const float* a, int64_t lda,
+                     const float* b, int64_t ldb, float* c, int64_t ldc,
+                     const GemmEpilogue& epilogue);
+
+}  // namespace artel::kernels

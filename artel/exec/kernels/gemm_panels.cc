@@ -1,0 +1,195 @@
+#include "artel/exec/kernels/gemm_panels.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "artel/exec/kernels/gemm_panels.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace artel::kernels::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+constexpr int64_t kLanes = HWY_LANES(float);
+constexpr int64_t kPanel = 2 * kLanes;
+
+// A tile keeps all its sums in registers: 6 x 2 of 16, or 12 x 2 of 32 with AVX-512. A panel of one
+// vector needs twice the rows to cover the latency of the multiply-add units.
+constexpr int kWideRows = kLanes >= 16 ? 12 : 6;
+constexpr int kNarrowRows = 12;
+
+template <int kRows, int kVectors>
+HWY_INLINE void store_tile(const PanelProduct& p, int64_t row, int64_t column,
+                           const V (&sum)[kRows][kVectors]) {
+  const D d;
+  const V alpha = hn::Set(d, p.alpha);
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t first = column + v * kLanes;
+    const auto valid = hn::FirstN(d, std::clamp<int64_t>(p.columns - first, 0, kLanes));
+    const bool whole = first + kLanes <= p.columns;
+    const V bias = p.bias ? hn::MaskedLoad(valid, d, p.bias + first) : hn::Zero(d);
+    for (int i = 0; i < kRows; ++i) {
+      float* c = p.c[row + i] + first;
+      V value = hn::MulAdd(sum[i][v], alpha, bias);
+      if (p.accumulate) value = hn::Add(value, whole ? hn::LoadU(d, c) : hn::MaskedLoad(valid, d, c));
+      if (p.relu) value = hn::Max(value, hn::Zero(d));
+      if (whole) {
+        hn::StoreU(value, d, c);
+      } else {
+        hn::BlendedStore(value, valid, d, c);
+      }
+    }
+  }
+}
+
+template <int kRows, int kVectors>
+HWY_INLINE void compute_tile(const PanelProduct& p, int64_t row, int64_t column,
+                             const float* panel) {
+  const D d;
+  const float* a[kRows];
+  V sum[kRows][kVectors];
+  for (int i = 0; i < kRows; ++i) {
+    a[i] = p.a[row + i];
+    hwy::Prefetch(p.c[row + i] + column);
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
+  }
+  const int64_t step = p.a_step;
+  for (const Segment& segment : p.segments) {
+    const float* HWY_RESTRICT b = panel + segment.b * kPanel;
+    int64_t at = segment.a;
+    for (int64_t k = 0; k < segment.length; ++k) {
+      V right[kVectors];
+      for (int v = 0; v < kVectors; ++v) right[v] = hn::Load(d, b + v * kLanes);
+      for (int i = 0; i < kRows; ++i) {
+        const V left = hn::Set(d, a[i][at]);
+        for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(left, right[v], sum[i][v]);
+      }
+      at += step;
+      b += kPanel;
+    }
+  }
+  store_tile<kRows, kVectors>(p, row, column, sum);
+}
+
+// The rows [row, row + rows) of one panel, rows <= kRows.
+template <int kRows, int kVectors>
+void multiply_rows(const PanelProduct& p, int64_t row, int64_t rows, int64_t column,
+                   const float* panel) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return multiply_rows<kRows - 1, kVectors>(p, row, rows, column, panel);
+  }
+  compute_tile<kRows, kVectors>(p, row, column, panel);
+}
+
+template <int kRows, int kVectors>
+void multiply_panel(const PanelProduct& p, int64_t column, const float* panel) {
+  const int64_t rows = std::ssize(p.a);
+  for (int64_t row = 0; row < rows; row += kRows) {
+    multiply_rows<kRows, kVectors>(p, row, std::min<int64_t>(kRows, rows - row), column, panel);
+  }
+}
+
+void MultiplyPanels(const PanelProduct& p) {
+  const float* panel = p.panels;
+  for (int64_t column = 0; column < p.columns; column += kPanel, panel += p.panel_stride) {
+    if (p.columns - column > kLanes) {
+      multiply_panel<kWideRows, 2>(p, column, panel);
+    } else {
+      multiply_panel<kNarrowRows, 1>(p, column, panel);
+    }
+  }
+}
+
+// out[p][j] = in[j][p] for a 4 x 4 block.
+HWY_INLINE void transpose_block(const float* in, int64_t stride, float* out) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t p = 0; p < 4; ++p) {
+    for (int64_t j = 0; j < 4; ++j) out[p * kPanel + j] = in[j * stride + p];
+  }
+#else
+  const hn::FixedTag<float, 4> d;
+  const hn::FixedTag<double, 2> pairs;
+  const auto r0 = hn::LoadU(d, in), r1 = hn::LoadU(d, in + stride);
+  const auto r2 = hn::LoadU(d, in + 2 * stride), r3 = hn::LoadU(d, in + 3 * stride);
+  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, r0, r1));
+  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, r2, r3));
+  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, r0, r1));
+  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, r2, r3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), d, out);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, out + kPanel);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, out + 2 * kPanel);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, out + 3 * kPanel);
+#endif
+}
+
+void pack_transposed(const float* b, int64_t ldb, int64_t k, int64_t columns, float* panel) {
+  const int64_t whole_k = k / 4 * 4, whole_columns = columns / 4 * 4;
+  for (int64_t j = 0; j < whole_columns; j += 4) {
+    for (int64_t p = 0; p < whole_k; p += 4) {
+      transpose_block(b + j * ldb + p, ldb, panel + p * kPanel + j);
+    }
+  }
+  for (int64_t p = 0; p < k; ++p) {
+    float* out = panel + p * kPanel;
+    for (int64_t j = p < whole_k ? whole_columns : 0; j < columns; ++j) out[j] = b[j * ldb + p];
+    std::fill(out + columns, out + kPanel, 0.f);
+  }
+}
+
+void PackPanels(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t n, float* panels,
+                int64_t panel_stride) {
+  const D d;
+  const int64_t whole = n / kPanel;
+  if (transposed) {
+    for (int64_t j = 0; j < panel_count(n); ++j) {
+      pack_transposed(b + j * kPanel * ldb, ldb, k, std::min(kPanel, n - j * kPanel),
+                      panels + j * panel_stride);
+    }
+    return;
+  }
+  for (int64_t p = 0; p < k; ++p) {
+    const float* in = b + p * ldb;
+    float* out = panels + p * kPanel;
+    for (int64_t j = 0; j < whole; ++j, in += kPanel, out += panel_stride) {
+      hn::Store(hn::LoadU(d, in), d, out);
+      hn::Store(hn::LoadU(d, in + kLanes), d, out + kLanes);
+    }
+    if (whole * kPanel < n) {
+      std::fill(std::copy(in, b + p * ldb + n, out), out + kPanel, 0.f);
+    }
+  }
+}
+
+int64_t PanelWidth() { return kPanel; }
+
+}  // namespace
+}  // namespace artel::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace artel::kernels {
+
+HWY_EXPORT(MultiplyPanels);
+HWY_EXPORT(PackPanels);
+HWY_EXPORT(PanelWidth);
+
+void multiply_panels(const PanelProduct& product) { HWY_DYNAMIC_DISPATCH(MultiplyPanels)(product); }
+
+void pack_panels(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t n, float* panels,
+                 int64_t panel_stride) {
+  HWY_DYNAMIC_DISPATCH(PackPanels)(b, ldb, transposed, k, n, panels, panel_stride);
+}
+
+int64_t panel_width() {
+  static const int64_t width = HWY_DYNAMIC_DISPATCH(PanelWidth)();
+  return width;
+}
+
+}  // namespace artel::kernels
+#endif

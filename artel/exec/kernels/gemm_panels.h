@@ -1,0 +1,48 @@
+// The inner loops of all products: rows of A, read in place, times packed panels of B.
+//
+// Matrix products and all convolution algorithms reduce to one primitive. Each row of A and of C is
+// given by a pointer, so rows may be matrix rows, image patches, transformed tiles or columns of a
+// transposed matrix. B is packed into panels of panel_width() columns: panel j holds
+// [k][panel_width()] floats, padded with zeros on the right.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace artel::kernels {
+
+// Part of the summation: `length` steps that start `a` elements after each row pointer and at row
+// `b` of the panels. A patch of an image has one segment for each kernel row.
+struct Segment {
+  int64_t a, b, length;
+};
+
+// c[i][j] = relu(alpha * sum_p a[i][p * a_step] * b[p][j] [+ c[i][j]] [+ bias[j]])
+struct PanelProduct {
+  std::span<const float* const> a;
+  int64_t a_step = 1;
+  std::span<float* const> c;  // as many rows as `a`
+  int64_t columns = 0;
+  std::span<const Segment> segments;
+  const float* panels = nullptr;
+  int64_t panel_stride = 0;  // floats from one panel to the next
+  bool accumulate = false;
+  float alpha = 1;
+  const float* bias = nullptr;  // one value for each column
+  bool relu = false;
+};
+
+// Columns of a panel: two vectors of the machine.
+int64_t panel_width();
+
+// The number of panels that hold n columns, and the floats of panels with k rows.
+inline int64_t panel_count(int64_t n) { return (n + panel_width() - 1) / panel_width(); }
+inline int64_t panel_floats(int64_t k, int64_t n) { return panel_count(n) * k * panel_width(); }
+
+void multiply_panels(const PanelProduct& product);
+
+// Packs the k x n matrix b (stored n x k when transposed) into panels.
+void pack_panels(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t n, float* panels,
+                 int64_t panel_stride);
+
+}  // namespace artel::kernels
