@@ -1,5 +1,5 @@
-// artel_bench_gemm [THREADS [REPEATS]]: milliseconds and GFLOP/s of each matrix product algorithm on
-// the shapes of training steps.
+// artel_bench_gemm [THREADS [REPEATS]]: milliseconds and GFLOP/s of each matrix product algorithm
+// on the shapes of training steps.
 #include <fmt/format.h>
 
 #include "artel/exec/kernels/gemm.h"
@@ -15,19 +15,42 @@ using kernels::GemmShape;
 
 const std::vector<GemmShape> kShapes = {
     // the MLP: forward, backward weights, backward data
-    {128, 1024, 784}, {128, 1024, 1024}, {128, 10, 1024},
-    {784, 1024, 128, true}, {1024, 1024, 128, true}, {1024, 10, 128, true},
-    {128, 1024, 1024, false, true}, {128, 1024, 10, false, true},
+    {128, 1024, 784},
+    {128, 1024, 1024},
+    {128, 10, 1024},
+    {784, 1024, 128, true},
+    {1024, 1024, 128, true},
+    {1024, 10, 128, true},
+    {128, 1024, 1024, false, true},
+    {128, 1024, 10, false, true},
     // LeNet
-    {64, 120, 400}, {64, 84, 120}, {64, 10, 84}, {400, 120, 64, true}, {64, 400, 120, false, true},
+    {64, 120, 400},
+    {64, 84, 120},
+    {64, 10, 84},
+    {400, 120, 64, true},
+    {64, 400, 120, false, true},
     // GPT
-    {2048, 1152, 384}, {2048, 384, 384}, {2048, 1536, 384}, {2048, 384, 1536},
-    {384, 1536, 2048, true}, {2048, 384, 1536, false, true}, {2048, 1536, 384, false, true},
+    {2048, 1152, 384},
+    {2048, 384, 384},
+    {2048, 1536, 384},
+    {2048, 384, 1536},
+    {384, 1536, 2048, true},
+    {2048, 384, 1536, false, true},
+    {2048, 1536, 384, false, true},
     // attention
-    {256, 256, 64, false, true}, {256, 64, 256},
+    {256, 256, 64, false, true},
+    {256, 64, 256},
     // squares and odd sizes
-    {64, 64, 64}, {256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}, {2048, 2048, 2048},
-    {1, 1024, 1024}, {4, 1024, 1024}, {16, 1024, 1024}, {333, 777, 555}, {65536, 64, 27}};
+    {64, 64, 64},
+    {256, 256, 256},
+    {512, 512, 512},
+    {1024, 1024, 1024},
+    {2048, 2048, 2048},
+    {1, 1024, 1024},
+    {4, 1024, 1024},
+    {16, 1024, 1024},
+    {333, 777, 555},
+    {65536, 64, 27}};
 
 void run(int threads, int repeats) {
   ThreadPool pool(threads, limit_library_threads);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "artel/base/error.h"
 #include "artel/exec/kernels/conv_kernel.h"
+#include "artel/exec/kernels/winograd.h"
 
 namespace artel::kernels {
 namespace {
@@ -88,8 +90,32 @@ std::string_view to_string(ConvAlgorithm algorithm) {
   return "?";
 }
 
-Convolution::Convolution(const ConvShape& shape, ConvPass pass, ConvAlgorithm, int)
-    : kernel_(std::make_unique<SimpleConv>(shape, pass)) {}
+namespace {
+
+std::unique_ptr<ConvKernel> make_kernel(const ConvShape& shape, ConvPass pass,
+                                        ConvAlgorithm algorithm, int threads) {
+  const std::vector<ConvAlgorithm> able = conv_candidates(shape, pass, false);
+  require(
+      std::ranges::count(able, algorithm) == 1, ErrorKind::unsupported,
+      "[conv] {} cannot compute this shape: got a {}x{} kernel with stride {}x{}, {} groups; try "
+      "{}",
+      to_string(algorithm), shape.kh, shape.kw, shape.stride_h, shape.stride_w, shape.groups,
+      to_string(choose_conv(shape, pass, false)));
+  switch (algorithm) {
+    case ConvAlgorithm::winograd2:
+      return make_winograd(shape, pass, 2, threads);
+    case ConvAlgorithm::winograd4:
+      return make_winograd(shape, pass, 4, threads);
+    default:
+      return std::make_unique<SimpleConv>(shape, pass);
+  }
+}
+
+}  // namespace
+
+Convolution::Convolution(const ConvShape& shape, ConvPass pass, ConvAlgorithm algorithm,
+                         int threads)
+    : kernel_(make_kernel(shape, pass, algorithm, threads)) {}
 Convolution::~Convolution() = default;
 Convolution::Convolution(Convolution&&) noexcept = default;
 Convolution& Convolution::operator=(Convolution&&) noexcept = default;
@@ -112,11 +138,21 @@ void Convolution::backward_weights(ThreadPool& pool, const float* x, const float
   kernel_->run(pool, x, dy, dw, {}, workspace);
 }
 
-std::vector<ConvAlgorithm> conv_candidates(const ConvShape&, ConvPass, bool) {
-  return {ConvAlgorithm::im2col};
+std::vector<ConvAlgorithm> conv_candidates(const ConvShape& shape, ConvPass, bool exact) {
+  std::vector<ConvAlgorithm> all = {ConvAlgorithm::im2col};
+  if (!exact && winograd_applies(shape)) {
+    all.insert(all.end(), {ConvAlgorithm::winograd2, ConvAlgorithm::winograd4});
+  }
+  return all;
 }
 
-ConvAlgorithm choose_conv(const ConvShape&, ConvPass, bool) { return ConvAlgorithm::im2col; }
+ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass, bool exact) {
+  if (!exact && winograd_applies(shape) && shape.c >= 16 && shape.k >= 16) {
+    return std::min(shape.out_h(), shape.out_w()) > 2 ? ConvAlgorithm::winograd4
+                                                      : ConvAlgorithm::winograd2;
+  }
+  return ConvAlgorithm::im2col;
+}
 
 double conv_flops(const ConvShape& s) {
   return 2.0 * s.n * s.out_h() * s.out_w() * s.kh * s.kw * (s.c / s.groups) * s.k;

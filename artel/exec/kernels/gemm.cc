@@ -54,9 +54,9 @@ Gemm::Gemm(const GemmShape& shape, GemmAlgorithm algorithm, int threads)
 
 size_t Gemm::part_bytes() const {
   if (algorithm_ != GemmAlgorithm::packed) return 0;
-  return sizeof(float) * packed_workspace_floats({std::min(rows_, shape_.m),
-                                                  std::min(columns_, shape_.n), shape_.k,
-                                                  shape_.transpose_a, shape_.transpose_b});
+  return sizeof(float) *
+         packed_workspace_floats({std::min(rows_, shape_.m), std::min(columns_, shape_.n), shape_.k,
+                                  shape_.transpose_a, shape_.transpose_b});
 }
 
 int64_t Gemm::parts() const {
@@ -65,8 +65,8 @@ int64_t Gemm::parts() const {
 
 size_t Gemm::workspace_bytes() const { return parts() * part_bytes(); }
 
-void Gemm::run(ThreadPool& pool, const float* a, int64_t lda, const float* b, int64_t ldb,
-               float* c, int64_t ldc, const GemmEpilogue& epilogue, std::byte* workspace) const {
+void Gemm::run(ThreadPool& pool, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+               int64_t ldc, const GemmEpilogue& epilogue, std::byte* workspace) const {
   const int64_t parts_n = (shape_.n + columns_ - 1) / columns_;
   const size_t bytes = part_bytes();
   pool.run(parts(), [&](int64_t part) {

@@ -24,9 +24,8 @@ void library_product(GemmAlgorithm algorithm, const GemmShape& shape, const floa
                 transpose_b ? CblasTrans : CblasNoTrans, m, n, k, epilogue.alpha, a, lda, b, ldb,
                 beta, c, ldc);
   } else {
-    const dnnl_status_t status =
-        dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, epilogue.alpha, a,
-                   lda, b, ldb, beta, c, ldc);
+    const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n,
+                                            k, epilogue.alpha, a, lda, b, ldb, beta, c, ldc);
     require(status == dnnl_success, ErrorKind::internal,
             "[gemm] oneDNN refused a product: got status {}, expected success", int(status));
   }

@@ -91,9 +91,9 @@ void packed_product(const GemmShape& shape, const float* a, int64_t lda, const f
       const bool last = at + depth >= k;
       for (int64_t row = 0; row < m; row += kRows) {
         const int64_t rows = std::min(kRows, m - row);
-        const RowBlock block = prepare_rows(
-            shape, transpose_a ? a + at * lda + row : a + row * lda + at, lda, rows, depth,
-            packed_a);
+        const RowBlock block =
+            prepare_rows(shape, transpose_a ? a + at * lda + row : a + row * lda + at, lda, rows,
+                         depth, packed_a);
         for (int64_t i = 0; i < rows; ++i) c_rows[i] = c + (row + i) * ldc + column;
         multiply_panels({.a = {block.row.data(), static_cast<size_t>(rows)},
                          .a_step = block.step,

@@ -1,9 +1,9 @@
 // The packed matrix product of one thread.
 //
 // B is packed block by block into panels that stay in the L2 and L3 caches; rows of A are read in
-// place unless they are transposed or lie a multiple of 1 KiB apart, where they would compete for the
-// same cache sets. Each value of C is summed in the order of k, in blocks fixed by k alone, so any
-// split of C over threads gives the same bits.
+// place unless they are transposed or lie a multiple of 1 KiB apart, where they would compete for
+// the same cache sets. Each value of C is summed in the order of k, in blocks fixed by k alone, so
+// any split of C over threads gives the same bits.
 #pragma once
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "artel/exec/kernels/gemm_panels.cc"
-#include "hwy/foreach_target.h"
 #include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,26 +24,47 @@ constexpr int64_t kPanel = 2 * kLanes;
 constexpr int kWideRows = kLanes >= 16 ? 12 : 6;
 constexpr int kNarrowRows = 12;
 
-template <int kRows, int kVectors>
-HWY_INLINE void store_tile(const PanelProduct& p, int64_t row, int64_t column,
-                           const V (&sum)[kRows][kVectors]) {
+// Finishes the sums of one vector of columns and stores them; `load` and `store` know how much of
+// the vector is inside C.
+template <int kRows, int kVectors, class Load, class Store>
+HWY_INLINE void finish_column(const PanelProduct& p, int64_t row, int64_t column, int vector,
+                              V (&sum)[kRows][kVectors], const Load& load, const Store& store) {
   const D d;
   const V alpha = hn::Set(d, p.alpha);
+  const V bias = p.bias ? load(p.bias + column) : hn::Zero(d);
+  HWY_UNROLL(12)
+  for (int i = 0; i < kRows; ++i) sum[i][vector] = hn::MulAdd(sum[i][vector], alpha, bias);
+  if (p.accumulate) {
+    HWY_UNROLL(12)
+    for (int i = 0; i < kRows; ++i) {
+      sum[i][vector] = hn::Add(sum[i][vector], load(p.c[row + i] + column));
+    }
+  }
+  if (p.relu) {  // zero first: a NaN stays a NaN
+    HWY_UNROLL(12)
+    for (int i = 0; i < kRows; ++i) sum[i][vector] = hn::Max(hn::Zero(d), sum[i][vector]);
+  }
+  HWY_UNROLL(12)
+  for (int i = 0; i < kRows; ++i) store(sum[i][vector], p.c[row + i] + column);
+}
+
+template <int kRows, int kVectors>
+HWY_INLINE void store_tile(const PanelProduct& p, int64_t row, int64_t column,
+                           V (&sum)[kRows][kVectors]) {
+  const D d;
+  HWY_UNROLL(2)
   for (int v = 0; v < kVectors; ++v) {
     const int64_t first = column + v * kLanes;
-    const auto valid = hn::FirstN(d, std::clamp<int64_t>(p.columns - first, 0, kLanes));
-    const bool whole = first + kLanes <= p.columns;
-    const V bias = p.bias ? hn::MaskedLoad(valid, d, p.bias + first) : hn::Zero(d);
-    for (int i = 0; i < kRows; ++i) {
-      float* c = p.c[row + i] + first;
-      V value = hn::MulAdd(sum[i][v], alpha, bias);
-      if (p.accumulate) value = hn::Add(value, whole ? hn::LoadU(d, c) : hn::MaskedLoad(valid, d, c));
-      if (p.relu) value = hn::Max(value, hn::Zero(d));
-      if (whole) {
-        hn::StoreU(value, d, c);
-      } else {
-        hn::BlendedStore(value, valid, d, c);
-      }
+    if (first + kLanes <= p.columns) {
+      finish_column(
+          p, row, first, v, sum, [&](const float* at) HWY_ATTR { return hn::LoadU(d, at); },
+          [&](V value, float* at) HWY_ATTR { hn::StoreU(value, d, at); });
+    } else {
+      const auto inside = hn::FirstN(d, p.columns - first);
+      finish_column(
+          p, row, first, v, sum,
+          [&](const float* at) HWY_ATTR { return hn::MaskedLoad(inside, d, at); },
+          [&](V value, float* at) HWY_ATTR { hn::BlendedStore(value, inside, d, at); });
     }
   }
 }

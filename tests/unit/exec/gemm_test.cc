@@ -81,8 +81,8 @@ TEST_P(GemmTest, MatchesTheReferenceForEveryLayoutAndEpilogue) {
 }
 
 TEST_P(GemmTest, BitsDoNotDependOnTheThreads) {
-  for (const GemmShape& shape :
-       {GemmShape{130, 270, 300}, GemmShape{500, 10, 77, true}, GemmShape{64, 800, 33, false, true}}) {
+  for (const GemmShape& shape : {GemmShape{130, 270, 300}, GemmShape{500, 10, 77, true},
+                                 GemmShape{64, 800, 33, false, true}}) {
     const Operands in(shape, 0);
     const std::vector<float> one = computed(shape, GetParam(), 1, in, {});
     EXPECT_EQ(one, computed(shape, GetParam(), 2, in, {}));
@@ -104,8 +104,8 @@ TEST(BatchedGemm, FollowsBothStrides) {
     const BatchedGemm gemm(shape, outer, inner, choose_gemm(shape), threads);
     const Workspace workspace(gemm.workspace_bytes());
     std::vector<float> c(outer * inner * 5 * 7);
-    gemm.run(pool, a.data(), inner * 3, {5 * inner * 3, 3}, b.data(), inner * 3,
-             {7 * inner * 3, 3}, c.data(), 7, {inner * 35, 35}, {}, workspace.data());
+    gemm.run(pool, a.data(), inner * 3, {5 * inner * 3, 3}, b.data(), inner * 3, {7 * inner * 3, 3},
+             c.data(), 7, {inner * 35, 35}, {}, workspace.data());
     for (int64_t i = 0; i < outer; ++i) {
       for (int64_t j = 0; j < inner; ++j) {
         double sum = 0;

@@ -26,7 +26,8 @@ inline std::vector<float> random_values(int64_t count, uint64_t seed) {
 class Workspace {
  public:
   explicit Workspace(size_t bytes)
-      : data_(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free) {}
+      : data_(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)),
+              &std::free) {}
   std::byte* data() const { return data_.get(); }
 
  private:

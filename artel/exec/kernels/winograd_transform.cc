@@ -1,0 +1,345 @@
+#include "artel/exec/kernels/winograd_transform.h"
+
+#include <algorithm>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "artel/exec/kernels/winograd_transform.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace artel::kernels::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+constexpr int64_t kLanes = HWY_LANES(float);
+constexpr int64_t kPanel = 2 * kLanes;
+
+HWY_INLINE V scale(float factor, V value) { return hn::Mul(hn::Set(D(), factor), value); }
+HWY_INLINE V scale_add(float factor, V value, V sum) {
+  return hn::MulAdd(hn::Set(D(), factor), value, sum);
+}
+
+// The products of the matrices of F(2, 3) with a column.
+struct F2 {
+  static constexpr int kOutput = 2, kTile = 4;
+  // B^T x
+  static HWY_INLINE void input(const V (&x)[4], V (&t)[4]) {
+    t[0] = hn::Sub(x[0], x[2]);
+    t[1] = hn::Add(x[1], x[2]);
+    t[2] = hn::Sub(x[2], x[1]);
+    t[3] = hn::Sub(x[1], x[3]);
+  }
+  // A^T m
+  static HWY_INLINE void output(const V (&m)[4], V (&y)[2]) {
+    y[0] = hn::Add(hn::Add(m[0], m[1]), m[2]);
+    y[1] = hn::Sub(hn::Sub(m[1], m[2]), m[3]);
+  }
+  // A y
+  static HWY_INLINE void output_gradient(const V (&y)[2], V (&m)[4]) {
+    m[0] = y[0];
+    m[1] = hn::Add(y[0], y[1]);
+    m[2] = hn::Sub(y[0], y[1]);
+    m[3] = hn::Neg(y[1]);
+  }
+  // G w
+  static HWY_INLINE void weights(const V (&w)[3], V (&u)[4]) {
+    const V even = scale(0.5f, hn::Add(w[0], w[2])), odd = scale(0.5f, w[1]);
+    u[0] = w[0];
+    u[1] = hn::Add(even, odd);
+    u[2] = hn::Sub(even, odd);
+    u[3] = w[2];
+  }
+  // G^T u
+  static HWY_INLINE void weights_gradient(const V (&u)[4], V (&w)[3]) {
+    const V half = scale(0.5f, hn::Add(u[1], u[2]));
+    w[0] = hn::Add(u[0], half);
+    w[1] = scale(0.5f, hn::Sub(u[1], u[2]));
+    w[2] = hn::Add(half, u[3]);
+  }
+};
+
+// The same for F(4, 3).
+struct F4 {
+  static constexpr int kOutput = 4, kTile = 6;
+  static HWY_INLINE void input(const V (&x)[6], V (&t)[6]) {
+    const V even1 = scale_add(-4, x[2], x[4]), odd1 = scale_add(-4, x[1], x[3]);
+    const V even2 = hn::Sub(x[4], x[2]), odd2 = hn::Sub(x[3], x[1]);
+    t[0] = scale_add(4, x[0], scale_add(-5, x[2], x[4]));
+    t[1] = hn::Add(even1, odd1);
+    t[2] = hn::Sub(even1, odd1);
+    t[3] = scale_add(2, odd2, even2);
+    t[4] = scale_add(-2, odd2, even2);
+    t[5] = scale_add(4, x[1], scale_add(-5, x[3], x[5]));
+  }
+  static HWY_INLINE void output(const V (&m)[6], V (&y)[4]) {
+    const V sum1 = hn::Add(m[1], m[2]), difference1 = hn::Sub(m[1], m[2]);
+    const V sum2 = hn::Add(m[3], m[4]), difference2 = hn::Sub(m[3], m[4]);
+    y[0] = hn::Add(hn::Add(m[0], sum1), sum2);
+    y[1] = scale_add(2, difference2, difference1);
+    y[2] = scale_add(4, sum2, sum1);
+    y[3] = hn::Add(scale_add(8, difference2, difference1), m[5]);
+  }
+  static HWY_INLINE void output_gradient(const V (&y)[4], V (&m)[6]) {
+    const V even1 = hn::Add(y[0], y[2]), odd1 = hn::Add(y[1], y[3]);
+    const V even2 = scale_add(4, y[2], y[0]), odd2 = scale_add(4, y[3], y[1]);
+    m[0] = y[0];
+    m[1] = hn::Add(even1, odd1);
+    m[2] = hn::Sub(even1, odd1);
+    m[3] = scale_add(2, odd2, even2);
+    m[4] = scale_add(-2, odd2, even2);
+    m[5] = y[3];
+  }
+  static HWY_INLINE void weights(const V (&w)[3], V (&u)[6]) {
+    const V even1 = scale(-1 / 6.f, hn::Add(w[0], w[2]));
+    const V even2 = scale_add(1 / 24.f, w[0], scale(1 / 6.f, w[2]));
+    u[0] = scale(0.25f, w[0]);
+    u[1] = scale_add(-1 / 6.f, w[1], even1);
+    u[2] = scale_add(1 / 6.f, w[1], even1);
+    u[3] = scale_add(1 / 12.f, w[1], even2);
+    u[4] = scale_add(-1 / 12.f, w[1], even2);
+    u[5] = w[2];
+  }
+  static HWY_INLINE void weights_gradient(const V (&u)[6], V (&w)[3]) {
+    const V sum1 = scale(-1 / 6.f, hn::Add(u[1], u[2])), sum2 = hn::Add(u[3], u[4]);
+    w[0] = scale_add(0.25f, u[0], scale_add(1 / 24.f, sum2, sum1));
+    w[1] = scale_add(1 / 6.f, hn::Sub(u[2], u[1]), scale(1 / 12.f, hn::Sub(u[3], u[4])));
+    w[2] = hn::Add(scale_add(1 / 6.f, sum2, sum1), u[5]);
+  }
+};
+
+// Applies a column transform on both sides: out = T in T^T, with values from load(i, j) to
+// store(i, j, value).
+template <int kIn, int kOut, class Load, class Store>
+HWY_INLINE void transform(void (*column)(const V (&)[kIn], V (&)[kOut]), const Load& load,
+                          const Store& store) {
+  V half[kOut][kIn];
+  HWY_UNROLL(6)
+  for (int j = 0; j < kIn; ++j) {
+    V in[kIn], out[kOut];
+    HWY_UNROLL(6)
+    for (int i = 0; i < kIn; ++i) in[i] = load(i, j);
+    column(in, out);
+    HWY_UNROLL(6)
+    for (int i = 0; i < kOut; ++i) half[i][j] = out[i];
+  }
+  HWY_UNROLL(6)
+  for (int i = 0; i < kOut; ++i) {
+    V out[kOut];
+    column(half[i], out);
+    HWY_UNROLL(6)
+    for (int j = 0; j < kOut; ++j) store(i, j, out[j]);
+  }
+}
+
+// The place of a tile's first value, and how much of its patch lies inside the image.
+struct Patch {
+  Patch(const TileGrid& grid, int output, int64_t size, int64_t tile) {
+    const int64_t column = tile % grid.tiles_w * output - grid.left;
+    const int64_t row = tile / grid.tiles_w % grid.tiles_h * output - grid.top;
+    const int64_t image = tile / grid.tiles_w / grid.tiles_h;
+    offset = ((image * grid.height + row) * grid.width + column) * grid.channels;
+    row_begin = std::max<int64_t>(0, -row);
+    row_end = std::min(size, grid.height - row);
+    column_begin = std::max<int64_t>(0, -column);
+    column_end = std::min(size, grid.width - column);
+    whole = row_begin == 0 && column_begin == 0 && row_end == size && column_end == size;
+  }
+  bool inside(int64_t i, int64_t j) const {
+    return whole || (i >= row_begin && i < row_end && j >= column_begin && j < column_end);
+  }
+
+  int64_t offset, row_begin, row_end, column_begin, column_end;
+  bool whole;
+};
+
+// Reads patches of kSize x kSize, transforms them and writes kTile x kTile elements.
+template <int kSize, int kTile>
+HWY_INLINE void transform_patches(void (*column)(const V (&)[kSize], V (&)[kTile]), int output,
+                                  const TileGrid& grid, const float* image, int64_t first,
+                                  int64_t tiles, ChannelRange channels,
+                                  const TransformedLayout& layout, float* transformed) {
+  const D d;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    const Patch patch(grid, output, kSize, first + tile);
+    const float* origin = image + patch.offset + channels.begin;
+    for (int64_t c = 0; c < channels.count; c += kLanes) {
+      const auto valid = hn::FirstN(d, std::min(kLanes, channels.count - c));
+      float* out = transformed + tile * layout.tile + c / kPanel * layout.group + c % kPanel;
+      const auto store = [&](int i, int j, V value) HWY_ATTR {
+        hn::Store(value, d, out + (i * kTile + j) * layout.element);
+      };
+      const auto at = [&](int i, int j)
+                          HWY_ATTR { return origin + (i * grid.width + j) * grid.channels + c; };
+      if (patch.whole && c + kLanes <= channels.count) {
+        transform(
+            column, [&](int i, int j) HWY_ATTR { return hn::LoadU(d, at(i, j)); }, store);
+      } else {
+        const auto load = [&](int i, int j) HWY_ATTR {
+          return patch.inside(i, j) ? hn::MaskedLoad(valid, d, at(i, j)) : hn::Zero(d);
+        };
+        transform(column, load, store);
+      }
+    }
+  }
+}
+
+template <class F>
+void output_tiles(const TileGrid& grid, const float* transformed, int64_t element_stride,
+                  int64_t row_stride, int64_t first, int64_t tiles, ChannelRange channels,
+                  const float* bias, bool relu, float* image) {
+  const D d;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    const Patch patch(grid, F::kOutput, F::kOutput, first + tile);
+    float* origin = image + patch.offset + channels.begin;
+    for (int64_t c = 0; c < channels.count; c += kLanes) {
+      const float* in = transformed + tile * row_stride + c;
+      const auto load = [&](int i, int j) HWY_ATTR {
+        return hn::Load(d, in + (i * F::kTile + j) * element_stride);
+      };
+      const bool whole = c + kLanes <= channels.count;
+      const auto valid = hn::FirstN(d, std::min(kLanes, channels.count - c));
+      const V shift = bias ? hn::MaskedLoad(valid, d, bias + channels.begin + c) : hn::Zero(d);
+      const V least = hn::Set(d, relu ? 0.f : -std::numeric_limits<float>::infinity());
+      const auto store = [&](int i, int j, V value) HWY_ATTR {
+        if (!patch.inside(i, j)) return;
+        float* out = origin + (i * grid.width + j) * grid.channels + c;
+        value = hn::Max(least, hn::Add(value, shift));  // in this order a NaN stays
+        if (whole) {
+          hn::StoreU(value, d, out);
+        } else {
+          hn::BlendedStore(value, valid, d, out);
+        }
+      };
+      transform(F::output, load, store);
+    }
+  }
+}
+
+template <class F>
+void weights(const float* taps, int64_t tap_stride, int64_t rows, float* transformed,
+             int64_t element_stride) {
+  const D d;
+  for (int64_t at = 0; at < rows * kPanel; at += kLanes) {
+    transform(
+        F::weights,
+        [&](int i, int j) HWY_ATTR { return hn::Load(d, taps + (i * 3 + j) * tap_stride + at); },
+        [&](int i, int j, V value) HWY_ATTR {
+          hn::Store(value, d, transformed + (i * F::kTile + j) * element_stride + at);
+        });
+  }
+}
+
+template <class F>
+void weights_gradient(const float* transformed, int64_t element_stride, int64_t row_stride,
+                      int64_t rows, int64_t columns, float* dw, int64_t tap_stride,
+                      int64_t dw_row_stride) {
+  const D d;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t c = 0; c < columns; c += kLanes) {
+      const auto valid = hn::FirstN(d, std::min(kLanes, columns - c));
+      const float* in = transformed + row * row_stride + c;
+      float* out = dw + row * dw_row_stride + c;
+      transform(
+          F::weights_gradient,
+          [&](int i, int j)
+              HWY_ATTR { return hn::Load(d, in + (i * F::kTile + j) * element_stride); },
+          [&](int i, int j, V value)
+              HWY_ATTR { hn::BlendedStore(value, valid, d, out + (i * 3 + j) * tap_stride); });
+    }
+  }
+}
+
+void Input(int output, const TileGrid& grid, const float* image, int64_t first, int64_t tiles,
+           const TransformedLayout& layout, float* transformed) {
+  const ChannelRange all{0, grid.channels};
+  if (output == 2) {
+    transform_patches(F2::input, 2, grid, image, first, tiles, all, layout, transformed);
+  } else {
+    transform_patches(F4::input, 4, grid, image, first, tiles, all, layout, transformed);
+  }
+}
+
+void OutputGradient(int output, const TileGrid& grid, const float* image, int64_t first,
+                    int64_t tiles, ChannelRange channels, const TransformedLayout& layout,
+                    float* transformed) {
+  if (output == 2) {
+    transform_patches(F2::output_gradient, 2, grid, image, first, tiles, channels, layout,
+                      transformed);
+  } else {
+    transform_patches(F4::output_gradient, 4, grid, image, first, tiles, channels, layout,
+                      transformed);
+  }
+}
+
+void Output(int output, const TileGrid& grid, const float* transformed, int64_t element_stride,
+            int64_t row_stride, int64_t first, int64_t tiles, ChannelRange channels,
+            const float* bias, bool relu, float* image) {
+  const auto run = output == 2 ? &output_tiles<F2> : &output_tiles<F4>;
+  run(grid, transformed, element_stride, row_stride, first, tiles, channels, bias, relu, image);
+}
+
+void Weights(int output, const float* taps, int64_t tap_stride, int64_t rows, float* transformed,
+             int64_t element_stride) {
+  const auto run = output == 2 ? &weights<F2> : &weights<F4>;
+  run(taps, tap_stride, rows, transformed, element_stride);
+}
+
+void WeightsGradient(int output, const float* transformed, int64_t element_stride,
+                     int64_t row_stride, int64_t rows, int64_t columns, float* dw,
+                     int64_t tap_stride, int64_t dw_row_stride) {
+  const auto run = output == 2 ? &weights_gradient<F2> : &weights_gradient<F4>;
+  run(transformed, element_stride, row_stride, rows, columns, dw, tap_stride, dw_row_stride);
+}
+
+}  // namespace
+}  // namespace artel::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace artel::kernels {
+
+HWY_EXPORT(Input);
+HWY_EXPORT(OutputGradient);
+HWY_EXPORT(Output);
+HWY_EXPORT(Weights);
+HWY_EXPORT(WeightsGradient);
+
+void winograd_input(int output, const TileGrid& grid, const float* image, int64_t first,
+                    int64_t tiles, const TransformedLayout& layout, float* transformed) {
+  HWY_DYNAMIC_DISPATCH(Input)(output, grid, image, first, tiles, layout, transformed);
+}
+
+void winograd_output_gradient(int output, const TileGrid& grid, const float* image, int64_t first,
+                              int64_t tiles, ChannelRange channels, const TransformedLayout& layout,
+                              float* transformed) {
+  HWY_DYNAMIC_DISPATCH(OutputGradient)
+  (output, grid, image, first, tiles, channels, layout, transformed);
+}
+
+void winograd_output(int output, const TileGrid& grid, const float* transformed,
+                     int64_t element_stride, int64_t row_stride, int64_t first, int64_t tiles,
+                     ChannelRange channels, const float* bias, bool relu, float* image) {
+  HWY_DYNAMIC_DISPATCH(Output)
+  (output, grid, transformed, element_stride, row_stride, first, tiles, channels, bias, relu,
+   image);
+}
+
+void winograd_weights(int output, const float* taps, int64_t tap_stride, int64_t rows,
+                      float* transformed, int64_t element_stride) {
+  HWY_DYNAMIC_DISPATCH(Weights)(output, taps, tap_stride, rows, transformed, element_stride);
+}
+
+void winograd_weights_gradient(int output, const float* transformed, int64_t element_stride,
+                               int64_t row_stride, int64_t rows, int64_t columns, float* dw,
+                               int64_t tap_stride, int64_t dw_row_stride) {
+  HWY_DYNAMIC_DISPATCH(WeightsGradient)
+  (output, transformed, element_stride, row_stride, rows, columns, dw, tap_stride, dw_row_stride);
+}
+
+}  // namespace artel::kernels
+#endif

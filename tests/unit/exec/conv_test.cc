@@ -1,0 +1,187 @@
+#include "artel/exec/kernels/conv.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "artel/base/error.h"
+#include "artel/exec/libraries.h"
+#include "kernel_testing.h"
+
+namespace artel::kernels {
+namespace {
+
+struct Sizes {
+  explicit Sizes(const ConvShape& s)
+      : x(s.n * s.h * s.w * s.c),
+        w(s.kh * s.kw * (s.c / s.groups) * s.k),
+        y(s.n * s.out_h() * s.out_w() * s.k) {}
+  int64_t x, w, y;
+};
+
+std::string describe(const ConvShape& s) {
+  return fmt::format(
+      "{}x{}x{}x{} -> {} kernel {}x{} stride {}x{} pad {},{},{},{} dilation {}x{} groups {}", s.n,
+      s.h, s.w, s.c, s.k, s.kh, s.kw, s.stride_h, s.stride_w, s.pad_top, s.pad_left, s.pad_bottom,
+      s.pad_right, s.dilation_h, s.dilation_w, s.groups);
+}
+
+// Calls visit(x, w, y) with the indices of each multiplication.
+template <class Visit>
+void for_each_product(const ConvShape& s, const Visit& visit) {
+  const int64_t cg = s.c / s.groups, kg = s.k / s.groups;
+  for (int64_t n = 0; n < s.n; ++n)
+    for (int64_t oy = 0; oy < s.out_h(); ++oy)
+      for (int64_t ox = 0; ox < s.out_w(); ++ox)
+        for (int64_t ky = 0; ky < s.kh; ++ky)
+          for (int64_t kx = 0; kx < s.kw; ++kx) {
+            const int64_t iy = oy * s.stride_h + ky * s.dilation_h - s.pad_top;
+            const int64_t ix = ox * s.stride_w + kx * s.dilation_w - s.pad_left;
+            if (iy < 0 || iy >= s.h || ix < 0 || ix >= s.w) continue;
+            for (int64_t c = 0; c < cg; ++c)
+              for (int64_t k = 0; k < s.k; ++k)
+                visit(((n * s.h + iy) * s.w + ix) * s.c + k / kg * cg + c,
+                      ((ky * s.kw + kx) * cg + c) * s.k + k,
+                      ((n * s.out_h() + oy) * s.out_w() + ox) * s.k + k);
+          }
+}
+
+// The operands in the order of the pass, and the exact result.
+struct Case {
+  Case(const ConvShape& s, ConvPass pass, bool epilogue) {
+    const Sizes sizes(s);
+    const std::vector<float> x = random_values(sizes.x, 1), w = random_values(sizes.w, 2),
+                             y = random_values(sizes.y, 3);
+    std::vector<double> sum;
+    if (pass == ConvPass::forward) {
+      first = x, second = w;
+      sum.resize(sizes.y);
+      for_each_product(s, [&](int64_t i, int64_t j, int64_t o) { sum[o] += double(x[i]) * w[j]; });
+    } else if (pass == ConvPass::backward_data) {
+      first = y, second = w;
+      sum.resize(sizes.x);
+      for_each_product(s, [&](int64_t i, int64_t j, int64_t o) { sum[i] += double(y[o]) * w[j]; });
+    } else {
+      first = x, second = y;
+      sum.resize(sizes.w);
+      for_each_product(s, [&](int64_t i, int64_t j, int64_t o) { sum[j] += double(x[i]) * y[o]; });
+    }
+    if (epilogue) {
+      bias = random_values(s.k, 4);
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] = std::max(sum[i] + bias[i % s.k], 0.0);
+    }
+    expected.assign(sum.begin(), sum.end());
+  }
+
+  std::vector<float> first, second, bias, expected;
+};
+
+std::vector<float> computed(const ConvShape& shape, ConvPass pass, ConvAlgorithm algorithm,
+                            int threads, const Case& in) {
+  ThreadPool pool(threads, limit_library_threads);
+  const Convolution convolution(shape, pass, algorithm, threads);
+  const Workspace workspace(convolution.workspace_bytes());
+  std::vector<float> out(in.expected.size(), NAN);
+  const float *first = in.first.data(), *second = in.second.data();
+  if (pass == ConvPass::forward) {
+    convolution.forward(pool, first, second, in.bias.empty() ? nullptr : in.bias.data(),
+                        !in.bias.empty(), out.data(), workspace.data());
+  } else if (pass == ConvPass::backward_data) {
+    convolution.backward_data(pool, first, second, out.data(), workspace.data());
+  } else {
+    convolution.backward_weights(pool, first, second, out.data(), workspace.data());
+  }
+  return out;
+}
+
+double tolerance(ConvAlgorithm algorithm) {
+  switch (algorithm) {
+    case ConvAlgorithm::winograd4:
+      return 3e-5;
+    case ConvAlgorithm::winograd2:
+      return 3e-6;
+    default:
+      return 3e-6;
+  }
+}
+
+const std::vector<ConvShape> kShapes = {{1, 1, 1, 1, 1, 1, 1},
+                                        {2, 5, 7, 3, 5, 3, 3},
+                                        {7, 4, 4, 20, 33, 3, 3, 1, 1, 1, 1, 1, 1},
+                                        {13, 2, 2, 40, 24, 3, 3, 1, 1, 1, 1, 1, 1},
+                                        {3, 13, 11, 17, 19, 3, 3, 1, 1, 1, 1, 1, 1},
+                                        {5, 32, 32, 8, 16, 3, 3, 1, 1, 1, 1, 1, 1},
+                                        {2, 6, 5, 3, 4, 3, 3, 1, 1, 2, 0, 1, 2},
+                                        {4, 9, 9, 16, 7, 3, 3, 2, 2, 1, 1, 1, 1},
+                                        {2, 8, 8, 3, 64, 3, 3, 2, 2, 0, 0, 1, 1},
+                                        {2, 28, 28, 1, 6, 5, 5, 1, 1, 2, 2, 2, 2},
+                                        {3, 14, 14, 6, 16, 5, 5},
+                                        {1, 23, 21, 3, 10, 7, 7, 2, 2, 3, 3, 3, 3},
+                                        {2, 11, 10, 5, 9, 3, 2, 3, 1, 1, 0, 2, 1, 2, 3},
+                                        {2, 7, 7, 8, 12, 1, 1},
+                                        {2, 9, 8, 8, 12, 1, 1, 2, 2},
+                                        {2, 7, 7, 8, 12, 1, 1, 1, 1, 1, 1, 1, 1},
+                                        {2, 6, 6, 8, 12, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 4},
+                                        {2, 7, 6, 10, 10, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 10},
+                                        {0, 6, 6, 8, 12, 3, 3, 1, 1, 1, 1, 1, 1}};
+
+class ConvTest : public testing::TestWithParam<ConvPass> {};
+
+TEST_P(ConvTest, EveryAlgorithmMatchesTheReference) {
+  for (const ConvShape& shape : kShapes) {
+    for (const bool epilogue : {false, true}) {
+      if (epilogue && GetParam() != ConvPass::forward) continue;
+      const Case in(shape, GetParam(), epilogue);
+      for (const ConvAlgorithm algorithm : conv_candidates(shape, GetParam(), false)) {
+        for (const int threads : {1, 2}) {
+          expect_close(computed(shape, GetParam(), algorithm, threads, in), in.expected,
+                       tolerance(algorithm),
+                       fmt::format("{} {} {}", to_string(algorithm), describe(shape), epilogue));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(ConvTest, BitsDoNotDependOnTheThreads) {
+  for (const ConvShape& shape : kShapes) {
+    const Case in(shape, GetParam(), false);
+    for (const ConvAlgorithm algorithm : conv_candidates(shape, GetParam(), false)) {
+      const std::vector<float> one = computed(shape, GetParam(), algorithm, 1, in);
+      for (const int threads : {2, 3}) {
+        EXPECT_EQ(one, computed(shape, GetParam(), algorithm, threads, in))
+            << to_string(algorithm) << " " << describe(shape) << " threads " << threads;
+      }
+    }
+  }
+}
+
+TEST_P(ConvTest, TheRuleChoosesACandidate) {
+  for (const ConvShape& shape : kShapes) {
+    for (const bool exact : {false, true}) {
+      const std::vector<ConvAlgorithm> all = conv_candidates(shape, GetParam(), exact);
+      EXPECT_EQ(std::ranges::count(all, choose_conv(shape, GetParam(), exact)), 1)
+          << describe(shape);
+      if (exact) {
+        EXPECT_EQ(std::ranges::count(all, ConvAlgorithm::winograd2), 0);
+        EXPECT_EQ(std::ranges::count(all, ConvAlgorithm::winograd4), 0);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Passes, ConvTest,
+                         testing::Values(ConvPass::forward, ConvPass::backward_data,
+                                         ConvPass::backward_weights),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
+
+TEST(Convolution, RefusesAnAlgorithmThatDoesNotFit) {
+  const ConvShape strided{1, 8, 8, 4, 4, 3, 3, 2, 2};
+  EXPECT_THROW(Convolution(strided, ConvPass::forward, ConvAlgorithm::winograd4, 1), Error);
+  EXPECT_THROW(Convolution(strided, ConvPass::forward, ConvAlgorithm::pointwise, 1), Error);
+}
+
+}  // namespace
+}  // namespace artel::kernels
