@@ -1,0 +1,54 @@
+// Scalars over time in the format that TensorBoard reads.
+//
+// An event file is a sequence of records, each framed by its length and checksums (TFRecord), each
+// holding one small protocol-buffer message. The few fields that scalars need are encoded here, so
+// no library is needed.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace artel::observe {
+
+using Scalars = std::vector<std::pair<std::string, double>>;
+
+// CRC-32C (Castagnoli), as iSCSI and TFRecord use it.
+uint32_t crc32c(std::string_view bytes);
+
+// A message framed as a record.
+std::string tfrecord(std::string_view message);
+
+// The messages of an event file. `wall_time` is in seconds since 1970.
+std::string encode_file_version(double wall_time);
+// Marks the (re)start of a run before `step`: a viewer drops what an earlier, interrupted run wrote
+// for this and later steps.
+std::string encode_start(double wall_time, int64_t step);
+std::string encode_scalars(double wall_time, int64_t step, const Scalars& scalars);
+
+// Writes a new file events.out.tfevents.<time>.<host> in an existing folder.
+class EventFileWriter {
+ public:
+  EventFileWriter(const std::filesystem::path& folder, int64_t first_step);
+
+  void write(int64_t step, const Scalars& scalars);
+  void flush();
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void append(std::string_view message);
+
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::filesystem::path path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace artel::observe

@@ -1,0 +1,85 @@
+#include "artel/observe/metrics.h"
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+
+namespace artel::observe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFileName = "metrics.jsonl";
+
+// Calls visit(line, object) for each complete line.
+void for_each_line(const std::filesystem::path& path,
+                   const std::function<void(std::string_view, const Json&)>& visit) {
+  const std::string text = read_file(path);
+  int64_t number = 1;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    const Json object = Json::parse(line, nullptr, false);
+    const auto step = object.is_object() ? object.find("step") : object.end();
+    require(object.is_object() && step != object.end() && step->is_number_integer(),
+            ErrorKind::corrupt, "[{}:{}] expected a JSON object with a whole number \"step\"",
+            path.string(), number);
+    visit(line, object);
+    ++number;
+  }
+}
+
+std::filesystem::path prepared(const std::filesystem::path& folder, int64_t resumed_step) {
+  std::filesystem::create_directories(folder);
+  std::filesystem::path path = folder / kFileName;
+  std::string kept;
+  if (resumed_step > 0 && std::filesystem::exists(path)) {
+    for_each_line(path, [&](std::string_view line, const Json& object) {
+      if (object["step"].get<int64_t>() <= resumed_step) kept.append(line) += '\n';
+    });
+  }
+  write_file_atomically(path, kept);
+  return path;
+}
+
+}  // namespace
+
+MetricsWriter::MetricsWriter(const std::filesystem::path& folder, int64_t resumed_step)
+    : path_(prepared(folder, resumed_step)),
+      lines_(path_, std::ios::app),
+      events_(folder, resumed_step + 1),
+      begin_(Clock::now()),
+      flushed_(begin_) {}
+
+void MetricsWriter::write(int64_t step, const Scalars& scalars) {
+  const Clock::time_point now = Clock::now();
+  Json object = {{"step", step}, {"seconds", seconds_between(begin_, now)}};
+  for (const auto& [name, value] : scalars) object[name] = value;
+  lines_ << object.dump() << '\n';
+  events_.write(step, scalars);
+  if (seconds_between(flushed_, now) < 1) return;
+  flushed_ = now;
+  flush();
+}
+
+void MetricsWriter::flush() {
+  lines_.flush();
+  require(lines_.good(), ErrorKind::io, "[{}] cannot write; is the disk full?", path_.string());
+  events_.flush();
+}
+
+std::map<std::string, std::vector<std::pair<int64_t, double>>> read_metrics(
+    const std::filesystem::path& folder) {
+  std::map<std::string, std::vector<std::pair<int64_t, double>>> metrics;
+  for_each_line(folder / kFileName, [&](std::string_view, const Json& object) {
+    for (const auto& [name, value] : object.items()) {
+      if (name != "step" && value.is_number())
+        metrics[name].emplace_back(object["step"].get<int64_t>(), value.get<double>());
+    }
+  });
+  return metrics;
+}
+
+}  // namespace artel::observe

@@ -1,0 +1,40 @@
+// Line plots as SVG: training curves and benchmark results.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace artel::observe {
+
+struct Series {
+  std::string name;
+  // In the order of x. Points that are not finite leave a gap; on a logarithmic axis so do those
+  // that are not positive.
+  std::vector<std::pair<double, double>> points;
+  bool markers = false;  // a dot at each point, for a few measurements
+};
+
+struct Plot {
+  std::string title;
+  std::string x_label, y_label;
+  std::vector<Series> series;
+  bool log_x = false, log_y = false;
+};
+
+// The marks of an axis from `low` to `high`: multiples of 1, 2 or 5 times a power of ten, about
+// `wanted` of them, all inside. On a logarithmic axis: powers of ten, with 2 and 5 times them when
+// there are few.
+std::vector<double> nice_ticks(double low, double high, int wanted);
+std::vector<double> log_ticks(double low, double high);
+
+// "0", "0.25", "1,500", "20M": as short as the distance between neighbours allows.
+std::string tick_label(double value, double distance);
+
+// Panels side by side in one picture, each 560 by 380 pixels. Series of one name have one colour.
+// Throws nothing: an empty plot has axes from 0 to 1.
+std::string to_svg(std::span<const Plot> panels);
+std::string to_svg(const Plot& plot);
+
+}  // namespace artel::observe

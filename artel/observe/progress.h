@@ -1,0 +1,83 @@
+// How far a run is, for people: one live line in a terminal, plain lines in a pipe or a log file.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "artel/base/time.h"
+
+namespace artel::observe {
+
+// Where a run stands after a step. Steps count from 1 and run on over all epochs.
+struct Status {
+  int64_t epoch = 1, epochs = 1;
+  int64_t step = 0, steps = 0;  // `steps` is the number of the last step
+  int64_t samples = 0;          // processed since the run began
+  double loss = 0;
+  std::string metric_name;  // such as "accuracy"; empty while there is none
+  double metric = 0;
+};
+
+// Rates and the time left follow from the last updates, not from the whole run, so a slow start or
+// a resumed run does not distort them.
+struct Pace {
+  double samples_per_second = 0;
+  double seconds_left = 0;
+};
+
+// "epoch 2/10  step 312/938  loss 0.2841  accuracy 0.9132  9,120 samples/s  1 min 05 s left"
+std::string plain_line(const Status& status, const Pace& pace);
+
+// The same with a bar. What does not fit into `width` columns is left out from the end. Plain
+// characters are used if `unicode` is false.
+std::string live_line(const Status& status, const Pace& pace, int width, bool unicode);
+
+struct ProgressOptions {
+  std::FILE* stream = stderr;
+  // Absent: asked from the stream.
+  std::optional<bool> terminal;
+  std::optional<int> width;
+  // Between plain lines. A live line is redrawn ten times a second.
+  double interval_seconds = 10;
+  std::function<Clock::time_point()> now = [] { return Clock::now(); };
+};
+
+// Not thread safe: updates come from the thread that runs the steps.
+class Progress {
+ public:
+  explicit Progress(ProgressOptions options = {});
+  ~Progress();  // ends the live line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // Cheap when it is not yet time to write again. The first and the last step are always written.
+  void update(const Status& status);
+
+  // A line of its own, above the live line.
+  void note(std::string_view text);
+
+  // Removes the live line; later updates start a new one.
+  void clear();
+
+  Pace pace() const;
+
+ private:
+  struct Sample {
+    Clock::time_point at;
+    int64_t step, samples;
+  };
+
+  ProgressOptions options_;
+  bool terminal_, unicode_;
+  std::deque<Sample> recent_;
+  std::optional<Clock::time_point> last_written_;
+  Status status_;
+  bool live_ = false;  // a live line is on the screen
+};
+
+}  // namespace artel::observe
