@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "artel/base/file.h"
+#include "artel/tensor/from_bytes.h"
 
 namespace artel::checkpoint {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "artel/base/bytes.h"
 #include "artel/data/dataset.h"
-#include "artel/tensor/named_tensor.h"
+#include "artel/tensor/from_bytes.h"
 
 namespace artel::data {
 

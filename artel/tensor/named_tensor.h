@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "artel/base/bytes.h"
 #include "artel/tensor/tensor.h"
 
 namespace artel {
@@ -14,11 +13,7 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-// In the order of the file.
+// In the order of the file or of the model.
 using NamedTensors = std::vector<NamedTensor>;
-
-// A tensor over bytes that hold exactly its elements: a view that shares them if they are aligned
-// for the type, a copy if not.
-Tensor tensor_over(const Bytes& bytes, Shape shape, DType type);
 
 }  // namespace artel
