@@ -106,8 +106,14 @@ void write_file_atomically(const std::filesystem::path& path,
     ::unlink(temporary.c_str());
     throw;
   }
+  sync_folder(folder);
+}
+
+void sync_folder(const std::filesystem::path& folder) {
   Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.fd >= 0) ::fsync(directory.fd);
+  if (directory.fd < 0) fail_io(folder, "open");
+  // Some network file systems cannot sync a folder and say so with EINVAL.
+  if (::fsync(directory.fd) != 0 && errno != EINVAL) fail_io(folder, "sync");
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view text) {

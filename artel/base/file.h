@@ -37,4 +37,7 @@ void write_file_atomically(const std::filesystem::path& path,
                            std::span<const std::span<const std::byte>> parts);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
+// Makes renames within a folder survive a crash.
+void sync_folder(const std::filesystem::path& folder);
+
 }  // namespace artel

@@ -59,9 +59,10 @@ Tensor strided_tensor(const Bytes& storage, Shape shape, DType type, int64_t off
   if (shape.elements() == 0) return Tensor(std::move(shape), type);
   require_inside(storage, shape, storage_elements, offset, strides);
   const size_t first = static_cast<size_t>(offset) * size;
-  if (strides == row_major_strides(shape))
-    return tensor_over(storage.part(first, static_cast<size_t>(shape.elements()) * size),
-                       std::move(shape), type);
+  if (strides == row_major_strides(shape)) {
+    const Bytes dense = storage.part(first, static_cast<size_t>(shape.elements()) * size);
+    return tensor_over(dense, std::move(shape), type);
+  }
   Tensor copy(shape, type);
   gather(storage.data.data() + first, copy.raw(), shape, strides, 0, size);
   return copy;

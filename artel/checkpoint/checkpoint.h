@@ -1,0 +1,60 @@
+// A run's folder of checkpoints.
+//
+//   folder/step-000000120/model.safetensors      weights
+//                         optimizer.safetensors  state of the optimizer
+//                         checkpoint.json        step, state of the run, size and CRC-32 of each
+//                         file
+//   folder/best                                  name of the best checkpoint, if there is one
+//
+// A checkpoint is written under a temporary name, synced and renamed: after a crash it is there
+// completely or not at all.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "artel/tensor/named_tensor.h"
+
+namespace artel::checkpoint {
+
+struct Checkpoint {
+  int64_t step = 0;
+  NamedTensors weights;
+  NamedTensors optimizer;
+  std::string state = "{}";  // a JSON object: sampler position, seeds, whatever the trainer needs
+};
+
+struct SaveOptions {
+  int keep_last = 3;  // older ones are removed, but never the best; 0 keeps all
+  bool best = false;  // this one is the best so far
+};
+
+// Returns the folder of the new checkpoint. One of the same step is replaced.
+std::filesystem::path save_checkpoint(const std::filesystem::path& folder,
+                                      const Checkpoint& checkpoint,
+                                      const SaveOptions& options = {});
+
+// The checkpoints in a folder, oldest first. No file is opened.
+std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
+
+// Maps one checkpoint after comparing sizes and checksums. Throws an Error of kind corrupt or
+// not_found with the reason: incomplete, truncated, changed, or not Artel's.
+Checkpoint load_checkpoint(const std::filesystem::path& checkpoint);
+
+struct Newest {
+  Checkpoint checkpoint;
+  std::filesystem::path path;
+  std::vector<std::string> refused;  // newer ones that could not be used, with the reason
+};
+
+// The newest checkpoint that is whole, or nothing if the folder has none at all. Throws an Error of
+// kind corrupt that lists every reason if there are some, but none can be used.
+std::optional<Newest> load_newest(const std::filesystem::path& folder);
+
+// The folder of the best checkpoint, if one was marked and still exists.
+std::optional<std::filesystem::path> best_checkpoint(const std::filesystem::path& folder);
+
+}  // namespace artel::checkpoint

@@ -1,0 +1,84 @@
+// A machine for the part of Python's pickle language that describes plain data.
+//
+// It builds numbers, text, lists, tuples and dictionaries, and hands everything else (global names,
+// calls, persistent identifiers) to a `PickleHost`, which accepts what it knows by name. Nothing is
+// ever executed. Memory is linear in the length of the input.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "artel/base/bytes.h"
+#include "artel/tensor/shape.h"
+
+namespace artel::checkpoint {
+
+struct PickleValue;
+
+struct PickleNone {};
+struct PickleList {  // a list or a tuple
+  std::vector<PickleValue*> items;
+};
+struct PickleDict {  // in the order of insertion
+  std::vector<std::pair<PickleValue*, PickleValue*>> items;
+};
+struct PickleGlobal {  // "torch.FloatStorage"
+  std::string name;
+};
+// What PyTorch files hold beyond plain data; made by the host.
+struct PickleStorage {
+  std::string type;  // the name of the storage's class, such as "FloatStorage"
+  std::string key;
+  int64_t elements = 0;
+  int64_t offset = 0;  // of a view, in elements
+};
+struct PickleTensor {
+  PickleStorage storage;
+  int64_t offset = 0;
+  Shape shape;
+  std::vector<int64_t> strides;
+};
+
+struct PickleValue {
+  std::variant<PickleNone, bool, int64_t, double, std::string, PickleList, PickleDict, PickleGlobal,
+               PickleStorage, PickleTensor>
+      content;
+
+  template <typename T>
+  const T* as() const {
+    return std::get_if<T>(&content);
+  }
+  template <typename T>
+  T* as() {
+    return std::get_if<T>(&content);
+  }
+};
+
+// Owns the values of a file, which refer to one another freely (even in circles).
+class PickleHeap {
+ public:
+  PickleValue* make(PickleValue value) { return &values_.emplace_back(std::move(value)); }
+
+ private:
+  std::deque<PickleValue> values_;
+};
+
+// Decides about everything that is not plain data. Each function returns a new value or throws.
+class PickleHost {
+ public:
+  virtual ~PickleHost() = default;
+  virtual PickleValue global(const std::string& name, const ByteReader& where) = 0;
+  virtual PickleValue* call(PickleValue* function, PickleValue* arguments, PickleHeap& heap,
+                            const ByteReader& where) = 0;
+  virtual PickleValue persistent(PickleValue* id, const ByteReader& where) = 0;
+};
+
+// Runs one pickle and leaves the reader after it. Throws an Error of kind corrupt for a malformed
+// one and of kind unsupported for an instruction that plain data does not need, with the offset.
+PickleValue* run_pickle(ByteReader& reader, PickleHost& host, PickleHeap& heap);
+
+}  // namespace artel::checkpoint
