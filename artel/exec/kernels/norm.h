@@ -29,16 +29,18 @@ void batch_norm_training(ThreadPool& pool, const BatchNormOptions& options, int6
                          const float* residual, float* y, float* mean, float* inv_std,
                          float* variance, void* workspace);
 
-// Gradients of the above. `y` is needed only with relu, else null. `dx`, `dgamma`, `dbeta` and
-// `dresidual` may be null. `dresidual` (dy where y > 0) is null unless there was a residual; it may
-// be `dy`, and `dx` may be `dy` if there is no `dresidual`.
+// Gradients of the above. With relu the mask is taken from `y`; without a residual `y` may be null,
+// and is then recomputed from x, gamma and beta with the same bits, which saves reading it (2 of 7
+// tensors). `dx`, `dgamma`, `dbeta` and `dresidual` may be null. `dresidual` (dy where y > 0) is
+// null unless there was a residual; it may be `dy`, and `dx` may be `dy` if there is no
+// `dresidual`.
 void batch_norm_backward(ThreadPool& pool, const BatchNormOptions& options, int64_t rows,
                          int64_t channels, const float* dy, const float* x, const float* y,
-                         const float* gamma, const float* mean, const float* inv_std, float* dx,
-                         float* dgamma, float* dbeta, float* dresidual, void* workspace);
+                         const float* gamma, const float* beta, const float* mean,
+                         const float* inv_std, float* dx, float* dgamma, float* dbeta,
+                         float* dresidual, void* workspace);
 
-// The forward form with running statistics. `y` may be `x` or `residual`. The workspace holds
-// 2 * channels floats.
+// The forward form with running statistics. `y` may be `x` or `residual`.
 void batch_norm_inference(ThreadPool& pool, const BatchNormOptions& options, int64_t rows,
                           int64_t channels, const float* x, const float* gamma, const float* beta,
                           const float* residual, const float* running_mean,

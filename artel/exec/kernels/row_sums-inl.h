@@ -49,6 +49,19 @@ HWY_INLINE void sum_rows(int64_t begin, int64_t end, int64_t columns, double* to
   }
 }
 
+// For each vector of columns, body(d, column) loads what belongs to the columns and returns a
+// function of the row, which is called for the rows [begin, end). Four rows share a load.
+template <class Body>
+HWY_INLINE void for_each_row(int64_t begin, int64_t end, int64_t columns, const Body& body) {
+  for (int64_t row = begin; row < end; row += 4) {
+    const int64_t row_end = std::min(end, row + 4);
+    for_each_vector(columns, [&](auto d, int64_t column) HWY_ATTR {
+      const auto at_row = body(d, column);
+      for (int64_t r = row; r < row_end; ++r) at_row(r);
+    });
+  }
+}
+
 }  // namespace artel::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

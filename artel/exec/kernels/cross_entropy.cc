@@ -1,0 +1,178 @@
+#include "artel/exec/kernels/cross_entropy.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "artel/base/error.h"
+#include "artel/exec/kernels/row_chunks.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "artel/exec/kernels/cross_entropy.cc"
+#include "hwy/foreach_target.h"
+
+#include "artel/exec/kernels/row_softmax-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace artel::kernels::HWY_NAMESPACE {
+
+// The loss of a row is the sum over classes of coefficient * -log(probability). The coefficients
+// are a smooth part, the same formula for all classes, and, with labels, an extra for the label.
+struct Coefficients {
+  const float* probabilities;  // of this row, or null
+  const float* weights;
+  float smooth, sharp;  // smooth = smoothing / classes, sharp = 1 - smoothing
+  bool dense;           // whether the smooth part is not all 0
+  int64_t label;        // -1 with probabilities
+  float extra;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> at(D d, int64_t i) const {
+    auto value = hn::Set(d, smooth);
+    if (probabilities)
+      value = hn::MulAdd(hn::LoadU(d, probabilities + i), hn::Set(d, sharp), value);
+    return weights ? hn::Mul(value, hn::LoadU(d, weights + i)) : value;
+  }
+};
+
+HWY_INLINE Coefficients coefficients(const CrossEntropyTarget& target, int64_t row,
+                                     int64_t classes) {
+  const float sharp = 1 - target.label_smoothing;
+  const float smooth = target.label_smoothing / static_cast<float>(classes);
+  if (target.probabilities) {
+    return {target.probabilities + row * classes, target.class_weights, smooth, sharp, true, -1, 0};
+  }
+  const int64_t label = target.labels[row];
+  const float weight = target.class_weights ? target.class_weights[label] : 1.0f;
+  return {nullptr, target.class_weights, smooth, sharp, smooth != 0, label, sharp * weight};
+}
+
+HWY_INLINE float row_loss(const Coefficients& coefficient, int64_t classes, const float* x,
+                          float log_sum_exp) {
+  float loss = 0;
+  if (coefficient.dense) {
+    loss = fold_sum(classes, [&](auto d, int64_t i) HWY_ATTR {
+      const auto distance = hn::Sub(hn::Set(d, log_sum_exp), hn::LoadU(d, x + i));
+      return hn::Mul(coefficient.at(d, i), distance);
+    });
+  }
+  if (coefficient.label >= 0) loss += coefficient.extra * (log_sum_exp - x[coefficient.label]);
+  return loss;
+}
+
+// (probability * sum of coefficients - coefficient) * scale.
+HWY_INLINE void row_gradient(const Coefficients& coefficient, int64_t classes, const float* x,
+                             float log_sum_exp, float scale, float* gradient) {
+  float total = coefficient.extra;
+  if (coefficient.dense) {
+    total += fold_sum(classes, [&](auto d, int64_t i) HWY_ATTR { return coefficient.at(d, i); });
+  }
+  for_each_vector(classes, [&](auto d, int64_t i) HWY_ATTR {
+    auto value = exp(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, log_sum_exp)));
+    value = hn::Mul(value, hn::Set(d, total));
+    if (coefficient.dense) value = hn::Sub(value, coefficient.at(d, i));
+    hn::StoreU(hn::Mul(value, hn::Set(d, scale)), d, gradient + i);
+  });
+  if (coefficient.label >= 0) gradient[coefficient.label] -= coefficient.extra * scale;
+}
+
+HWY_INLINE bool ignored(const CrossEntropyTarget& target, int64_t row) {
+  return target.labels && target.labels[row] == target.ignore_index;
+}
+
+// The sum of the losses of the rows [begin, end).
+double loss_chunk(const CrossEntropyTarget& target, int64_t begin, int64_t end, int64_t classes,
+                  const float* logits, float scale, float* log_sum_exp, float* gradient) {
+  double sum = 0;
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = logits + row * classes;
+    float* dx = gradient ? gradient + row * classes : nullptr;
+    const LogSumExp parts = row_log_sum_exp(classes, x);
+    log_sum_exp[row] = parts.largest + parts.rest;
+    if (ignored(target, row)) {
+      if (dx) std::fill_n(dx, classes, 0.0f);
+      continue;
+    }
+    const Coefficients coefficient = coefficients(target, row, classes);
+    sum += row_loss(coefficient, classes, x, log_sum_exp[row]);
+    if (dx) row_gradient(coefficient, classes, x, log_sum_exp[row], scale, dx);
+  }
+  return sum;
+}
+
+void gradient_rows(const CrossEntropyTarget& target, int64_t begin, int64_t end, int64_t classes,
+                   const float* logits, float scale, const float* log_sum_exp, float* gradient) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = logits + row * classes;
+    float* dx = gradient + row * classes;
+    if (ignored(target, row)) {
+      std::fill_n(dx, classes, 0.0f);
+    } else {
+      row_gradient(coefficients(target, row, classes), classes, x, log_sum_exp[row], scale, dx);
+    }
+  }
+}
+
+}  // namespace artel::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace artel::kernels {
+
+HWY_EXPORT(loss_chunk);
+HWY_EXPORT(gradient_rows);
+
+namespace {
+
+// What the sum of the losses is divided by. Checks the labels.
+double total_weight(const CrossEntropyTarget& target, int64_t rows, int64_t classes) {
+  require((target.labels == nullptr) != (target.probabilities == nullptr) || rows == 0,
+          ErrorKind::internal,
+          "[cross_entropy] target: expected either labels or probabilities of the rows");
+  if (!target.labels) return static_cast<double>(rows);
+  double total = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int32_t label = target.labels[row];
+    if (label == target.ignore_index) continue;
+    require(label >= 0 && label < classes, ErrorKind::invalid_argument,
+            "[cross_entropy] label of row {}: got {}, expected 0 to {} or {} (ignored)", row, label,
+            classes - 1, target.ignore_index);
+    total += target.class_weights ? target.class_weights[label] : 1.0;
+  }
+  return total;
+}
+
+}  // namespace
+
+void cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
+                   int64_t classes, const float* logits, float* loss, float* log_sum_exp,
+                   float* gradient) {
+  const double weight = total_weight(target, rows, classes);
+  const float scale = weight > 0 ? static_cast<float>(1 / weight) : 0.0f;
+  const auto chunk = HWY_DYNAMIC_DISPATCH(loss_chunk);
+  std::array<double, RowChunks::kMaxChunks> partial;
+  RowChunks(rows).sum(
+      pool, 1, partial.data(),
+      [&](int64_t begin, int64_t end, double* sum) {
+        *sum = chunk(target, begin, end, classes, logits, scale, log_sum_exp, gradient);
+      },
+      [&](int64_t, double total) {
+        *loss = weight > 0 ? static_cast<float>(total / weight)
+                           : std::numeric_limits<float>::quiet_NaN();
+      });
+}
+
+void cross_entropy_backward(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
+                            int64_t classes, const float* logits, const float* log_sum_exp,
+                            const float* dloss, float* gradient) {
+  const double weight = total_weight(target, rows, classes);
+  const float scale = weight > 0 ? static_cast<float>(*dloss / weight) : 0.0f;
+  const auto range = HWY_DYNAMIC_DISPATCH(gradient_rows);
+  parallel_for(pool, rows, std::max<int64_t>(1, 4096 / (classes + 1)),
+               [&](int64_t begin, int64_t end) {
+                 range(target, begin, end, classes, logits, scale, log_sum_exp, gradient);
+               });
+}
+
+}  // namespace artel::kernels
+#endif
