@@ -1,0 +1,156 @@
+#!/usr/bin/python3
+"""Training speed and peak memory of Artel beside PyTorch's, measured in turns on one machine.
+
+Each side is a process that is started once and told to train for a moment at a time, A, B, A, B, so that drifts of the
+machine hit both; medians of the rounds are compared. PyTorch runs with the settings that are best for it: its faster
+memory format, and at several threads the faster of Debian's two OpenBLAS builds (the default one and the one that shares
+OpenMP's threads). Run it on an idle machine.
+"""
+import argparse
+import itertools
+import json
+import os
+import select
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MODELS = {"mlp": False, "lenet5": True, "vgg11_bn": True, "resnet18": True}  # whether it has images
+BLAS_FOLDERS = {"default": None, "openmp": "/usr/lib/x86_64-linux-gnu/openblas-openmp"}
+DEADLINE_SECONDS = 180
+CLOSE_RACE = 0.9  # variants of the peer that reach this share of the fastest take part in all rounds
+
+
+class Worker:
+    """A process that speaks the "go SECONDS" protocol."""
+
+    def __init__(self, name, command, environment=None):
+        self.name = name
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(environment or {})})
+        self.speeds = []
+        self.answer = None
+        self._go(0)  # the first step creates kernels and buffers: not counted
+
+    def run(self, seconds):
+        self._go(seconds)
+        self.speeds.append(self.answer["samples_per_second"])
+
+    def _go(self, seconds):
+        line = ""
+        try:
+            self.process.stdin.write(f"go {seconds}\n")
+            self.process.stdin.flush()
+            ready, _, _ = select.select([self.process.stdout], [], [], DEADLINE_SECONDS)
+            line = self.process.stdout.readline() if ready else ""
+            self.answer = json.loads(line)
+        except (OSError, ValueError):
+            self.close()
+            sys.exit(f"bench/train: {self.name} gave no result but '{line.strip()}' (exit code {self.process.returncode})")
+
+    def speed(self):
+        return statistics.median(self.speeds)
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def start_ours(program, model, threads):
+    command = [program, "bench", "train", model, "--threads", str(threads), "--lanes", str(threads), "--interactive"]
+    return Worker("artel", command)
+
+
+def start_peer(model, threads, blas, channels_last):
+    folder = BLAS_FOLDERS[blas]
+    environment = {"LD_LIBRARY_PATH": folder} if folder else {}
+    command = ["/usr/bin/python3", os.path.join(ROOT, "bench/peers/pytorch_train.py"), model, "--threads", str(threads)]
+    if channels_last:
+        command.append("--channels-last")
+    layout = "channels last" if channels_last else "channels first"
+    worker = Worker(f"PyTorch ({blas} BLAS, {layout})", command, environment)
+    if folder and not worker.answer["blas"].startswith(folder):
+        worker.close()
+        sys.exit(f"bench/train: PyTorch loaded {worker.answer['blas']}, expected a library of {folder}")
+    return worker
+
+
+def peer_variants(model, threads):
+    """With one thread both BLAS builds run the same code."""
+    builds = ("openmp",) if threads == 1 else ("openmp", "default")
+    return list(itertools.product(builds, (False, True) if MODELS[model] else (False,)))
+
+
+def fastest_variants(model, threads, seconds):
+    """The variants of the peer worth measuring in full, each tried alone and for a moment."""
+    speeds = {}
+    for variant in peer_variants(model, threads):
+        worker = start_peer(model, threads, *variant)
+        worker.run(seconds)
+        speeds[variant] = worker.speed()
+        worker.close()
+    return [variant for variant, speed in speeds.items() if speed >= CLOSE_RACE * max(speeds.values())]
+
+
+def compare(program, model, threads, rounds, seconds):
+    """Two results, speed and memory, for one model and number of threads."""
+    variants = fastest_variants(model, threads, seconds)
+    ours = start_ours(program, model, threads)
+    peers = [start_peer(model, threads, *variant) for variant in variants]
+    for _ in range(rounds):
+        for worker in (ours, *peers):
+            worker.run(seconds)
+            time.sleep(0.05)  # lets spinning threads of the one go to sleep before the other starts
+    for worker in (ours, *peers):
+        worker.close()
+    peer = max(peers, key=Worker.speed)
+    if ours.answer["batch"] != peer.answer["batch"]:
+        sys.exit(f"bench/train: {model}: batches of {ours.answer['batch']} and {peer.answer['batch']} do not compare")
+    common = {"threads": threads, "peer_name": f"{peer.name} {peer.answer['version']}"}
+
+    def result(name, ours_value, peer_value, unit, better):
+        return {"case": f"{model} batch {ours.answer['batch']} {name}", **common, "ours": round(ours_value, 1),
+                "peer": round(peer_value, 1), "unit": unit, "ratio": round(ours_value / peer_value, 3), "better": better}
+
+    yield result("training speed", ours.speed(), peer.speed(), "samples/s", "higher")
+    yield result("peak memory", ours.answer["peak_rss_mb"], peer.answer["peak_rss_mb"], "MB", "lower")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="bench/run train", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(MODELS)}; default: all")
+    parser.add_argument("--threads", default="1,2", help="numbers of threads to measure (default: 1,2)")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each side (default: 5)")
+    parser.add_argument("--seconds", type=float, default=1.5, help="length of a turn (default: 1.5)")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each case instead of a table")
+    parser.add_argument("--artel", default=os.path.join(ROOT, "build/release/artel"), help="the program to measure")
+    arguments = parser.parse_args()
+    for model in arguments.models:
+        if model not in MODELS:
+            parser.error(f"unknown model '{model}', expected {', '.join(MODELS)}")
+    if not os.access(arguments.artel, os.X_OK):
+        parser.error(f"{arguments.artel} is not there; run make build")
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    layout = "{case:32} {threads:>7} {ours:>10} {peer:>10} {unit:10} {ratio:>6}  {peer_name}"
+    if not arguments.json:
+        print(layout.format(case="case", threads="threads", ours="ours", peer="peer", unit="unit", ratio="ratio",
+                            peer_name="peer (ratio: ours / peer; higher is better for speed, lower for memory)"))
+    for model in arguments.models or MODELS:
+        for threads in map(int, arguments.threads.split(",")):
+            for result in compare(arguments.artel, model, threads, arguments.rounds, arguments.seconds):
+                print(json.dumps(result) if arguments.json else layout.format(**result), flush=True)
+
+
+if __name__ == "__main__":
+    main()
