@@ -1,0 +1,170 @@
+#include "artel/graph/graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "artel/base/error.h"
+#include "artel/graph/op.h"
+
+namespace artel {
+
+std::string to_string(const TensorType& type) {
+  return fmt::format("{}{}", to_string(type.dtype), to_string(type.shape));
+}
+
+const TensorType& Value::type() const { return graph_->type(id_); }
+
+ValueId Graph::add_value(ValueData data) {
+  values_.push_back(std::move(data));
+  return static_cast<ValueId>(values_.size()) - 1;
+}
+
+Value Graph::input(std::string name, TensorType type) {
+  type.shape.elements();  // rejects negative extents
+  return handle(add_value({std::move(type), ValueKind::input, std::move(name)}));
+}
+
+Value Graph::parameter(std::string_view name, Shape shape) {
+  const std::string full = scoped(name);
+  require(!find(full), ErrorKind::invalid_argument,
+          "[{}] two parameters have this name; give the layers different names", full);
+  return handle(add_value({{DType::f32, std::move(shape)}, ValueKind::parameter, full}));
+}
+
+Value Graph::state(std::string_view name, Shape shape) {
+  const std::string full = scoped(name);
+  require(!find(full), ErrorKind::invalid_argument,
+          "[{}] two states have this name; give the layers different names", full);
+  return handle(add_value({{DType::f32, std::move(shape)}, ValueKind::state, full}));
+}
+
+Value Graph::constant(std::string name, Tensor value) {
+  const ValueId id =
+      add_value({{value.dtype(), value.shape()}, ValueKind::constant, std::move(name)});
+  constants_.emplace_back(id, std::move(value));
+  return handle(id);
+}
+
+std::vector<Value> Graph::append(Node node) {
+  std::vector<TensorType> types = node.op->infer(InferContext(*this, node));
+  const auto id = static_cast<NodeId>(nodes_.size());
+  std::vector<Value> results;
+  for (TensorType& type : types) {
+    const int output = static_cast<int>(node.outputs.size());
+    node.outputs.push_back(add_value({std::move(type), ValueKind::computed, {}, id, output}));
+    results.push_back(handle(node.outputs.back()));
+  }
+  nodes_.push_back(std::move(node));
+  return results;
+}
+
+std::vector<Value> Graph::add(std::string_view op, std::vector<Value> inputs,
+                              Attributes attributes) {
+  Node node;
+  node.op = &find_op(op);
+  node.name = scope_;
+  node.attributes = std::move(attributes);
+  for (const Value& input : inputs) {
+    require(input && &input.graph() == this, ErrorKind::invalid_argument,
+            "[{}] {}: an input is missing or belongs to another graph", scope_, op);
+    node.inputs.push_back(input.id());
+  }
+  return append(std::move(node));
+}
+
+Value Graph::add_one(std::string_view op, std::vector<Value> inputs, Attributes attributes) {
+  return add(op, std::move(inputs), std::move(attributes)).front();
+}
+
+void Graph::update_state(Value state, Value observed, double momentum) {
+  state_updates_.push_back({state.id(), observed.id(), momentum});
+}
+
+void Graph::set_output(std::string name, Value value) {
+  for (auto& [existing, id] : outputs_) {
+    if (existing == name) {
+      id = value.id();
+      return;
+    }
+  }
+  outputs_.emplace_back(std::move(name), value.id());
+}
+
+Value Graph::output(std::string_view name) {
+  for (const auto& [existing, id] : outputs_)
+    if (existing == name) return handle(id);
+  fail(ErrorKind::not_found, "the graph has no output '{}'", name);
+}
+
+bool Graph::has_output(std::string_view name) const {
+  return std::any_of(outputs_.begin(), outputs_.end(),
+                     [&](const auto& output) { return output.first == name; });
+}
+
+const Tensor& Graph::constant_data(ValueId id) const {
+  for (const auto& [constant, tensor] : constants_)
+    if (constant == id) return tensor;
+  fail(ErrorKind::internal, "value {} is not a constant", id);
+}
+
+std::optional<ValueId> Graph::find(std::string_view name) const {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const ValueKind kind = values_[i].kind;
+    if ((kind == ValueKind::parameter || kind == ValueKind::state) && values_[i].name == name)
+      return static_cast<ValueId>(i);
+  }
+  return std::nullopt;
+}
+
+std::vector<ValueId> Graph::of_kind(ValueKind kind) const {
+  std::vector<ValueId> ids;
+  for (size_t i = 0; i < values_.size(); ++i)
+    if (values_[i].kind == kind) ids.push_back(static_cast<ValueId>(i));
+  return ids;
+}
+
+std::string Graph::scoped(std::string_view name) const {
+  if (scope_.empty()) return std::string(name);
+  return name.empty() ? scope_ : fmt::format("{}.{}", scope_, name);
+}
+
+Graph::Scope::Scope(Graph& graph, std::string_view name)
+    : graph_(graph), previous_(graph.scope_.size()) {
+  graph.scope_ = graph.scoped(name);
+}
+
+Graph::Scope::~Scope() { graph_.scope_.resize(previous_); }
+
+Value Graph::adopt(const Graph& other, ValueId leaf) {
+  const ValueData& data = other.value(leaf);
+  if (data.kind == ValueKind::constant) return constant(data.name, other.constant_data(leaf));
+  return handle(add_value(data));
+}
+
+std::vector<Value> Graph::adopt(const Node& node, std::vector<Value> inputs) {
+  Node copy = node;
+  copy.inputs.clear();
+  copy.outputs.clear();
+  for (const Value& input : inputs) copy.inputs.push_back(input.id());
+  return append(std::move(copy));
+}
+
+std::string to_string(const Graph& graph) {
+  std::string text;
+  const auto label = [&](ValueId id) {
+    const ValueData& value = graph.value(id);
+    return value.name.empty() ? fmt::format("%{}", id) : value.name;
+  };
+  for (const Node& node : graph.nodes()) {
+    std::vector<std::string> inputs, outputs;
+    for (const ValueId id : node.inputs) inputs.push_back(label(id));
+    for (const ValueId id : node.outputs)
+      outputs.push_back(fmt::format("%{}: {}", id, to_string(graph.type(id))));
+    text += fmt::format("{} = {}({})\n", fmt::join(outputs, ", "), node.op->name,
+                        fmt::join(inputs, ", "));
+  }
+  return text;
+}
+
+}  // namespace artel

@@ -1,0 +1,155 @@
+// A model as a graph: typed values with static shapes, and the nodes that compute them.
+//
+// Nodes are kept in an order in which every input is computed before it is used. Adding a node
+// infers its output types at once, so a wrong model is rejected where it is built, with the layer's
+// name, the shapes it got and what it expected. A Graph owns everything; a Value is a cheap handle
+// into it and must not outlive it. Not synchronised.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "artel/graph/attributes.h"
+#include "artel/tensor/dtype.h"
+#include "artel/tensor/shape.h"
+#include "artel/tensor/tensor.h"
+
+namespace artel {
+
+class Graph;
+struct OpDefinition;
+
+using ValueId = int;
+using NodeId = int;
+
+struct TensorType {
+  DType dtype = DType::f32;
+  Shape shape;
+  bool operator==(const TensorType&) const = default;
+};
+std::string to_string(const TensorType& type);
+
+enum class ValueKind {
+  input,      // fed at each step
+  parameter,  // trained
+  state,      // kept between steps but not trained, such as running statistics
+  constant,   // fixed when the graph is built
+  computed,   // the output of a node
+};
+
+struct ValueData {
+  TensorType type;
+  ValueKind kind = ValueKind::computed;
+  std::string name;      // for input, parameter, state and constant
+  NodeId producer = -1;  // for computed
+  int output = 0;        // which output of the producer
+};
+
+struct Node {
+  const OpDefinition* op = nullptr;
+  std::string name;  // the layer that made it, for messages and random keys
+  Attributes attributes;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+};
+
+// A handle to one value of a graph; empty when default-constructed.
+class Value {
+ public:
+  Value() = default;
+  Value(Graph* graph, ValueId id) : graph_(graph), id_(id) {}
+  explicit operator bool() const { return graph_ != nullptr; }
+  ValueId id() const { return id_; }
+  Graph& graph() const { return *graph_; }
+  const TensorType& type() const;
+  const Shape& shape() const { return type().shape; }
+
+ private:
+  Graph* graph_ = nullptr;
+  ValueId id_ = -1;
+};
+
+// After each step: state = (1 - momentum) * state + momentum * (mean of `observed` over the lanes).
+struct StateUpdate {
+  ValueId state;
+  ValueId observed;
+  double momentum;
+};
+
+class Graph {
+ public:
+  Graph() = default;
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+  Graph(const Graph&) = delete;  // handles point into a graph; use clone()
+  Graph& operator=(const Graph&) = delete;
+
+  Value input(std::string name, TensorType type);
+  // `name` is relative to the current scope, as all names of parameters and state are.
+  Value parameter(std::string_view name, Shape shape);
+  Value state(std::string_view name, Shape shape);
+  Value constant(std::string name, Tensor value);
+
+  // Adds a node and returns its outputs. Throws an Error of kind shape if the op refuses the
+  // inputs.
+  std::vector<Value> add(std::string_view op, std::vector<Value> inputs,
+                         Attributes attributes = {});
+  // The first output of the same.
+  Value add_one(std::string_view op, std::vector<Value> inputs, Attributes attributes = {});
+
+  void update_state(Value state, Value observed, double momentum);
+  void set_output(std::string name, Value value);
+  Value output(std::string_view name);
+  bool has_output(std::string_view name) const;
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Node& node(NodeId id) const { return nodes_[id]; }
+  const std::vector<ValueData>& values() const { return values_; }
+  const ValueData& value(ValueId id) const { return values_[id]; }
+  const TensorType& type(ValueId id) const { return values_[id].type; }
+  Value handle(ValueId id) { return Value(this, id); }
+  const std::vector<StateUpdate>& state_updates() const { return state_updates_; }
+  const std::vector<std::pair<std::string, ValueId>>& outputs() const { return outputs_; }
+  const Tensor& constant_data(ValueId id) const;
+  // The id of the parameter or state of that full name, or nothing.
+  std::optional<ValueId> find(std::string_view name) const;
+  std::vector<ValueId> of_kind(ValueKind kind) const;
+
+  // Names given to nodes and parameters until the Scope ends are prefixed with `name` and a dot.
+  class Scope {
+   public:
+    Scope(Graph& graph, std::string_view name);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Graph& graph_;
+    size_t previous_;
+  };
+  const std::string& scope() const { return scope_; }
+  std::string scoped(std::string_view name) const;
+
+  // Copies a leaf (input, parameter, state, constant) of another graph, keeping its full name.
+  Value adopt(const Graph& other, ValueId leaf);
+  // Copies a node of another graph with its name and attributes onto inputs of this graph.
+  std::vector<Value> adopt(const Node& node, std::vector<Value> inputs);
+
+ private:
+  ValueId add_value(ValueData data);
+  std::vector<Value> append(Node node);
+
+  std::vector<Node> nodes_;
+  std::vector<ValueData> values_;
+  std::vector<std::pair<ValueId, Tensor>> constants_;
+  std::vector<StateUpdate> state_updates_;
+  std::vector<std::pair<std::string, ValueId>> outputs_;
+  std::string scope_;
+};
+
+// One line for each node: for people, and for tests of passes.
+std::string to_string(const Graph& graph);
+
+}  // namespace artel

@@ -1,0 +1,130 @@
+// The ops as functions: `relu(conv2d(x, w, b, {.padding = {1, 1}}))`. Each adds one node (a few
+// small ones where said so) to the graph of its arguments. Shapes follow PyTorch: images are
+// [batch, channels, height, width], dense weights [out, in], convolution weights
+// [out, in / groups, height, width].
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "artel/graph/graph.h"
+
+namespace artel {
+
+// Element-wise; operands are broadcast as in NumPy.
+Value add(Value a, Value b);
+Value sub(Value a, Value b);
+Value mul(Value a, Value b);
+Value div(Value a, Value b);
+Value maximum(Value a, Value b);
+Value minimum(Value a, Value b);
+Value pow(Value a, Value b);
+Value greater(Value a, Value b);  // 1 where a > b, else 0
+Value equal(Value a, Value b);
+Value select(Value condition, Value a, Value b);  // a where condition is not 0, else b
+
+Value add_scalar(Value x, double c);
+Value mul_scalar(Value x, double c);
+Value pow_scalar(Value x, double c);
+Value clamp_min(Value x, double low);
+Value clamp_max(Value x, double high);
+
+// neg, abs, square, sqrt, rsqrt, exp, log, sin, cos, tanh, sigmoid, relu, silu, softplus, erf,
+// sign, reciprocal, gelu (exact), gelu_tanh.
+Value unary(std::string_view op, Value x);
+Value relu(Value x);
+Value leaky_relu(Value x, double slope = 0.01);
+
+Value operator+(Value a, Value b);
+Value operator-(Value a, Value b);
+Value operator*(Value a, Value b);
+Value operator/(Value a, Value b);
+
+// a [..., m, k] times b [..., k, n]; the leading extents are equal, or b has rank 2.
+struct MatmulOptions {
+  bool transpose_a = false;
+  bool transpose_b = false;
+};
+Value matmul(Value a, Value b, MatmulOptions options = {});
+// x [..., in] times weight [out, in] transposed, plus bias [out] if given.
+Value dense(Value x, Value weight, Value bias = {});
+
+struct ConvOptions {
+  std::array<int64_t, 2> stride = {1, 1};
+  std::array<int64_t, 2> padding = {0, 0};
+  std::array<int64_t, 2> dilation = {1, 1};
+  int64_t groups = 1;
+  std::array<int64_t, 2> output_padding = {0, 0};  // of the transposed convolution only
+};
+Value conv2d(Value x, Value weight, Value bias = {}, ConvOptions options = {});
+// weight [in, out / groups, height, width]
+Value conv_transpose2d(Value x, Value weight, Value bias = {}, ConvOptions options = {});
+
+struct PoolOptions {
+  std::array<int64_t, 2> kernel = {2, 2};
+  std::array<int64_t, 2> stride = {2, 2};
+  std::array<int64_t, 2> padding = {0, 0};
+  bool count_padding = true;  // of the average
+};
+Value max_pool(Value x, PoolOptions options);
+Value average_pool(Value x, PoolOptions options);
+Value adaptive_average_pool(Value x, int64_t height, int64_t width);
+Value adaptive_max_pool(Value x, int64_t height, int64_t width);
+
+// Normalises each channel (axis 1) by the statistics of this batch; `running_mean` and
+// `running_variance` are states that follow them.
+struct BatchNormOptions {
+  double epsilon = 1e-5;
+  double momentum = 0.1;
+};
+Value batch_norm(Value x, Value scale, Value shift, Value running_mean, Value running_variance,
+                 BatchNormOptions options = {});
+Value batch_norm_inference(Value x, Value scale, Value shift, Value mean, Value variance,
+                           double epsilon = 1e-5);
+// Over the last axis.
+Value layer_norm(Value x, Value scale, Value shift, double epsilon = 1e-5);
+Value rms_norm(Value x, Value scale, double epsilon = 1e-5);
+
+Value dropout(Value x, double probability);
+Value softmax(Value x);      // over the last axis
+Value log_softmax(Value x);  // over the last axis
+// indices (i32) of any shape into table [rows, width]: [..., width].
+Value embedding(Value indices, Value table);
+
+Value reshape(Value x, Shape shape);  // one extent may be -1
+Value flatten(Value x);               // [batch, the rest]
+Value transpose(Value x, std::vector<int64_t> permutation);
+Value concat(std::vector<Value> parts, int64_t axis);
+Value slice(Value x, int64_t axis, int64_t begin, int64_t end);
+Value broadcast_to(Value x, Shape shape);
+
+enum class Reduction { sum, mean, max, min };
+// Over the given axes (all if empty).
+Value reduce(Reduction reduction, Value x, std::vector<int64_t> axes = {}, bool keep = false);
+Value sum(Value x, std::vector<int64_t> axes = {}, bool keep = false);
+Value mean(Value x, std::vector<int64_t> axes = {}, bool keep = false);
+
+// Losses: scalars, the mean over the batch.
+struct CrossEntropyOptions {
+  double label_smoothing = 0;
+  int64_t ignore_index = -100;
+};
+// logits [rows, classes], labels i32 [rows] or target probabilities f32 [rows, classes]; `weights`
+// [classes] or empty.
+Value cross_entropy(Value logits, Value labels, Value weights = {},
+                    CrossEntropyOptions options = {});
+Value mean_squared_error(Value prediction, Value target);
+Value l1_loss(Value prediction, Value target);
+Value smooth_l1_loss(Value prediction, Value target, double beta = 1);
+Value binary_cross_entropy(Value logits, Value target);
+// KL(target || exp(log_probabilities)), summed over the last axis, mean over the batch.
+Value kl_divergence(Value log_probabilities, Value target);
+Value cosine_similarity(Value a, Value b, double epsilon = 1e-8);  // over the last axis
+// target 1 or -1 for each row: 1 - cos for similar pairs, max(0, cos - margin) for others.
+Value cosine_embedding_loss(Value a, Value b, Value target, double margin = 0);
+// Row i of a belongs to row i of b (InfoNCE, both directions, as in contrastive learning).
+Value contrastive_loss(Value a, Value b, double temperature = 0.1);
+
+}  // namespace artel

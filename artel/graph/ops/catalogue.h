@@ -1,0 +1,24 @@
+// The built-in ops, one subject a file. To add a file: declare its function here and list it in
+// catalogue.cc.
+#pragma once
+
+#include <vector>
+
+#include "artel/graph/op.h"
+
+namespace artel {
+
+std::vector<OpDefinition> elementwise_ops();
+std::vector<OpDefinition> matmul_ops();
+std::vector<OpDefinition> convolution_ops();
+std::vector<OpDefinition> pooling_ops();
+std::vector<OpDefinition> normalisation_ops();
+std::vector<OpDefinition> dropout_ops();
+std::vector<OpDefinition> softmax_ops();
+std::vector<OpDefinition> embedding_ops();
+std::vector<OpDefinition> shape_ops();
+std::vector<OpDefinition> reduction_ops();
+
+std::vector<OpDefinition> builtin_ops();
+
+}  // namespace artel

@@ -1,0 +1,43 @@
+#include "artel/graph/op.h"
+#include "artel/graph/ops.h"
+#include "artel/graph/ops/catalogue.h"
+
+namespace artel {
+namespace {
+
+std::vector<TensorType> infer_embedding(const InferContext& context) {
+  context.check_inputs(2, 2);
+  const Shape& table = context.shape(1);
+  context.check(context.type(0).dtype == DType::i32, "got indices of type {}, expected i32",
+                to_string(context.type(0).dtype));
+  context.check(table.rank() == 2, "got a table {}, expected [rows, width]", to_string(table));
+  std::vector<int64_t> extents = context.shape(0).extents();
+  extents.push_back(table[1]);
+  return {{DType::f32, Shape(std::move(extents))}};
+}
+
+std::vector<Value> embedding_gradient(GradientContext& context) {
+  std::vector<Value> results(2);
+  if (context.needs(1))
+    results[1] =
+        context.graph().add_one("embedding_backward", {context.gradient(), context.input(0)},
+                                {{"shape", context.input(1).shape().extents()}});
+  return results;
+}
+
+std::vector<TensorType> infer_backward(const InferContext& context) {
+  return {{DType::f32, Shape(context.attributes().integers("shape"))}};
+}
+
+}  // namespace
+
+std::vector<OpDefinition> embedding_ops() {
+  return {{"embedding", infer_embedding, embedding_gradient, nullptr},
+          {"embedding_backward", infer_backward, nullptr, nullptr}};
+}
+
+Value embedding(Value indices, Value table) {
+  return indices.graph().add_one("embedding", {indices, table});
+}
+
+}  // namespace artel

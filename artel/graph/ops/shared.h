@@ -1,0 +1,14 @@
+// Small pieces that several op files use.
+#pragma once
+
+#include "artel/graph/op.h"
+
+namespace artel {
+
+// Sums `x` over the axes along which `shape` was broadcast, so that the result has that shape.
+Value sum_to(Value x, const Shape& shape);
+
+// Turns -1 into the last axis, and so on; rejects an axis out of range.
+int64_t normalise_axis(const InferContext& context, int64_t axis, int rank);
+
+}  // namespace artel

@@ -1,0 +1,100 @@
+#include "artel/graph/passes/fuse_forward.h"
+
+#include <map>
+
+#include "artel/graph/op.h"
+#include "artel/graph/passes/rewrite.h"
+
+namespace artel {
+namespace {
+
+class Fuser {
+ public:
+  explicit Fuser(const Graph& graph) : graph_(graph), uses_(count_uses(graph)) {}
+
+  Graph run() {
+    Rewriter rewriter(graph_);
+    plan();
+    for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes().size()); ++id) {
+      const Node& node = graph_.node(id);
+      if (const auto head = fused_.find(id); head != fused_.end()) {
+        Node merged = graph_.node(head->second.layer);
+        merged.attributes.set("relu", int64_t{1});
+        if (head->second.residual >= 0) merged.inputs.push_back(head->second.residual);
+        const std::vector<Value> results = rewriter.copy(merged);
+        rewriter.replace(node.outputs[0], results[0]);
+      } else if (!absorbed_.contains(id)) {
+        rewriter.copy(node);
+      }
+    }
+    return rewriter.finish();
+  }
+
+ private:
+  struct Fused {
+    NodeId layer;           // the node that absorbs the others
+    ValueId residual = -1;  // what was added, if anything
+  };
+
+  NodeId single_producer(ValueId value, std::string_view op) const {
+    const NodeId producer = graph_.value(value).producer;
+    if (producer < 0 || uses_[value] != 1 || graph_.node(producer).op->name != op) return -1;
+    return graph_.node(producer).attributes.flag("relu") ? -1 : producer;
+  }
+
+  void plan() {
+    for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes().size()); ++id) {
+      const Node& node = graph_.node(id);
+      if (node.op->name != "relu") continue;
+      const ValueId x = node.inputs[0];
+      for (const char* op : {"dense", "conv2d", "batch_norm"}) {
+        const NodeId layer = single_producer(x, op);
+        if (layer >= 0 && graph_.node(layer).outputs[0] == x) absorb(id, {layer}, {layer});
+      }
+      const NodeId sum = single_producer(x, "add");
+      if (sum < 0) continue;
+      for (int side = 1; side >= 0; --side) {
+        const ValueId normalised = graph_.node(sum).inputs[side];
+        const ValueId residual = graph_.node(sum).inputs[1 - side];
+        const NodeId layer = single_producer(normalised, "batch_norm");
+        if (layer < 0 || absorbed_.contains(layer) || graph_.node(layer).inputs.size() != 3 ||
+            graph_.type(residual) != graph_.type(normalised))
+          continue;
+        absorb(id, {layer, residual}, {layer, sum});
+        break;
+      }
+    }
+  }
+
+  void absorb(NodeId head, Fused fused, std::initializer_list<NodeId> nodes) {
+    fused_[head] = fused;
+    for (const NodeId node : nodes) absorbed_[node] = head;
+  }
+
+  const Graph& graph_;
+  std::vector<int> uses_;
+  std::map<NodeId, Fused> fused_;
+  std::map<NodeId, NodeId> absorbed_;
+};
+
+}  // namespace
+
+Graph fuse_forward(const Graph& graph) { return Fuser(graph).run(); }
+
+Graph prune(const Graph& graph) {
+  std::vector<bool> needed(graph.values().size(), false);
+  for (const auto& [name, value] : graph.outputs()) needed[value] = true;
+  for (const StateUpdate& update : graph.state_updates()) needed[update.observed] = true;
+  std::vector<bool> kept(graph.nodes().size(), false);
+  for (auto id = static_cast<NodeId>(graph.nodes().size()) - 1; id >= 0; --id) {
+    for (const ValueId output : graph.node(id).outputs) kept[id] = kept[id] || needed[output];
+    if (kept[id])
+      for (const ValueId input : graph.node(id).inputs) needed[input] = true;
+  }
+  Rewriter rewriter(graph);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
+    if (kept[id]) rewriter.copy(graph.node(id));
+  return rewriter.finish();
+}
+
+}  // namespace artel
