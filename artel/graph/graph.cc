@@ -81,6 +81,10 @@ void Graph::update_state(Value state, Value observed, double momentum) {
   state_updates_.push_back({state.id(), observed.id(), momentum});
 }
 
+void Graph::set_gradient(Value parameter, Value gradient) {
+  gradients_.push_back({parameter.id(), gradient.id()});
+}
+
 void Graph::set_output(std::string name, Value value) {
   for (auto& [existing, id] : outputs_) {
     if (existing == name) {

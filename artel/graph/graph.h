@@ -78,6 +78,12 @@ struct StateUpdate {
   double momentum;
 };
 
+// The gradient of the loss with respect to a parameter. Compiled graphs write it into a bucket.
+struct GradientOf {
+  ValueId parameter;
+  ValueId gradient;
+};
+
 class Graph {
  public:
   Graph() = default;
@@ -100,6 +106,7 @@ class Graph {
   Value add_one(std::string_view op, std::vector<Value> inputs, Attributes attributes = {});
 
   void update_state(Value state, Value observed, double momentum);
+  void set_gradient(Value parameter, Value gradient);
   void set_output(std::string name, Value value);
   Value output(std::string_view name);
   bool has_output(std::string_view name) const;
@@ -111,6 +118,7 @@ class Graph {
   const TensorType& type(ValueId id) const { return values_[id].type; }
   Value handle(ValueId id) { return Value(this, id); }
   const std::vector<StateUpdate>& state_updates() const { return state_updates_; }
+  const std::vector<GradientOf>& gradients() const { return gradients_; }
   const std::vector<std::pair<std::string, ValueId>>& outputs() const { return outputs_; }
   const Tensor& constant_data(ValueId id) const;
   // The id of the parameter or state of that full name, or nothing.
@@ -145,6 +153,7 @@ class Graph {
   std::vector<ValueData> values_;
   std::vector<std::pair<ValueId, Tensor>> constants_;
   std::vector<StateUpdate> state_updates_;
+  std::vector<GradientOf> gradients_;
   std::vector<std::pair<std::string, ValueId>> outputs_;
   std::string scope_;
 };

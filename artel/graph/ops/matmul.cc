@@ -36,8 +36,7 @@ std::vector<TensorType> infer_matmul(const InferContext& context) {
 }
 
 double matmul_flops(const InferContext& context) {
-  const int64_t columns =
-      matrix(context.shape(1), context.attributes().flag("transpose_b")).second;
+  const int64_t columns = matrix(context.shape(1), context.attributes().flag("transpose_b")).second;
   return 2.0 * static_cast<double>(context.shape(0).elements()) * static_cast<double>(columns);
 }
 

@@ -40,9 +40,16 @@ std::vector<TensorType> infer_adaptive(const InferContext& context) {
   return {{DType::f32, y}};
 }
 
-// The second output of the maximum remembers where it was (i32).
-std::vector<TensorType> with_indices(std::vector<TensorType> types) {
-  types.push_back({DType::i32, types[0].shape});
+// The second output of the maximum remembers which element of its window it was: in a byte where
+// windows are small enough.
+std::vector<TensorType> with_indices(const InferContext& context, std::vector<TensorType> types) {
+  int64_t window = 1;
+  for (int i = 0; i < 2; ++i) {
+    const int64_t in = context.shape(0)[2 + i], out = types[0].shape[2 + i];
+    window *= context.attributes().has("kernel") ? context.attributes().integers("kernel")[i]
+                                                 : (in + out - 1) / out + 1;
+  }
+  types.push_back({window <= 256 ? DType::u8 : DType::i32, types[0].shape});
   return types;
 }
 
@@ -76,10 +83,11 @@ Attributes size_of(int64_t height, int64_t width) {
 
 std::vector<OpDefinition> pooling_ops() {
   return {
-      {"max_pool", [](const InferContext& c) { return with_indices(infer_pool(c)); },
+      {"max_pool", [](const InferContext& c) { return with_indices(c, infer_pool(c)); },
        backward("max_pool_backward"), nullptr},
       {"average_pool", infer_pool, backward("average_pool_backward"), nullptr},
-      {"adaptive_max_pool", [](const InferContext& c) { return with_indices(infer_adaptive(c)); },
+      {"adaptive_max_pool",
+       [](const InferContext& c) { return with_indices(c, infer_adaptive(c)); },
        backward("max_pool_backward"), nullptr},
       {"adaptive_average_pool", infer_adaptive, backward("adaptive_average_pool_backward"),
        nullptr},

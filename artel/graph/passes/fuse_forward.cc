@@ -85,6 +85,7 @@ Graph prune(const Graph& graph) {
   std::vector<bool> needed(graph.values().size(), false);
   for (const auto& [name, value] : graph.outputs()) needed[value] = true;
   for (const StateUpdate& update : graph.state_updates()) needed[update.observed] = true;
+  for (const GradientOf& g : graph.gradients()) needed[g.gradient] = true;
   std::vector<bool> kept(graph.nodes().size(), false);
   for (auto id = static_cast<NodeId>(graph.nodes().size()) - 1; id >= 0; --id) {
     for (const ValueId output : graph.node(id).outputs) kept[id] = kept[id] || needed[output];

@@ -2,7 +2,8 @@
 //   dense / conv2d -> relu                      the ReLU is applied as results are stored
 //   batch_norm -> relu                          normalise and clip in one pass
 //   batch_norm -> add(residual) -> relu         the end of a residual block in one pass
-// Their gradient rules undo the same in one pass each. A value that anyone else uses stays as it is.
+// Their gradient rules undo the same in one pass each. A value that anyone else uses stays as it
+// is.
 #pragma once
 
 #include "artel/graph/graph.h"

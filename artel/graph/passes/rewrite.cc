@@ -8,6 +8,7 @@ std::vector<int> count_uses(const Graph& graph) {
     for (const ValueId input : node.inputs) ++uses[input];
   for (const auto& [name, value] : graph.outputs()) ++uses[value];
   for (const StateUpdate& update : graph.state_updates()) ++uses[update.observed];
+  for (const GradientOf& g : graph.gradients()) ++uses[g.gradient];
   return uses;
 }
 
@@ -30,6 +31,8 @@ Graph Rewriter::finish() {
   for (const auto& [name, value] : source_.outputs()) target_.set_output(name, now(value));
   for (const StateUpdate& update : source_.state_updates())
     target_.update_state(now(update.state), now(update.observed), update.momentum);
+  for (const GradientOf& g : source_.gradients())
+    target_.set_gradient(now(g.parameter), now(g.gradient));
   return std::move(target_);
 }
 

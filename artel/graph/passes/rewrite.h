@@ -7,7 +7,8 @@
 
 namespace artel {
 
-// How often each value is used: by nodes, as an output of the graph, or by a state update.
+// How often each value is used: by nodes, as an output of the graph, by a state
+// update or as a gradient.
 std::vector<int> count_uses(const Graph& graph);
 
 // Leaves are copied at once; nodes by `copy`, in an order that respects their inputs.
@@ -22,7 +23,7 @@ class Rewriter {
   std::vector<Value> copy(const Node& node);
   // Maps a value of the source to one of the new graph.
   void replace(ValueId old, Value value) { map_[old] = value.id(); }
-  // Copies outputs and state updates, and gives the new graph away.
+  // Copies outputs, state updates and gradients, and gives the new graph away.
   Graph finish();
 
  private:

@@ -1,0 +1,124 @@
+#include "artel/exec/kernels/conv.h"
+#include "artel/exec/ops/catalogue.h"
+#include "artel/exec/ops/shared.h"
+
+namespace artel {
+namespace {
+
+using kernels::ConvAlgorithm;
+using kernels::Convolution;
+using kernels::ConvPass;
+using kernels::ConvShape;
+
+// `x` is the larger image (the input side of the convolution), `w` its weights [k, c / groups, h,
+// w].
+ConvShape conv_shape(const Attributes& a, const Shape& x, const Shape& w) {
+  const auto &stride = a.integers("stride"), &padding = a.integers("padding"),
+             &dilation = a.integers("dilation");
+  ConvShape s;
+  s.n = x[0], s.c = x[1], s.h = x[2], s.w = x[3];
+  s.k = w[0], s.kh = w[2], s.kw = w[3];
+  s.stride_h = stride[0], s.stride_w = stride[1];
+  s.pad_top = s.pad_bottom = padding[0];
+  s.pad_left = s.pad_right = padding[1];
+  s.dilation_h = dilation[0], s.dilation_w = dilation[1];
+  s.groups = a.integer("groups");
+  return s;
+}
+
+constexpr ConvAlgorithm kAlgorithms[] = {ConvAlgorithm::direct, ConvAlgorithm::im2col,
+                                         ConvAlgorithm::pointwise, ConvAlgorithm::winograd2,
+                                         ConvAlgorithm::winograd4};
+
+ConvAlgorithm by_name(const std::string& name) {
+  for (const ConvAlgorithm algorithm : kAlgorithms)
+    if (name == kernels::to_string(algorithm)) return algorithm;
+  return ConvAlgorithm::direct;
+}
+
+template <typename Run>
+Kernel choose_and_make(const KernelRequest& request, const ConvShape& s, ConvPass pass,
+                       const Run& run) {
+  const auto make = [&](const std::string& name) {
+    auto conv = std::make_shared<Convolution>(s, pass, by_name(name), request.threads);
+    return Kernel{name, conv->workspace_bytes(),
+                  [conv, run](const KernelRun& arguments) { run(*conv, arguments); }};
+  };
+  const bool exact = request.choices.exact_convolutions;
+  std::vector<std::string> candidates;
+  for (const ConvAlgorithm algorithm : kernels::conv_candidates(s, pass, exact))
+    candidates.emplace_back(kernels::to_string(algorithm));
+  const std::string key = fmt::format(
+      "convolution {} {}x{}x{}x{} to {} kernel {}x{} stride {}x{} padding {}x{} dilation {}x{} "
+      "groups {} threads {}",
+      kernels::to_string(pass), s.n, s.c, s.h, s.w, s.k, s.kh, s.kw, s.stride_h, s.stride_w,
+      s.pad_top, s.pad_left, s.dilation_h, s.dilation_w, s.groups, request.threads);
+  return make(request.choices.choose(
+      key, candidates, std::string(kernels::to_string(kernels::choose_conv(s, pass, exact))),
+      [&](const std::string& candidate) { return measure(request, make(candidate)); }));
+}
+
+Kernel make_forward(const KernelRequest& request) {
+  const bool bias = request.inputs() == 3, relu = request.attributes().flag("relu");
+  return choose_and_make(request, conv_shape(request.attributes(), request.in(0), request.in(1)),
+                         ConvPass::forward, [=](const Convolution& conv, const KernelRun& run) {
+                           conv.forward(run.pool, run.in(0), run.in(1), bias ? run.in(2) : nullptr,
+                                        relu, run.out(0), run.workspace);
+                         });
+}
+
+Kernel make_backward_data(const KernelRequest& request) {
+  return choose_and_make(
+      request, conv_shape(request.attributes(), request.out(), request.in(1)),
+      ConvPass::backward_data, [](const Convolution& conv, const KernelRun& run) {
+        conv.backward_data(run.pool, run.in(0), run.in(1), run.out(0), run.workspace);
+      });
+}
+
+Kernel make_backward_weights(const KernelRequest& request) {
+  return choose_and_make(
+      request, conv_shape(request.attributes(), request.in(0), request.out()),
+      ConvPass::backward_weights, [](const Convolution& conv, const KernelRun& run) {
+        conv.backward_weights(run.pool, run.in(0), run.in(1), run.out(0), run.workspace);
+      });
+}
+
+// The transposed convolution is the data gradient of the convolution from its output to its input.
+Kernel make_transposed(const KernelRequest& request) {
+  const auto [rows, channels] = channel_rows(request.out());
+  const bool bias = request.inputs() == 3;
+  return choose_and_make(request, conv_shape(request.attributes(), request.out(), request.in(1)),
+                         ConvPass::backward_data,
+                         [=](const Convolution& conv, const KernelRun& run) {
+                           float* y = run.out(0);
+                           conv.backward_data(run.pool, run.in(0), run.in(1), y, run.workspace);
+                           if (!bias) return;
+                           const float* b = run.in(2);
+                           parallel_for(run.pool, rows, 64, [&](int64_t begin, int64_t end) {
+                             for (int64_t row = begin; row < end; ++row)
+                               for (int64_t c = 0; c < channels; ++c) y[row * channels + c] += b[c];
+                           });
+                         });
+}
+
+LayoutChoice image_and_weights(const Graph&, const Node& node, const std::vector<Layout>&) {
+  LayoutChoice choice = {{Layout::channels_last(), Layout::convolution_weights()},
+                         {Layout::channels_last()}};
+  choice.inputs.resize(node.inputs.size());
+  return choice;
+}
+
+LayoutChoice weights_from_images(const Graph&, const Node&, const std::vector<Layout>&) {
+  return {{Layout::channels_last(), Layout::channels_last()}, {Layout::convolution_weights()}};
+}
+
+}  // namespace
+
+std::vector<KernelDefinition> convolution_kernels() {
+  return {{"conv2d", make_forward, image_and_weights},
+          {"conv2d_backward_data", make_backward_data, image_and_weights},
+          {"conv2d_backward_weights", make_backward_weights, weights_from_images},
+          {"conv_transpose2d", make_transposed, image_and_weights}};
+}
+
+}  // namespace artel

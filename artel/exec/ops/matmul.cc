@@ -1,0 +1,116 @@
+#include <algorithm>
+
+#include "artel/exec/kernels/gemm.h"
+#include "artel/exec/kernels/reduce.h"
+#include "artel/exec/ops/catalogue.h"
+#include "artel/exec/ops/shared.h"
+
+namespace artel {
+namespace {
+
+using kernels::GemmAlgorithm;
+using kernels::GemmShape;
+
+GemmAlgorithm by_name(const std::string& name) {
+  for (const GemmAlgorithm algorithm :
+       {GemmAlgorithm::packed, GemmAlgorithm::onednn, GemmAlgorithm::openblas})
+    if (name == kernels::to_string(algorithm)) return algorithm;
+  return GemmAlgorithm::packed;
+}
+
+// Makes the kernel with the algorithm that the rule, a recorded choice or a measurement selects.
+template <typename Make>
+Kernel choose_and_make(const KernelRequest& request, const GemmShape& shape, const Make& make) {
+  std::vector<std::string> candidates;
+  for (const GemmAlgorithm algorithm : kernels::gemm_candidates(shape))
+    candidates.emplace_back(kernels::to_string(algorithm));
+  const std::string key =
+      fmt::format("matmul {}x{}x{}{}{} threads {}", shape.m, shape.n, shape.k,
+                  shape.transpose_a ? " ta" : "", shape.transpose_b ? " tb" : "", request.threads);
+  const std::string name = request.choices.choose(
+      key, candidates, std::string(kernels::to_string(kernels::choose_gemm(shape))),
+      [&](const std::string& candidate) { return measure(request, make(by_name(candidate))); });
+  Kernel kernel = make(by_name(name));
+  kernel.algorithm = name;
+  return kernel;
+}
+
+Kernel make_dense(const KernelRequest& request) {
+  const Rows x = rows_of(request.in(0));
+  const int64_t out = request.in(1)[0], in = request.in(1)[1];
+  const GemmShape shape = {x.rows, out, in, false, true};
+  const bool bias = request.inputs() == 3, relu = request.attributes().flag("relu");
+  return choose_and_make(request, shape, [&](GemmAlgorithm algorithm) {
+    auto gemm = std::make_shared<kernels::Gemm>(shape, algorithm, request.threads);
+    return Kernel{{}, gemm->workspace_bytes(), [=](const KernelRun& run) {
+                    gemm->run(run.pool, run.in(0), in, run.in(1), in, run.out(0), out,
+                              {.bias = bias ? run.in(2) : nullptr, .relu = relu}, run.workspace);
+                  }};
+  });
+}
+
+Kernel make_matmul(const KernelRequest& request) {
+  const bool ta = request.attributes().flag("transpose_a");
+  const bool tb = request.attributes().flag("transpose_b");
+  const Shape &a = request.in(0), &b = request.in(1), &c = request.out();
+  const int64_t lda = a.back(), ldb = b.back(), ldc = c.back();
+  const int64_t k = ta ? a[a.rank() - 2] : a.back();
+  if (b.rank() == 2) {
+    const GemmShape shape = {rows_of(c).rows, ldc, k, ta, tb};
+    return choose_and_make(request, shape, [&](GemmAlgorithm algorithm) {
+      auto gemm = std::make_shared<kernels::Gemm>(shape, algorithm, request.threads);
+      return Kernel{{}, gemm->workspace_bytes(), [=](const KernelRun& run) {
+                      gemm->run(run.pool, run.in(0), lda, run.in(1), ldb, run.out(0), ldc, {},
+                                run.workspace);
+                    }};
+    });
+  }
+  const GemmShape shape = {c[c.rank() - 2], ldc, k, ta, tb};
+  const auto matrix = [](const Shape& s) { return s[s.rank() - 2] * s.back(); };
+  const int64_t size_a = matrix(a), size_b = matrix(b), size_c = matrix(c);
+  int64_t batch = 1;
+  for (int axis = 0; axis < c.rank() - 2; ++axis) batch *= c[axis];
+  return choose_and_make(request, shape, [&](GemmAlgorithm algorithm) {
+    auto gemm = std::make_shared<kernels::BatchedGemm>(shape, batch, 1, algorithm, request.threads);
+    return Kernel{{}, gemm->workspace_bytes(), [=](const KernelRun& run) {
+                    gemm->run(run.pool, run.in(0), lda, {size_a, 0}, run.in(1), ldb, {size_b, 0},
+                              run.out(0), ldc, {size_c, 0}, {}, run.workspace);
+                  }};
+  });
+}
+
+Rows channels(const KernelRequest& request) {
+  return request.attributes().flag("channels_first") ? channel_rows(request.in(0))
+                                                     : rows_of(request.in(0));
+}
+
+Kernel make_bias_backward(const KernelRequest& request) {
+  const auto [rows, columns] = channels(request);
+  const auto bytes = static_cast<size_t>(kernels::column_sum_workspace_bytes(rows, columns));
+  return {{},
+          bytes,
+          [=](const KernelRun& run) {
+            kernels::relu_bias_backward(run.pool, rows, columns, run.in(0), run.in(1), run.out(0),
+                                        run.out(1), run.workspace);
+          },
+          {{0, 0}}};
+}
+
+Kernel make_column_sum(const KernelRequest& request) {
+  const auto [rows, columns] = channels(request);
+  const auto bytes = static_cast<size_t>(kernels::column_sum_workspace_bytes(rows, columns));
+  return {{}, bytes, [=](const KernelRun& run) {
+            kernels::bias_gradient(run.pool, rows, columns, run.in(0), run.out(0), run.workspace);
+          }};
+}
+
+}  // namespace
+
+std::vector<KernelDefinition> matmul_kernels() {
+  return {{"dense", make_dense},
+          {"matmul", make_matmul},
+          {"bias_backward", make_bias_backward, images_channels_last},
+          {"column_sum", make_column_sum, images_channels_last}};
+}
+
+}  // namespace artel

@@ -1,0 +1,137 @@
+// Kernels that move or sum elements by strides, whatever the layout of their input.
+#include <cstring>
+
+#include "artel/exec/kernels/copy.h"
+#include "artel/exec/kernels/reduce.h"
+#include "artel/exec/ops/catalogue.h"
+#include "artel/exec/ops/shared.h"
+
+namespace artel {
+namespace {
+
+using kernels::CopyKernel;
+using kernels::CopyMode;
+
+LayoutChoice any_input(const Graph&, const Node& node, const std::vector<Layout>& offered) {
+  return {offered, std::vector<Layout>(node.outputs.size())};
+}
+
+// A reshape between equal memory orders is a view and never gets here (exec/plan.cc).
+Kernel make_reshape(const KernelRequest& request) {
+  const size_t bytes = static_cast<size_t>(request.in(0).elements()) * size_of(request.in_type(0));
+  return {{}, 0, [=](const KernelRun& run) { std::memcpy(run.outputs[0], run.inputs[0], bytes); }};
+}
+
+Kernel copy_kernel(const Shape& shape, const std::vector<int64_t>& from,
+                   const std::vector<int64_t>& to) {
+  auto copy = std::make_shared<CopyKernel>(CopyMode::assign, shape.extents(), from, to);
+  return {{}, 0, [=](const KernelRun& run) { copy->run(run.pool, run.in(0), run.out(0)); }};
+}
+
+Kernel make_transpose(const KernelRequest& request) {
+  const std::vector<int64_t> from = strides_of(request.in(0), request.input_layouts[0]);
+  std::vector<int64_t> permuted;
+  for (const int64_t axis : request.attributes().integers("permutation"))
+    permuted.push_back(from[static_cast<size_t>(axis)]);
+  return copy_kernel(request.out(), permuted, row_major_strides(request.out()));
+}
+
+int64_t axis_of(const KernelRequest& request, int rank) {
+  const int64_t axis = request.attributes().integer("axis");
+  return axis < 0 ? axis + rank : axis;
+}
+
+Kernel make_slice(const KernelRequest& request) {
+  const std::vector<int64_t> from = strides_of(request.in(0), request.input_layouts[0]);
+  const int64_t axis = axis_of(request, request.in(0).rank());
+  const int64_t offset = request.attributes().integer("begin") * from[static_cast<size_t>(axis)];
+  auto copy = std::make_shared<CopyKernel>(CopyMode::assign, request.out().extents(), from,
+                                           row_major_strides(request.out()));
+  return {
+      {}, 0, [=](const KernelRun& run) { copy->run(run.pool, run.in(0) + offset, run.out(0)); }};
+}
+
+Kernel make_slice_backward(const KernelRequest& request) {
+  const std::vector<int64_t> to = row_major_strides(request.out());
+  const int64_t axis = axis_of(request, request.out().rank());
+  const int64_t offset = request.attributes().integer("begin") * to[static_cast<size_t>(axis)];
+  const auto bytes = static_cast<size_t>(request.out().elements()) * sizeof(float);
+  auto copy = std::make_shared<CopyKernel>(CopyMode::assign, request.in(0).extents(),
+                                           strides_of(request.in(0), request.input_layouts[0]), to);
+  return {{}, 0, [=](const KernelRun& run) {
+            std::memset(run.outputs[0], 0, bytes);
+            copy->run(run.pool, run.in(0), run.out(0) + offset);
+          }};
+}
+
+Kernel make_concat(const KernelRequest& request) {
+  const std::vector<int64_t> to = strides_of(request.out(), request.output_layouts[0]);
+  const auto axis = static_cast<size_t>(axis_of(request, request.out().rank()));
+  struct Part {
+    CopyKernel copy;
+    int64_t offset;
+  };
+  auto parts = std::make_shared<std::vector<Part>>();
+  int64_t begin = 0;
+  for (int i = 0; i < request.inputs(); ++i) {
+    const Shape& shape = request.in(i);
+    parts->push_back({CopyKernel(CopyMode::assign, shape.extents(),
+                                 strides_of(shape, request.input_layouts[i]), to),
+                      begin * to[axis]});
+    begin += shape[static_cast<int>(axis)];
+  }
+  return {{}, 0, [=](const KernelRun& run) {
+            for (size_t i = 0; i < parts->size(); ++i)
+              (*parts)[i].copy.run(run.pool, run.in(static_cast<int>(i)),
+                                   run.out(0) + (*parts)[i].offset);
+          }};
+}
+
+// Images stay channels-last if that is how the first part comes.
+LayoutChoice concat_layouts(const Graph& graph, const Node& node,
+                            const std::vector<Layout>& offered) {
+  return {offered, {graph.type(node.outputs[0]).shape.rank() == 4 ? offered[0] : Layout{}}};
+}
+
+Kernel make_broadcast(const KernelRequest& request) {
+  const Shape &x = request.in(0), &y = request.out();
+  const std::vector<int64_t> from = strides_of(x, request.input_layouts[0]);
+  const int extra = y.rank() - x.rank();
+  std::vector<int64_t> strides(static_cast<size_t>(y.rank()), 0);
+  for (int axis = extra; axis < y.rank(); ++axis)
+    if (x[axis - extra] > 1)
+      strides[static_cast<size_t>(axis)] = from[static_cast<size_t>(axis - extra)];
+  return copy_kernel(y, strides, row_major_strides(y));
+}
+
+std::function<Kernel(const KernelRequest&)> reduce(kernels::ReduceOp op) {
+  return [op](const KernelRequest& request) -> Kernel {
+    const Shape& x = request.in(0);
+    std::vector<bool> reduced(static_cast<size_t>(x.rank()), false);
+    for (const int64_t axis : request.attributes().integers("axes"))
+      reduced[static_cast<size_t>(axis < 0 ? axis + x.rank() : axis)] = true;
+    auto kernel = std::make_shared<kernels::ReduceKernel>(
+        op, x.extents(), strides_of(x, request.input_layouts[0]), reduced);
+    return {{}, static_cast<size_t>(kernel->workspace_bytes()), [=](const KernelRun& run) {
+              kernel->run(run.pool, run.in(0), run.out(0), run.workspace);
+            }};
+  };
+}
+
+}  // namespace
+
+std::vector<KernelDefinition> shape_kernels() {
+  using kernels::ReduceOp;
+  return {{"reshape", make_reshape},
+          {"transpose", make_transpose, any_input},
+          {"slice", make_slice, any_input},
+          {"slice_backward", make_slice_backward, any_input},
+          {"concat", make_concat, concat_layouts},
+          {"broadcast_to", make_broadcast, any_input},
+          {"reduce_sum", reduce(ReduceOp::sum), any_input},
+          {"reduce_mean", reduce(ReduceOp::mean), any_input},
+          {"reduce_max", reduce(ReduceOp::max), any_input},
+          {"reduce_min", reduce(ReduceOp::min), any_input}};
+}
+
+}  // namespace artel

@@ -1,0 +1,54 @@
+#include "artel/exec/ops/shared.h"
+
+#include <algorithm>
+
+#include "artel/base/time.h"
+#include "artel/exec/libraries.h"
+
+namespace artel {
+
+LayoutChoice images_channels_last(const Graph& graph, const Node& node,
+                                  const std::vector<Layout>&) {
+  const auto choose = [&](ValueId id) {
+    const bool image = graph.type(id).shape.rank() == 4;
+    return image ? Layout::channels_last() : Layout::row_major();
+  };
+  LayoutChoice choice;
+  for (const ValueId id : node.inputs) choice.inputs.push_back(choose(id));
+  for (const ValueId id : node.outputs) choice.outputs.push_back(choose(id));
+  return choice;
+}
+
+Rows rows_of(const Shape& shape) {
+  if (shape.rank() == 0) return {1, 1};
+  const int64_t columns = shape.back();
+  return {columns ? shape.elements() / columns : 0, columns};
+}
+
+Rows channel_rows(const Shape& shape) {
+  const int64_t channels = shape[1];
+  return {channels ? shape.elements() / channels : 0, channels};
+}
+
+double measure(const KernelRequest& request, const Kernel& kernel) {
+  ThreadPool pool(request.threads, limit_library_threads);
+  std::vector<Tensor> memory;
+  const auto place = [&](const TensorType& type) {
+    memory.emplace_back(type.shape, type.dtype);
+    return memory.back().raw();
+  };
+  std::vector<std::byte*> inputs, outputs;
+  for (const ValueId id : request.node.inputs) inputs.push_back(place(request.graph.type(id)));
+  for (const ValueId id : request.node.outputs) outputs.push_back(place(request.graph.type(id)));
+  Tensor workspace({static_cast<int64_t>(kernel.workspace_bytes)}, DType::u8);
+  const StepContext context;
+  double best = 1e30;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    const Clock::time_point begin = Clock::now();
+    kernel.run({pool, inputs, outputs, workspace.raw(), context});
+    best = std::min(best, seconds_between(begin, Clock::now()));
+  }
+  return best;
+}
+
+}  // namespace artel
