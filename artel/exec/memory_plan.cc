@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "artel/base/error.h"
 
@@ -95,22 +94,9 @@ void place_activations(Plan& plan) {
 void check_plan(const Graph& graph, const Plan& plan) {
   // Replays the steps and follows what every byte holds. A view holds what its source holds.
   std::vector<int> content(plan.buffers.size());
-  std::iota(content.begin(), content.end(), 0);
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
-    const Buffer& buffer = plan.buffers[i];
-    const NodeId producer = buffer.value < 0 ? -1 : graph.value(buffer.value).producer;
-    if (producer >= 0 && graph.node(producer).outputs[0] == buffer.value &&
-        buffer.root != static_cast<int>(i)) {
-      const ValueId source =
-          graph.node(producer).inputs.empty() ? -1 : graph.node(producer).inputs[0];
-      bool written = false;
-      for (const PlannedStep& step : plan.steps)
-        for (const int output : step.outputs) written = written || output == static_cast<int>(i);
-      if (written || source < 0) continue;
-      for (size_t k = 0; k < i; ++k)  // the nearest earlier buffer of the source in the same place
-        if (plan.buffers[k].value == source && plan.buffers[k].root == buffer.root)
-          content[i] = content[k];
-    }
+    const int source = plan.buffers[i].view_of;
+    content[i] = source >= 0 ? content[source] : static_cast<int>(i);
   }
   std::map<Region, Contents> memory;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {

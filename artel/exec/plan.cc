@@ -217,6 +217,7 @@ class Planner {
   // A reshape of a row-major value is the same memory under another shape.
   void add_view(const Node& node, int source) {
     const int view = add_buffer(node.outputs[0]);
+    plan_.buffers[view].view_of = source;
     plan_.buffers[view].root = plan_.buffers[source].root;
     plan_.buffers[view].region = plan_.buffers[source].region;
     plan_.buffers[view].first = now();

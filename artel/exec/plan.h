@@ -27,6 +27,7 @@ struct Buffer {
   Region region = Region::activations;
   int first = -1, last = -1;  // steps between which it must not be overwritten
   int root = -1;              // the buffer whose memory it shares; itself if none
+  int view_of = -1;           // the buffer that it is another shape of, or -1
   size_t offset = 0;          // in its region
 };
 

@@ -60,7 +60,10 @@ std::vector<TensorType> infer_inference(const InferContext& context) {
 
 // Gradient with fixed statistics (a frozen layer in the middle of a trained network).
 std::vector<Value> inference_gradient(GradientContext& context) {
-  const Value x = context.input(0), dy = context.gradient();
+  const Value x = context.input(0);
+  Value dy = context.gradient();
+  if (context.attributes().flag("relu"))
+    dy = context.graph().add_one("relu_grad", {dy, context.output()});
   const Shape row = x.shape().rank() == 4 ? Shape{x.shape()[1], 1, 1} : Shape{x.shape()[1]};
   const Value inverse =
       unary("rsqrt", add_scalar(context.input(4), context.attributes().number("epsilon")));

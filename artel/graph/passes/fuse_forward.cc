@@ -47,7 +47,7 @@ class Fuser {
       const Node& node = graph_.node(id);
       if (node.op->name != "relu") continue;
       const ValueId x = node.inputs[0];
-      for (const char* op : {"dense", "conv2d", "batch_norm"}) {
+      for (const char* op : {"dense", "conv2d", "batch_norm", "batch_norm_inference"}) {
         const NodeId layer = single_producer(x, op);
         if (layer >= 0 && graph_.node(layer).outputs[0] == x) absorb(id, {layer}, {layer});
       }

@@ -1,0 +1,21 @@
+// How parameters begin.
+#pragma once
+
+#include "artel/nn/layer.h"
+
+namespace artel::nn {
+
+Initialiser constant(float value);
+Initialiser uniform(float low, float high);
+Initialiser normal(float deviation);
+// Normal, redrawn beyond two deviations.
+Initialiser truncated_normal(float deviation);
+// Uniform in +-1 / sqrt(fan_in): PyTorch's default for dense and convolution weights and biases. A
+// fan-in of 0 means that of the shape: all extents but the first.
+Initialiser fan_in_uniform(int64_t fan_in = 0);
+// He et al.: normal with deviation sqrt(2 / fan), the fan of the output for convolutions.
+Initialiser he_normal_fan_out();
+// Glorot and Bengio: uniform in +-sqrt(6 / (fan_in + fan_out)).
+Initialiser glorot_uniform();
+
+}  // namespace artel::nn

@@ -1,0 +1,202 @@
+#include "artel/nn/layers.h"
+
+#include "artel/base/error.h"
+#include "artel/graph/ops.h"
+#include "artel/nn/initialisers.h"
+
+namespace artel::nn {
+namespace {
+
+constexpr std::string_view kNamed = "named";
+
+void check_rank(Build& build, Value x, int least, std::string_view kind,
+                std::string_view expected) {
+  require(x.shape().rank() >= least, ErrorKind::shape, "[layer '{}'] {}: got input {}, expected {}",
+          build.graph().scope(), kind, to_string(x.shape()), expected);
+}
+
+Initialiser or_default(const Initialiser& given) { return given ? given : fan_in_uniform(); }
+
+ConvOptions graph_options(const ConvLayerOptions& o) {
+  return {.stride = o.stride,
+          .padding = o.padding,
+          .dilation = o.dilation,
+          .groups = o.groups,
+          .output_padding = o.output_padding};
+}
+
+PoolOptions graph_options(std::array<int64_t, 2> kernel, const PoolLayerOptions& o) {
+  return {.kernel = kernel,
+          .stride = {o.stride[0] ? o.stride[0] : kernel[0], o.stride[1] ? o.stride[1] : kernel[1]},
+          .padding = o.padding};
+}
+
+}  // namespace
+
+Layer sequential(std::vector<Layer> layers) {
+  return {"sequential", [layers = std::move(layers)](Build& build, Value x) {
+            for (size_t i = 0; i < layers.size(); ++i) {
+              if (layers[i].kind() == kNamed) {
+                x = layers[i](build, x);
+              } else {
+                const Graph::Scope scope(build.graph(), std::to_string(i));
+                x = layers[i](build, x);
+              }
+            }
+            return x;
+          }};
+}
+
+Layer chain(std::vector<Layer> layers) {
+  return {std::string(kNamed), [layers = std::move(layers)](Build& build, Value x) {
+            for (const Layer& layer : layers) x = layer(build, x);
+            return x;
+          }};
+}
+
+Layer named(std::string name, Layer layer) {
+  return {std::string(kNamed), [name = std::move(name), layer](Build& build, Value x) {
+            const Graph::Scope scope(build.graph(), name);
+            return layer(build, x);
+          }};
+}
+
+Layer residual(Layer body, std::optional<Layer> shortcut, bool relu_after) {
+  return {"residual", [=](Build& build, Value x) {
+            const Value main = body(build, x);
+            const Value side = shortcut ? (*shortcut)(build, x) : x;
+            require(
+                main.shape() == side.shape(), ErrorKind::shape,
+                "[layer '{}'] residual: the body gives {}, the shortcut {}; give the shortcut a "
+                "convolution that changes the shape",
+                build.graph().scope(), to_string(main.shape()), to_string(side.shape()));
+            const Value sum = add(main, side);
+            return relu_after ? artel::relu(sum) : sum;
+          }};
+}
+
+Layer dense(int64_t units, DenseOptions options) {
+  return {"dense", [=](Build& build, Value x) {
+            check_rank(build, x, 2, "dense", "[batch, features]; put a flatten before it");
+            const int64_t in = x.shape().back();
+            const Value weight = build.parameter("weight", {units, in}, or_default(options.weight));
+            if (!options.bias) return artel::dense(x, weight);
+            return artel::dense(x, weight, build.parameter("bias", {units}, fan_in_uniform(in)));
+          }};
+}
+
+Layer conv(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions options) {
+  return {"conv", [=](Build& build, Value x) {
+            check_rank(build, x, 4, "conv", "[batch, channels, height, width]");
+            const int64_t in = x.shape()[1] / options.groups;
+            const Value weight = build.parameter("weight", {channels, in, kernel[0], kernel[1]},
+                                                 or_default(options.weight));
+            Value bias;
+            if (options.bias)
+              bias =
+                  build.parameter("bias", {channels}, fan_in_uniform(in * kernel[0] * kernel[1]));
+            return conv2d(x, weight, bias, graph_options(options));
+          }};
+}
+
+Layer conv_transpose(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions options) {
+  return {"conv_transpose", [=](Build& build, Value x) {
+            check_rank(build, x, 4, "conv_transpose", "[batch, channels, height, width]");
+            const int64_t per_group = channels / options.groups;
+            const Value weight =
+                build.parameter("weight", {x.shape()[1], per_group, kernel[0], kernel[1]},
+                                or_default(options.weight));
+            Value bias;
+            if (options.bias)
+              bias = build.parameter("bias", {channels},
+                                     fan_in_uniform(per_group * kernel[0] * kernel[1]));
+            return conv_transpose2d(x, weight, bias, graph_options(options));
+          }};
+}
+
+Layer max_pool(std::array<int64_t, 2> kernel, PoolLayerOptions options) {
+  return {"max_pool",
+          [=](Build&, Value x) { return artel::max_pool(x, graph_options(kernel, options)); }};
+}
+
+Layer average_pool(std::array<int64_t, 2> kernel, PoolLayerOptions options) {
+  return {"average_pool",
+          [=](Build&, Value x) { return artel::average_pool(x, graph_options(kernel, options)); }};
+}
+
+Layer adaptive_average_pool(int64_t height, int64_t width) {
+  return {"adaptive_average_pool",
+          [=](Build&, Value x) { return artel::adaptive_average_pool(x, height, width); }};
+}
+
+Layer adaptive_max_pool(int64_t height, int64_t width) {
+  return {"adaptive_max_pool",
+          [=](Build&, Value x) { return artel::adaptive_max_pool(x, height, width); }};
+}
+
+Layer batch_norm(BatchNormLayerOptions options) {
+  return {"batch_norm", [=](Build& build, Value x) {
+            check_rank(build, x, 2, "batch_norm", "[batch, channels, ...]");
+            const Shape channels = {x.shape()[1]};
+            const Value scale = build.parameter("weight", channels, constant(1));
+            const Value shift = build.parameter("bias", channels, constant(0));
+            const Value mean = build.state("running_mean", channels, 0);
+            const Value variance = build.state("running_var", channels, 1);
+            if (!build.training())
+              return batch_norm_inference(x, scale, shift, mean, variance, options.epsilon);
+            return artel::batch_norm(x, scale, shift, mean, variance,
+                                     {options.epsilon, options.momentum});
+          }};
+}
+
+Layer layer_norm(double epsilon) {
+  return {"layer_norm", [=](Build& build, Value x) {
+            const Shape width = {x.shape().back()};
+            const Value scale = build.parameter("weight", width, constant(1));
+            const Value shift = build.parameter("bias", width, constant(0));
+            return artel::layer_norm(x, scale, shift, epsilon);
+          }};
+}
+
+Layer rms_norm(double epsilon) {
+  return {"rms_norm", [=](Build& build, Value x) {
+            const Value scale = build.parameter("weight", {x.shape().back()}, constant(1));
+            return artel::rms_norm(x, scale, epsilon);
+          }};
+}
+
+Layer dropout(double probability) {
+  return {"dropout", [=](Build& build, Value x) {
+            return build.training() && probability > 0 ? artel::dropout(x, probability) : x;
+          }};
+}
+
+Layer embedding(int64_t rows, int64_t width) {
+  return {"embedding", [=](Build& build, Value x) {
+            return artel::embedding(x, build.parameter("weight", {rows, width}, normal(1)));
+          }};
+}
+
+Layer flatten() {
+  return {"flatten", [](Build&, Value x) { return artel::flatten(x); }};
+}
+
+Layer reshape(std::vector<int64_t> sample_shape) {
+  return {"reshape", [=](Build&, Value x) {
+            std::vector<int64_t> extents = {x.shape()[0]};
+            extents.insert(extents.end(), sample_shape.begin(), sample_shape.end());
+            return artel::reshape(x, Shape(std::move(extents)));
+          }};
+}
+
+Layer activation(std::string name) {
+  return {name, [name](Build&, Value x) { return unary(name, x); }};
+}
+
+Layer relu() { return activation("relu"); }
+
+Layer leaky_relu(double slope) {
+  return {"leaky_relu", [=](Build&, Value x) { return artel::leaky_relu(x, slope); }};
+}
+
+}  // namespace artel::nn
