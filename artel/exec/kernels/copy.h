@@ -25,10 +25,14 @@ class CopyKernel {
     int64_t extent, x, y;
   };
 
+  void copy_rows(int64_t begin, int64_t end, const float* x, float* y) const;
+
   CopyMode mode_;
   std::vector<Axis> outer_;
-  // A call of the inner loop copies rows x columns; y is dense along columns where possible.
+  int64_t outer_count_ = 1;
+  // The inner loops copy rows x columns; columns is the axis along which y is densest.
   Axis rows_{1, 0, 0}, columns_{1, 1, 1};
+  bool transposed_ = false;  // x is dense along rows, y along columns
 };
 
 // y += x, dense.

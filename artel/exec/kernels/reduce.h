@@ -11,10 +11,10 @@ namespace artel::kernels {
 enum class ReduceOp : uint8_t { sum, mean, max, min };
 
 // Immutable after construction. The output is dense, in the order of the axes that stay. An empty
-// reduction gives 0 (sum), NaN (mean) or the infinity that loses (max, min).
+// reduction gives 0 (sum), NaN (mean) or the infinity that loses (max, min). NaN wins everywhere.
 class ReduceKernel {
  public:
-  // `strides` of the input in elements; `reduced[i]` says whether axis i is summed away.
+  // `strides` of the input in elements; `reduced[i]` says whether axis i is folded.
   ReduceKernel(ReduceOp op, const std::vector<int64_t>& extents,
                const std::vector<int64_t>& strides, const std::vector<bool>& reduced);
 
@@ -25,14 +25,21 @@ class ReduceKernel {
   struct Axis {
     int64_t extent, stride;
   };
-  int64_t offset(const std::vector<Axis>& axes, int64_t index) const;
-  void run_columns(ThreadPool& pool, const float* x, float* y, void* workspace) const;
+  // rows: each output folds adjacent elements. columns: adjacent outputs fold elements at a
+  // stride. column_chunks: the same, few outputs of many terms. general: all else.
+  enum class Path : uint8_t { rows, columns, column_chunks, general };
+
+  static void append(std::vector<Axis>& axes, Axis axis);
+  static int64_t offset(const std::vector<Axis>& axes, int64_t index);
+  Path choose_path() const;
   void run_rows(ThreadPool& pool, const float* x, float* y) const;
+  void run_columns(ThreadPool& pool, const float* x, float* y) const;
+  void run_general(ThreadPool& pool, const float* x, float* y) const;
 
   ReduceOp op_;
-  // The innermost axis of the smaller stride is last in its list; extents of 1 are dropped.
-  std::vector<Axis> kept_, reduced_;
+  std::vector<Axis> kept_, reduced_;  // neighbours merged, extents of 1 dropped, outermost first
   int64_t outputs_ = 1, terms_ = 1;
+  Path path_ = Path::general;
 };
 
 // Bytes for bias_gradient and relu_bias_backward.

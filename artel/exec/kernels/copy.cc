@@ -1,0 +1,153 @@
+#include "artel/exec/kernels/copy.h"
+
+#include <algorithm>
+#include <array>
+
+#include "artel/base/error.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "artel/exec/kernels/copy.cc"
+#include "hwy/foreach_target.h"
+
+#include "artel/exec/kernels/loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace artel::kernels::HWY_NAMESPACE {
+
+void add_range(const float* x, float* y, int64_t n) {
+  for_each_vector(n, [=](auto d, int64_t i) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(d, y + i), hn::LoadU(d, x + i)), d, y + i);
+  });
+}
+
+}  // namespace artel::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace artel::kernels {
+
+HWY_EXPORT(add_range);
+
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements that are worth a thread
+constexpr int64_t kTile = 16;      // floats of a cache line
+
+// One row of y; x is walked at a stride.
+void copy_row(CopyMode mode, int64_t n, const float* x, int64_t stride, float* y) {
+  if (mode == CopyMode::add) {
+    if (stride == 1) {
+      HWY_DYNAMIC_DISPATCH(add_range)(x, y, n);
+    } else {
+      for (int64_t i = 0; i < n; ++i) y[i] += x[i * stride];
+    }
+  } else if (stride == 1) {
+    std::copy_n(x, n, y);
+  } else if (stride == 0) {
+    std::fill_n(y, n, *x);
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i * stride];
+  }
+}
+
+// y[r * y_pitch + c] = x[c * x_pitch + r]. The tile is read line by line into a small buffer: with
+// pitches that are powers of two its lines would evict one another.
+void transpose_tile(CopyMode mode, int64_t rows, int64_t columns, const float* x, int64_t x_pitch,
+                    float* y, int64_t y_pitch) {
+  std::array<float, kTile * kTile> buffer;
+  if (rows == kTile && columns == kTile) {
+    for (int64_t c = 0; c < kTile; ++c) std::copy_n(x + c * x_pitch, kTile, &buffer[c * kTile]);
+  } else {
+    for (int64_t c = 0; c < columns; ++c) std::copy_n(x + c * x_pitch, rows, &buffer[c * kTile]);
+  }
+  for (int64_t r = 0; r < rows; ++r)
+    copy_row(mode, columns, buffer.data() + r, kTile, y + r * y_pitch);
+}
+
+}  // namespace
+
+CopyKernel::CopyKernel(CopyMode mode, const std::vector<int64_t>& extents,
+                       const std::vector<int64_t>& x_strides, const std::vector<int64_t>& y_strides)
+    : mode_(mode) {
+  require(x_strides.size() == extents.size() && y_strides.size() == extents.size(),
+          ErrorKind::internal, "[copy] strides: got {} and {}, expected {}", x_strides.size(),
+          y_strides.size(), extents.size());
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < extents.size(); ++i)
+    if (extents[i] != 1) axes.push_back({extents[i], x_strides[i], y_strides[i]});
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const Axis& a, const Axis& b) { return a.y > b.y; });
+  for (const Axis& axis : axes) {
+    if (!outer_.empty() && outer_.back().x == axis.x * axis.extent &&
+        outer_.back().y == axis.y * axis.extent) {
+      outer_.back() = {outer_.back().extent * axis.extent, axis.x, axis.y};
+    } else {
+      outer_.push_back(axis);
+    }
+  }
+  if (!outer_.empty()) {
+    columns_ = outer_.back();
+    outer_.pop_back();
+  }
+  auto rows = std::find_if(outer_.begin(), outer_.end(), [](const Axis& a) { return a.x == 1; });
+  transposed_ = rows != outer_.end() && columns_.y == 1 && columns_.x > 1;
+  if (!transposed_ && !outer_.empty()) rows = std::prev(outer_.end());
+  if (rows != outer_.end()) {
+    rows_ = *rows;
+    outer_.erase(rows);
+  }
+  outer_count_ = 1;
+  for (const Axis& axis : outer_) outer_count_ *= axis.extent;
+}
+
+void CopyKernel::copy_rows(int64_t begin, int64_t end, const float* x, float* y) const {
+  if (transposed_) {
+    for (int64_t r = begin; r < end; r += kTile) {
+      for (int64_t c = 0; c < columns_.extent; c += kTile) {
+        transpose_tile(mode_, std::min(kTile, end - r), std::min(kTile, columns_.extent - c),
+                       x + r + c * columns_.x, columns_.x, y + r * rows_.y + c, rows_.y);
+      }
+    }
+    return;
+  }
+  for (int64_t r = begin; r < end; ++r) {
+    const float* from = x + r * rows_.x;
+    float* to = y + r * rows_.y;
+    if (columns_.y == 1) {
+      copy_row(mode_, columns_.extent, from, columns_.x, to);
+    } else {
+      for (int64_t c = 0; c < columns_.extent; ++c) {
+        float& value = to[c * columns_.y];
+        value = (mode_ == CopyMode::add ? value : 0.0f) + from[c * columns_.x];
+      }
+    }
+  }
+}
+
+void CopyKernel::run(ThreadPool& pool, const float* x, float* y) const {
+  if (columns_.extent == 0) return;
+  // Units of work: rows of all outer indices, in tiles where they are transposed.
+  const int64_t unit = transposed_ ? kTile : std::max<int64_t>(1, kGrain / columns_.extent / 4);
+  const int64_t units = (rows_.extent + unit - 1) / unit;
+  const int64_t grain = std::max<int64_t>(1, kGrain / (unit * columns_.extent));
+  parallel_for(pool, outer_count_ * units, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      int64_t index = task / units, x_offset = 0, y_offset = 0;
+      for (size_t axis = outer_.size(); axis-- > 0; index /= outer_[axis].extent) {
+        x_offset += index % outer_[axis].extent * outer_[axis].x;
+        y_offset += index % outer_[axis].extent * outer_[axis].y;
+      }
+      const int64_t first = task % units * unit;
+      copy_rows(first, std::min(rows_.extent, first + unit), x + x_offset, y + y_offset);
+    }
+  });
+}
+
+void add_into(ThreadPool& pool, int64_t n, const float* x, float* y) {
+  const auto range = HWY_DYNAMIC_DISPATCH(add_range);
+  parallel_for(pool, n, kGrain,
+               [=](int64_t begin, int64_t end) { range(x + begin, y + begin, end - begin); });
+}
+
+}  // namespace artel::kernels
+#endif
