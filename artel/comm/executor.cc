@@ -1,0 +1,183 @@
+#include "artel/comm/executor.h"
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+namespace artel::comm {
+namespace {
+
+// Messages in flight: enough to keep a wire busy, few enough to bound memory.
+constexpr size_t kReceiveWindow = 4;
+constexpr size_t kSendWindow = 8;
+
+// One segment of a step.
+struct Message {
+  const Step* step;
+  size_t segment;
+  size_t offset;
+  size_t bytes;
+  size_t after;  // how many messages of the other direction must be finished before
+};
+
+class Plan {
+ public:
+  Plan(const Schedule& schedule, const Chunks& chunks, size_t segment_bytes)
+      : segment_bytes_(segment_bytes) {
+    for (const Step& step : schedule.steps) {
+      const bool send = step.direction == Direction::send;
+      const auto offsets = send ? chunks.source_offsets : chunks.target_offsets;
+      cut(step, offsets[step.first_chunk], offsets[step.last_chunk], send ? sends : receives);
+    }
+    // By segment inside a round, so that messages from several peers are taken in turn.
+    const auto earlier = [](const Message& a, const Message& b) {
+      return std::pair(a.step->round, a.segment) < std::pair(b.step->round, b.segment);
+    };
+    std::stable_sort(sends.begin(), sends.end(), earlier);
+    std::stable_sort(receives.begin(), receives.end(), earlier);
+    if (chunks.source != chunks.target) return;  // nothing is both sent and received
+    order(sends, receives, [](int send, int receive) { return receive < send; });
+    order(receives, sends, [](int receive, int send) { return send <= receive; });
+  }
+
+  std::vector<Message> sends;
+  std::vector<Message> receives;
+
+ private:
+  void cut(const Step& step, size_t begin, size_t end, std::vector<Message>& messages) const {
+    // An empty chunk is still a message: the other side counts on it.
+    size_t segment = 0;
+    do {
+      const size_t bytes = std::min(segment_bytes_, end - begin);
+      messages.push_back({&step, segment++, begin, bytes, 0});
+      begin += bytes;
+    } while (begin < end);
+  }
+
+  // For each message: the last one in `others` that touches the same bytes and comes first. Ranges
+  // that end in different rounds are compared by the whole round, which `others` is sorted by.
+  template <typename Before>
+  static void order(std::vector<Message>& messages, const std::vector<Message>& others,
+                    Before before) {
+    // Newest first: the first overlap found is the last to be finished.
+    for (Message& message : messages) {
+      const auto end = std::partition_point(
+          others.begin(), others.end(),
+          [&](const Message& other) { return before(message.step->round, other.step->round); });
+      for (auto other = end; other != others.begin();) {
+        --other;
+        const bool overlap = other->offset < message.offset + message.bytes &&
+                             message.offset < other->offset + other->bytes;
+        if (!overlap) continue;
+        message.after = other - others.begin() + 1;
+        break;
+      }
+    }
+  }
+
+  size_t segment_bytes_;
+};
+
+class Execution {
+ public:
+  Execution(const Plan& plan, const Chunks& chunks, const Route& route, Patience& patience,
+            ElementType type, const Reduction& reduction, size_t segment_bytes)
+      : plan_(plan),
+        chunks_(chunks),
+        route_(route),
+        patience_(patience),
+        type_(type),
+        reduction_(reduction),
+        segment_bytes_(segment_bytes) {
+    const bool adds = std::any_of(plan.receives.begin(), plan.receives.end(),
+                                  [](const Message& m) { return m.step->effect == Effect::add; });
+    if (adds) scratch_.resize(kReceiveWindow * segment_bytes);
+  }
+
+  void run() {
+    while (applied_ < plan_.receives.size() || sent_ < plan_.sends.size()) {
+      post_receives();
+      post_sends();
+      if (!receiving_.empty())
+        apply_next();
+      else if (!sending_.empty())
+        finish_send();
+    }
+    while (!sending_.empty()) finish_send();
+  }
+
+ private:
+  std::byte* landing(size_t index) {
+    const Message& message = plan_.receives[index];
+    return message.step->effect == Effect::add
+               ? scratch_.data() + index % kReceiveWindow * segment_bytes_
+               : chunks_.target + message.offset;
+  }
+
+  void post_receives() {
+    while (applied_ + receiving_.size() < plan_.receives.size() &&
+           receiving_.size() < kReceiveWindow) {
+      const size_t index = applied_ + receiving_.size();
+      const Message& message = plan_.receives[index];
+      // What is replaced must have been sent before.
+      if (message.step->effect == Effect::replace && message.after > finished_) {
+        if (!receiving_.empty() || message.after > finished_ + sending_.size()) return;
+        while (message.after > finished_) finish_send();
+      }
+      receiving_.push_back(
+          route_.receive(patience_, message.step->peer, {landing(index), message.bytes}));
+    }
+  }
+
+  void post_sends() {
+    while (sent_ < plan_.sends.size() && plan_.sends[sent_].after <= applied_) {
+      const Message& message = plan_.sends[sent_];
+      if (sending_.size() == kSendWindow) finish_send();
+      sending_.push_back(route_.send(patience_, message.step->peer,
+                                     {chunks_.source + message.offset, message.bytes}));
+      ++sent_;
+    }
+  }
+
+  void apply_next() {
+    const Message& message = plan_.receives[applied_];
+    patience_.wait_for(route_.members[message.step->peer], *receiving_.front());
+    if (message.step->effect == Effect::add) {
+      while (message.after > finished_) finish_send();
+      accumulate(reduction_, type_, chunks_.target + message.offset, landing(applied_),
+                 message.bytes / size_of(type_));
+    }
+    receiving_.pop_front();
+    ++applied_;
+  }
+
+  void finish_send() {
+    patience_.wait_for(route_.members[plan_.sends[finished_].step->peer], *sending_.front());
+    sending_.pop_front();
+    ++finished_;
+  }
+
+  const Plan& plan_;
+  const Chunks& chunks_;
+  const Route& route_;
+  Patience& patience_;
+  ElementType type_;
+  const Reduction& reduction_;
+  size_t segment_bytes_;
+  std::vector<std::byte> scratch_;
+  std::deque<std::unique_ptr<Transfer>> receiving_;
+  std::deque<std::unique_ptr<Transfer>> sending_;
+  size_t applied_ = 0;   // receives
+  size_t sent_ = 0;      // sends that were posted
+  size_t finished_ = 0;  // sends that have left
+};
+
+}  // namespace
+
+void execute(const Schedule& schedule, const Chunks& chunks, const Route& route, Patience& patience,
+             ElementType type, const Reduction& reduction, size_t segment_bytes) {
+  const Plan plan(schedule, chunks, segment_bytes);
+  Execution(plan, chunks, route, patience, type, reduction, segment_bytes).run();
+}
+
+}  // namespace artel::comm

@@ -1,0 +1,141 @@
+// A group of ranks that compute together: messages and collectives between them.
+//
+// A Group is a value owned by its user; there is no global state, and several ranks may live in one
+// process. All ranks must make the same collective calls in the same order; ranks that disagree get
+// an error that shows both sides. Each operation ends by its deadline: with its result, or with an
+// Error on every rank that names the first cause (a dead peer, a mismatch, a timeout). After an
+// error the group is unusable.
+//
+// Calls on one group come from one thread at a time, except send, receive, set_phase and abort,
+// which are free. Different groups are independent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "artel/base/time.h"
+#include "artel/comm/handle.h"
+#include "artel/comm/lane_tree.h"
+#include "artel/comm/patience.h"
+#include "artel/comm/reduction.h"
+#include "artel/comm/schedule.h"
+#include "artel/comm/transport.h"
+
+namespace artel::comm {
+
+struct GroupOptions {
+  std::string transport = "shm";  // "shm" | "gloo" | "mpi"
+  int rank = 0;                   // mpi: given by the launcher
+  int size = 1;                   // ditto
+  // shm: any name that the ranks agree on. gloo: HOST:PORT at which rank 0 can be reached.
+  std::string address;
+  std::string token;         // a secret of the run; who shows another one is refused
+  std::string interface;     // gloo: network interface or address to use; default: as routed
+  double join_timeout = 60;  // seconds for all ranks to arrive
+  double timeout = 300;      // seconds for each operation, unless it says otherwise
+  size_t arena_bytes = 0;    // shm: shared memory for each rank, used as touched; 0: all there is
+  WatchOptions watch = {};
+};
+
+// Options of one call.
+struct Call {
+  std::string_view label = {};  // for people: "bucket 5"; at most 23 bytes are kept
+  double timeout = 0;           // seconds; 0: that of the group
+  Algorithm algorithm = Algorithm::automatic;
+};
+
+// The canonical sum: lanes are spread over the ranks in contiguous ranges, in rank order.
+struct LaneLayout {
+  int lanes = 1;
+  std::vector<int> lanes_of_rank;  // as many entries as ranks; their sum is `lanes`
+
+  static LaneLayout even(int lanes, int ranks);
+  LaneRange range(int rank) const;
+  // The subtrees whose partial sums the rank must supply.
+  std::vector<LaneRange> subtrees(int rank) const { return lane_subtrees(lanes, range(rank)); }
+};
+
+class Group {
+ public:
+  // Returns when all ranks are there.
+  static Group connect(const GroupOptions& options);
+  // A group on a transport that the caller made (tests, and `split`).
+  Group(std::shared_ptr<Transport> transport, const GroupOptions& options);
+  Group(Group&&) noexcept;
+  Group& operator=(Group&&) noexcept;
+  ~Group();
+
+  int rank() const;
+  int size() const;
+  // The host name of each rank, and the number of the host of each rank (0, 1, ...).
+  std::vector<std::string> hosts() const;
+  std::vector<int> host_numbers() const;
+  std::string_view transport() const;
+
+  // Memory for data that will be reduced; see SharedBytes.
+  SharedBytes allocate(size_t bytes);
+
+  // Tagged messages. The data must live until the handle was waited for. Tags are below 2^22.
+  Handle send(int peer, uint32_t tag, std::span<const std::byte> data);
+  Handle receive(int peer, uint32_t tag, std::span<std::byte> data);
+
+  void barrier(const Call& call = {});
+  void broadcast(std::span<std::byte> data, int root, const Call& call = {});
+  // `sizes` are the bytes of each rank; empty means that all are equal. At the root, input is the
+  // concatenation of all outputs; elsewhere it is ignored.
+  void scatter(std::span<const std::byte> input, std::span<std::byte> output, int root,
+               std::span<const size_t> sizes = {}, const Call& call = {});
+  void gather(std::span<const std::byte> input, std::span<std::byte> output, int root,
+              std::span<const size_t> sizes = {}, const Call& call = {});
+  // In place if the input is this rank's part of the output.
+  void all_gather(std::span<const std::byte> input, std::span<std::byte> output,
+                  std::span<const size_t> sizes = {}, const Call& call = {});
+  // The output matters at the root only; it may be the input.
+  void reduce(std::span<const std::byte> input, std::span<std::byte> output, ElementType type,
+              int root, const Reduction& reduction = {}, const Call& call = {});
+  void all_reduce(std::span<std::byte> data, ElementType type, const Reduction& reduction = {},
+                  const Call& call = {});
+  // Rank r gets part r of the reduction; `sizes` are the bytes of the parts. In place if the output
+  // is this rank's part of the input.
+  void reduce_scatter(std::span<const std::byte> input, std::span<std::byte> output,
+                      ElementType type, const Reduction& reduction = {},
+                      std::span<const size_t> sizes = {}, const Call& call = {});
+  // Part p of the input goes to rank p, part p of the output comes from rank p. Not in place.
+  void all_to_all(std::span<const std::byte> input, std::span<const size_t> input_sizes,
+                  std::span<std::byte> output, std::span<const size_t> output_sizes,
+                  const Call& call = {});
+
+  // The canonical reduction over lanes. `partials` holds one buffer of output.size() bytes for each
+  // of layout.subtrees(rank()); or, if `each_lane`, for each lane of layout.range(rank()). Every
+  // rank gets the total, whose bits depend on the number of lanes only; `mean` divides by it. The
+  // output may be one of the partials, all of which are used as scratch space.
+  void lane_reduce(const LaneLayout& layout, std::span<std::byte* const> partials,
+                   std::span<std::byte> output, ElementType type, const Reduction& reduction = {},
+                   bool each_lane = false, const Call& call = {});
+
+  // Runs `operations` on the group's own thread, after all that was started before. Blocking calls
+  // made meanwhile wait for their turn.
+  Handle start(std::function<void(Group&)> operations);
+
+  // Collective: ranks with one colour form a group, ordered by (key, rank). A rank makes one split
+  // at a time, whichever group it is of.
+  Group split(int colour, int key = 0);
+
+  // What this rank is doing now, for the messages of those who wait for it.
+  void set_phase(std::string_view phase);
+  // Makes the waits of all ranks fail with this cause.
+  void abort(std::string_view cause);
+
+ private:
+  struct Core;
+  explicit Group(std::shared_ptr<Core> core);
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace artel::comm

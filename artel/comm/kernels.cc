@@ -1,0 +1,225 @@
+#include "artel/comm/kernels.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "artel/comm/kernels.cc"
+#include "hwy/foreach_target.h"  // compiles this file again for each instruction set
+//
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace artel::comm::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Signed overflow wraps: the arithmetic is done without a sign.
+template <typename T>
+using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                             std::common_type<T>>::type;
+
+struct Add {
+  template <typename T>
+  static T apply(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+  }
+};
+struct Multiply {
+  template <typename T>
+  static T apply(T a, T b) {
+    // Through 64 bits, because two unsigned 16-bit numbers are promoted to a signed int.
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else
+      return a * b;
+  }
+};
+struct Min {
+  template <typename T>
+  static T apply(T a, T b) {
+    return b < a ? b : a;
+  }
+};
+struct Max {
+  template <typename T>
+  static T apply(T a, T b) {
+    return a < b ? b : a;
+  }
+};
+
+// Plain loops: compiled for each instruction set, the compiler turns them into full vectors.
+template <typename Operation, typename T>
+HWY_ATTR void pair_loop(const T* left, const T* right, T* target, size_t count) {
+  for (size_t i = 0; i < count; ++i) target[i] = Operation::apply(left[i], right[i]);
+}
+
+constexpr size_t kHalfBlock = 512;
+
+HWY_ATTR void widen(ElementType type, const uint16_t* from, float* to, size_t count) {
+  if (type == ElementType::bf16) {
+    auto* bits = reinterpret_cast<uint32_t*>(to);
+    for (size_t i = 0; i < count; ++i) bits[i] = uint32_t{from[i]} << 16;
+    return;
+  }
+  const hn::ScalableTag<float> floats;
+  const hn::Rebind<hwy::float16_t, decltype(floats)> halves;
+  const auto* source = reinterpret_cast<const hwy::float16_t*>(from);
+  const size_t lanes = hn::Lanes(floats);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::PromoteTo(floats, hn::LoadU(halves, source + i)), floats, to + i);
+  const hn::CappedTag<float, 1> one;
+  const hn::Rebind<hwy::float16_t, decltype(one)> one_half;
+  for (; i < count; ++i)
+    hn::StoreU(hn::PromoteTo(one, hn::LoadU(one_half, source + i)), one, to + i);
+}
+
+HWY_ATTR void narrow(ElementType type, const float* from, uint16_t* to, size_t count) {
+  if (type == ElementType::bf16) {
+    const auto* bits = reinterpret_cast<const uint32_t*>(from);
+    for (size_t i = 0; i < count; ++i) {
+      const uint32_t rounded = bits[i] + 0x7fffu + ((bits[i] >> 16) & 1u);
+      const bool nan = (bits[i] & 0x7fffffffu) > 0x7f800000u;
+      to[i] = static_cast<uint16_t>((nan ? (bits[i] | 0x400000u) : rounded) >> 16);
+    }
+    return;
+  }
+  const hn::ScalableTag<float> floats;
+  const hn::Rebind<hwy::float16_t, decltype(floats)> halves;
+  auto* target = reinterpret_cast<hwy::float16_t*>(to);
+  const size_t lanes = hn::Lanes(floats);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::DemoteTo(halves, hn::LoadU(floats, from + i)), halves, target + i);
+  const hn::CappedTag<float, 1> one;
+  const hn::Rebind<hwy::float16_t, decltype(one)> one_half;
+  for (; i < count; ++i)
+    hn::StoreU(hn::DemoteTo(one_half, hn::LoadU(one, from + i)), one_half, target + i);
+}
+
+template <typename Operation>
+HWY_ATTR void half_loop(ElementType type, const uint16_t* left, const uint16_t* right,
+                        uint16_t* target, size_t count) {
+  alignas(64) float a[kHalfBlock];
+  alignas(64) float b[kHalfBlock];
+  for (size_t begin = 0; begin < count; begin += kHalfBlock) {
+    const size_t n = std::min(kHalfBlock, count - begin);
+    widen(type, left + begin, a, n);
+    widen(type, right + begin, b, n);
+    pair_loop<Operation, float>(a, b, a, n);
+    narrow(type, a, target + begin, n);
+  }
+}
+
+template <typename T>
+T* as(std::byte* data) {
+  return reinterpret_cast<T*>(data);
+}
+template <typename T>
+const T* as(const std::byte* data) {
+  return reinterpret_cast<const T*>(data);
+}
+
+template <typename Operation>
+HWY_ATTR void pair_of_type(ElementType type, const std::byte* left, const std::byte* right,
+                           std::byte* target, size_t count) {
+  const auto loop = [&]<typename T>(T) HWY_ATTR {
+    pair_loop<Operation, T>(as<T>(left), as<T>(right), as<T>(target), count);
+  };
+  switch (type) {
+    case ElementType::f32:
+      return loop(float{});
+    case ElementType::f64:
+      return loop(double{});
+    case ElementType::f16:
+    case ElementType::bf16:
+      return half_loop<Operation>(type, as<uint16_t>(left), as<uint16_t>(right),
+                                  as<uint16_t>(target), count);
+    case ElementType::i8:
+      return loop(int8_t{});
+    case ElementType::u8:
+      return loop(uint8_t{});
+    case ElementType::i16:
+      return loop(int16_t{});
+    case ElementType::i32:
+      return loop(int32_t{});
+    case ElementType::i64:
+      return loop(int64_t{});
+  }
+}
+
+HWY_ATTR void combine_pair(ReductionKind kind, ElementType type, const std::byte* left,
+                           const std::byte* right, std::byte* target, size_t count) {
+  switch (kind) {
+    case ReductionKind::min:
+      return pair_of_type<Min>(type, left, right, target, count);
+    case ReductionKind::max:
+      return pair_of_type<Max>(type, left, right, target, count);
+    case ReductionKind::product:
+      return pair_of_type<Multiply>(type, left, right, target, count);
+    default:
+      return pair_of_type<Add>(type, left, right, target, count);
+  }
+}
+
+HWY_ATTR void divide_elements(ElementType type, std::byte* data, size_t count, size_t divisor) {
+  const auto loop = [&]<typename T>(T) HWY_ATTR {
+    T* values = as<T>(data);
+    for (size_t i = 0; i < count; ++i)
+      values[i] = static_cast<T>(values[i] / static_cast<std::make_signed_t<size_t>>(divisor));
+  };
+  const auto scale = [&]<typename T>(T inverse) HWY_ATTR {
+    T* values = as<T>(data);
+    for (size_t i = 0; i < count; ++i) values[i] *= inverse;
+  };
+  switch (type) {
+    case ElementType::f32:
+      return scale(1.0f / static_cast<float>(divisor));
+    case ElementType::f64:
+      return scale(1.0 / static_cast<double>(divisor));
+    case ElementType::f16:
+    case ElementType::bf16: {
+      alignas(64) float block[kHalfBlock];
+      for (size_t begin = 0; begin < count; begin += kHalfBlock) {
+        const size_t n = std::min(kHalfBlock, count - begin);
+        uint16_t* values = as<uint16_t>(data) + begin;
+        widen(type, values, block, n);
+        for (size_t i = 0; i < n; ++i) block[i] /= static_cast<float>(divisor);
+        narrow(type, block, values, n);
+      }
+      return;
+    }
+    case ElementType::i8:
+      return loop(int8_t{});
+    case ElementType::u8:
+      return loop(uint8_t{});
+    case ElementType::i16:
+      return loop(int16_t{});
+    case ElementType::i32:
+      return loop(int32_t{});
+    case ElementType::i64:
+      return loop(int64_t{});
+  }
+}
+
+}  // namespace artel::comm::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace artel::comm {
+
+HWY_EXPORT(combine_pair);
+HWY_EXPORT(divide_elements);
+
+void combine_pair(ReductionKind kind, ElementType type, const std::byte* left,
+                  const std::byte* right, std::byte* target, size_t count) {
+  HWY_DYNAMIC_DISPATCH(combine_pair)(kind, type, left, right, target, count);
+}
+
+void divide_elements(ElementType type, std::byte* data, size_t count, size_t divisor) {
+  HWY_DYNAMIC_DISPATCH(divide_elements)(type, data, count, divisor);
+}
+
+}  // namespace artel::comm
+#endif

@@ -1,0 +1,149 @@
+#include "artel/comm/lane_tree.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "artel/base/error.h"
+#include "artel/comm/kernels.h"
+
+namespace artel::comm {
+namespace {
+
+constexpr size_t kBlockBytes = 4096;
+
+void collect(LaneRange node, LaneRange range, std::vector<LaneRange>& found) {
+  if (node.last <= range.first || range.last <= node.first) return;
+  if (range.first <= node.first && node.last <= range.last) {
+    found.push_back(node);
+    return;
+  }
+  const int middle = lane_split(node);
+  collect({node.first, middle}, range, found);
+  collect({middle, node.last}, range, found);
+}
+
+// A node of the evaluation: a partial sum, or the sum of two earlier results.
+struct Instruction {
+  int left;   // index of a result; for a leaf, of a partial
+  int right;  // -1 for a leaf
+};
+
+// The tree as a list in which children come before their parents.
+class Program {
+ public:
+  Program(int lanes, std::span<const LaneRange> nodes) : nodes_(nodes) {
+    require(lanes > 0 && !nodes.empty(), ErrorKind::invalid_argument,
+            "[comm] lane tree: got {} lanes in {} nodes, expected at least one", lanes,
+            nodes.size());
+    compile({0, lanes});
+    require(used_ == nodes.size(), ErrorKind::invalid_argument,
+            "[comm] lane tree: got nodes beyond lane {}, expected a cover of the lanes", lanes);
+  }
+
+  const std::vector<Instruction>& instructions() const { return instructions_; }
+
+ private:
+  int compile(LaneRange range) {
+    require(used_ < nodes_.size() && nodes_[used_].first == range.first &&
+                nodes_[used_].last <= range.last,
+            ErrorKind::invalid_argument,
+            "[comm] lane tree: the nodes do not cover lanes {}..{} by whole subtrees", range.first,
+            range.last);
+    if (nodes_[used_] == range) {
+      instructions_.push_back({static_cast<int>(used_++), -1});
+    } else {
+      const int middle = lane_split(range);
+      const int left = compile({range.first, middle});
+      const int right = compile({middle, range.last});
+      instructions_.push_back({left, right});
+    }
+    return static_cast<int>(instructions_.size()) - 1;
+  }
+
+  std::span<const LaneRange> nodes_;
+  size_t used_ = 0;
+  std::vector<Instruction> instructions_;
+};
+
+void add_pair(const Reduction& reduction, ElementType type, const std::byte* left,
+              const std::byte* right, std::byte* target, size_t count) {
+  if (reduction.kind != ReductionKind::user) {
+    combine_pair(reduction.kind, type, left, right, target, count);
+    return;
+  }
+  std::memcpy(target, left, count * size_of(type));
+  reduction.function(target, right, count);
+}
+
+}  // namespace
+
+int lane_split(LaneRange range) {
+  require(range.size() > 1, ErrorKind::internal, "[comm] lane_split: got {} lanes, expected two",
+          range.size());
+  return range.first + static_cast<int>(std::bit_floor(static_cast<unsigned>(range.size() - 1)));
+}
+
+std::vector<LaneRange> lane_subtrees(int lanes, LaneRange range) {
+  require(0 <= range.first && range.first <= range.last && range.last <= lanes,
+          ErrorKind::invalid_argument, "[comm] lanes {}..{}: got a range outside 0..{}",
+          range.first, range.last, lanes);
+  std::vector<LaneRange> found;
+  if (range.size() > 0) collect({0, lanes}, range, found);
+  return found;
+}
+
+LaneRange even_lanes(int lanes, int workers, int worker) {
+  const auto cut = [&](int w) {
+    return static_cast<int>(static_cast<int64_t>(lanes) * w / workers);
+  };
+  return {cut(worker), cut(worker + 1)};
+}
+
+void add_tree(int lanes, std::span<const LaneRange> nodes,
+              std::span<const std::byte* const> partials, std::span<std::byte* const> targets,
+              ElementType type, size_t count, const Reduction& reduction, size_t divisor) {
+  const Program program(lanes, nodes);
+  const auto& instructions = program.instructions();
+  const size_t width = size_of(type);
+  // One block for each instruction: a few dozen at most, so they stay in the cache.
+  std::vector<std::byte> blocks(instructions.size() * kBlockBytes);
+  std::vector<const std::byte*> results(instructions.size());
+  for (size_t begin = 0; begin < count; begin += kBlockBytes / width) {
+    const size_t n = std::min(kBlockBytes / width, count - begin);
+    const size_t offset = begin * width;
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      const auto [left, right] = instructions[i];
+      if (right < 0) {
+        results[i] = partials[left] + offset;
+      } else {
+        std::byte* block = blocks.data() + i * kBlockBytes;
+        add_pair(reduction, type, results[left], results[right], block, n);
+        results[i] = block;
+      }
+    }
+    const std::byte* total = results.back();
+    if (reduction.kind == ReductionKind::mean) {
+      std::byte* block = blocks.data() + (instructions.size() - 1) * kBlockBytes;
+      if (total != block) std::memcpy(block, total, n * width);
+      divide(type, block, n, divisor);
+      total = block;
+    }
+    for (std::byte* target : targets)
+      if (target + offset != total) std::memcpy(target + offset, total, n * width);
+  }
+}
+
+void add_lanes(LaneRange subtree, std::span<const std::byte* const> lanes, std::byte* target,
+               ElementType type, size_t count, const Reduction& reduction) {
+  // A subtree has the shape of a tree of its own size, because it is complete or the last one.
+  std::vector<LaneRange> leaves;
+  for (int lane = 0; lane < subtree.size(); ++lane) leaves.push_back({lane, lane + 1});
+  std::byte* const targets[] = {target};
+  // The division of a mean comes with the whole tree.
+  const bool mean = reduction.kind == ReductionKind::mean;
+  add_tree(subtree.size(), leaves, lanes, targets, type, count,
+           mean ? Reduction(ReductionKind::sum) : reduction);
+}
+
+}  // namespace artel::comm

@@ -1,0 +1,166 @@
+#include "artel/comm/message_collectives.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace artel::comm {
+namespace {
+
+// Segments of which the partial sums are on their way while one is being added.
+constexpr size_t kAhead = 4;
+
+class LaneReduce {
+ public:
+  LaneReduce(const Route& route, int rank, Patience& patience, int lanes,
+             std::span<const std::vector<LaneRange>> nodes, std::span<std::byte* const> partials,
+             std::span<std::byte> output, ElementType type, const Reduction& reduction,
+             size_t divisor)
+      : route_(route),
+        totals_{route.members, route.tag + 1},
+        rank_(rank),
+        size_(static_cast<int>(route.members.size())),
+        patience_(patience),
+        lanes_(lanes),
+        nodes_(nodes),
+        partials_(partials),
+        output_(output),
+        type_(type),
+        reduction_(reduction),
+        divisor_(divisor) {
+    for (const auto& of_rank : nodes)
+      all_nodes_.insert(all_nodes_.end(), of_rank.begin(), of_rank.end());
+    const size_t foreign = all_nodes_.size() - nodes[rank].size();
+    scratch_.resize(kAhead * foreign * kSegmentBytes);
+  }
+
+  void run() {
+    size_t longest = 0;
+    for (int owner = 0; owner < size_; ++owner) longest = std::max(longest, segments(owner));
+    for (size_t segment = 0; segment < longest + kAhead; ++segment) {
+      if (segment < longest) start(segment);
+      if (segment >= kAhead - 1 && segment - (kAhead - 1) < segments(rank_))
+        finish(segment - (kAhead - 1));
+      while (sends_.size() > kAhead * size_ * (partials_.size() + 1)) retire(sends_);
+    }
+    while (!sends_.empty()) retire(sends_);
+    while (!arriving_totals_.empty()) retire(arriving_totals_);
+  }
+
+ private:
+  struct Sent {
+    int peer;
+    std::unique_ptr<Transfer> transfer;
+  };
+  using Queue = std::deque<Sent>;
+
+  size_t cut(int owner) const {
+    const size_t count = output_.size() / size_of(type_);
+    return count * owner / size_ * size_of(type_);
+  }
+  size_t segments(int owner) const {
+    return (cut(owner + 1) - cut(owner) + kSegmentBytes - 1) / kSegmentBytes;
+  }
+  // Bytes of one segment of the slice of `owner`.
+  std::span<std::byte> piece(std::byte* data, int owner, size_t segment) const {
+    const size_t begin = cut(owner) + segment * kSegmentBytes;
+    return {data + begin, std::min(kSegmentBytes, cut(owner + 1) - begin)};
+  }
+  std::byte* scratch(size_t segment, size_t foreign_node) {
+    const size_t foreign = all_nodes_.size() - nodes_[rank_].size();
+    return scratch_.data() + (segment % kAhead * foreign + foreign_node) * kSegmentBytes;
+  }
+
+  // Sends my partial sums to the owners, and lets theirs for my slice come.
+  void start(size_t segment) {
+    for (int distance = 1; distance < size_; ++distance) {
+      const int to = (rank_ + distance) % size_;
+      if (segment >= segments(to)) continue;
+      for (std::byte* partial : partials_)
+        sends_.push_back({to, route_.send(patience_, to, piece(partial, to, segment))});
+      arriving_totals_.push_back(
+          {to, totals_.receive(patience_, to, piece(output_.data(), to, segment))});
+    }
+    if (segment >= segments(rank_)) return;
+    size_t foreign = 0;
+    for (int from = 0; from < size_; ++from)
+      for (size_t i = 0; from != rank_ && i < nodes_[from].size(); ++i) {
+        const size_t bytes = piece(output_.data(), rank_, segment).size();
+        arriving_.push_back(
+            {from, route_.receive(patience_, from, {scratch(segment, foreign++), bytes})});
+      }
+  }
+
+  // Adds up one segment of my slice and sends the total to all.
+  void finish(size_t segment) {
+    std::vector<const std::byte*> sources;
+    size_t foreign = 0;
+    for (int from = 0; from < size_; ++from)
+      for (size_t i = 0; i < nodes_[from].size(); ++i) {
+        if (from == rank_) {
+          sources.push_back(piece(partials_[i], rank_, segment).data());
+        } else {
+          retire(arriving_);
+          sources.push_back(scratch(segment, foreign++));
+        }
+      }
+    const auto total = piece(output_.data(), rank_, segment);
+    std::byte* const target = total.data();
+    add_tree(lanes_, all_nodes_, sources, {&target, 1}, type_, total.size() / size_of(type_),
+             reduction_, divisor_);
+    for (int distance = 1; distance < size_; ++distance) {
+      const int to = (rank_ + distance) % size_;
+      sends_.push_back({to, totals_.send(patience_, to, total)});
+    }
+  }
+
+  void retire(Queue& queue) {
+    patience_.wait_for(route_.members[queue.front().peer], *queue.front().transfer);
+    queue.pop_front();
+  }
+
+  Route route_;   // of the partial sums
+  Route totals_;  // of the results
+  int rank_;
+  int size_;
+  Patience& patience_;
+  int lanes_;
+  std::span<const std::vector<LaneRange>> nodes_;
+  std::span<std::byte* const> partials_;
+  std::span<std::byte> output_;
+  ElementType type_;
+  const Reduction& reduction_;
+  size_t divisor_;
+  std::vector<LaneRange> all_nodes_;
+  std::vector<std::byte> scratch_;
+  Queue sends_;
+  Queue arriving_;  // partial sums, in the order of add_tree
+  Queue arriving_totals_;
+};
+
+}  // namespace
+
+void compare_operations(const Route& route, int rank, Patience& patience) {
+  const int size = static_cast<int>(route.members.size());
+  if (size == 1) return;
+  const int next = (rank + 1) % size;
+  const int previous = (rank + size - 1) % size;
+  const Operation& mine = patience.operation();
+  Operation theirs;
+  const auto arriving =
+      route.receive(patience, previous, std::as_writable_bytes(std::span(&theirs, 1)));
+  const auto leaving = route.send(patience, next, std::as_bytes(std::span(&mine, 1)));
+  patience.wait_for(route.members[previous], *arriving);
+  if (!mine.matches(theirs))
+    throw Error(ErrorKind::communication,
+                mismatch_message(route.members[rank], mine, route.members[previous], theirs));
+  patience.wait_for(route.members[next], *leaving);
+}
+
+void lane_reduce_messages(const Route& route, int rank, Patience& patience, int lanes,
+                          std::span<const std::vector<LaneRange>> nodes,
+                          std::span<std::byte* const> partials, std::span<std::byte> output,
+                          ElementType type, const Reduction& reduction, size_t divisor) {
+  LaneReduce(route, rank, patience, lanes, nodes, partials, output, type, reduction, divisor).run();
+}
+
+}  // namespace artel::comm

@@ -1,0 +1,56 @@
+// Waiting for a peer: until it comes, the deadline passes, or the group fails. Meanwhile the
+// watchdog names whoever keeps us waiting.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "artel/base/time.h"
+#include "artel/comm/operation.h"
+#include "artel/comm/transport.h"
+
+namespace artel::comm {
+
+struct WatchOptions {
+  double after = 10;                                    // seconds of waiting before the first line
+  std::function<void(const std::string&)> report = {};  // default: a warning in the log
+};
+
+class Patience {
+ public:
+  // The transport, the operation and the options must outlive this.
+  Patience(Transport& transport, const Operation& operation, Deadline deadline,
+           const WatchOptions& watch)
+      : transport_(transport), operation_(operation), deadline_(deadline), watch_(watch) {}
+
+  const Operation& operation() const { return operation_; }
+  Transport& transport() { return transport_; }
+
+  // Calls attempt() until it returns true. It should block for about slice() seconds at most.
+  // Throws a timeout at the deadline, or the cause if the group failed.
+  template <typename Attempt>
+  void wait_for(int peer, Attempt&& attempt) {
+    if (attempt()) return;
+    const Clock::time_point since = Clock::now();
+    do look(peer, since);
+    while (!attempt());
+  }
+
+  void wait_for(int peer, Transfer& transfer) {
+    wait_for(peer, [&] { return transfer.wait(slice()); });
+  }
+
+  double slice() const { return std::min(0.1, deadline_.left()); }
+
+ private:
+  void look(int peer, Clock::time_point since);
+
+  Transport& transport_;
+  const Operation& operation_;
+  Deadline deadline_;
+  const WatchOptions& watch_;
+  double next_report_ = 0;
+  bool has_left_ = false;
+};
+
+}  // namespace artel::comm

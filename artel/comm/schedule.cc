@@ -1,0 +1,325 @@
+#include "artel/comm/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "artel/base/error.h"
+#include "artel/base/text.h"
+
+namespace artel::comm {
+namespace {
+
+constexpr std::array<std::string_view, 7> kNames{"automatic", "ring",   "tree",  "halving_doubling",
+                                                 "two_level", "direct", "native"};
+
+int modulo(int value, int size) { return (value % size + size) % size; }
+
+// Appends `part`, its ranks renamed through `members` and its rounds after those of `schedule`.
+void append(Schedule& schedule, const Schedule& part, std::span<const int> members, int rounds) {
+  for (Step step : part.steps) {
+    step.round += rounds;
+    step.peer = members[step.peer];
+    schedule.steps.push_back(step);
+  }
+}
+
+std::vector<int> everybody(int size) {
+  std::vector<int> members(size);
+  for (int i = 0; i < size; ++i) members[i] = i;
+  return members;
+}
+
+Schedule ring(int size, int rank) {
+  Schedule schedule = reduce_scatter_schedule(size, rank);
+  append(schedule, all_gather_schedule(size, rank), everybody(size), size - 1);
+  return schedule;
+}
+
+// Position in the binary tree whose root is position 0, as a heap: children of v are 2v+1, 2v+2.
+int depth(int position) { return std::bit_width(static_cast<unsigned>(position + 1)) - 1; }
+
+Schedule tree(int size, int rank) {
+  Schedule schedule = reduce_schedule(size, rank, 0);
+  append(schedule, broadcast_schedule(size, rank, 0), everybody(size), depth(size - 1));
+  return schedule;
+}
+
+// Recursive halving, then doubling, among the largest power of two of ranks. When there are more,
+// each of the first 2 * extra ranks forms a pair with its neighbour: the even one gives its data to
+// the odd one before, and gets the result after.
+Schedule halving_doubling(int size, int rank) {
+  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
+  const int extra = size - power;
+  const int levels = std::bit_width(static_cast<unsigned>(power)) - 1;
+  const auto real_rank = [&](int place) { return place < extra ? 2 * place + 1 : place + extra; };
+  Schedule schedule{power, {}};
+  const int last_round = 2 * levels + 1;
+  if (rank < 2 * extra && rank % 2 == 0) {
+    schedule.steps.push_back({0, rank + 1, Direction::send, 0, power, Effect::add});
+    schedule.steps.push_back({last_round, rank + 1, Direction::receive, 0, power, Effect::replace});
+    return schedule;
+  }
+  if (rank < 2 * extra)
+    schedule.steps.push_back({0, rank - 1, Direction::receive, 0, power, Effect::add});
+  const int place = rank < 2 * extra ? rank / 2 : rank - extra;
+  int first = 0;
+  int last = power;
+  int round = 1;
+  for (int distance = power / 2; distance > 0; distance /= 2, ++round) {
+    const int peer = real_rank(place ^ distance);
+    const int middle = (first + last) / 2;
+    const bool upper = (place & distance) != 0;
+    const auto [give_first, give_last] = upper ? std::pair{first, middle} : std::pair{middle, last};
+    (upper ? first : last) = middle;
+    schedule.steps.push_back({round, peer, Direction::send, give_first, give_last, Effect::add});
+    schedule.steps.push_back({round, peer, Direction::receive, first, last, Effect::add});
+  }
+  for (int distance = 1; distance < power; distance *= 2, ++round) {
+    const int peer = real_rank(place ^ distance);
+    const bool upper = (place & distance) != 0;
+    const int length = last - first;
+    const int other = upper ? first - length : last;
+    schedule.steps.push_back({round, peer, Direction::send, first, last, Effect::replace});
+    schedule.steps.push_back(
+        {round, peer, Direction::receive, other, other + length, Effect::replace});
+    first = std::min(first, other);
+    last = first + 2 * length;
+  }
+  if (rank < 2 * extra)
+    schedule.steps.push_back({last_round, rank - 1, Direction::send, 0, power, Effect::replace});
+  return schedule;
+}
+
+// The ranks of each host, hosts in the order of their first rank.
+std::vector<std::vector<int>> ranks_by_host(int size, std::span<const int> hosts) {
+  require(hosts.empty() || hosts.size() == static_cast<size_t>(size), ErrorKind::invalid_argument,
+          "[comm] two_level: got the hosts of {} ranks, expected {}", hosts.size(), size);
+  std::vector<int> names;
+  std::vector<std::vector<int>> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    const int host = hosts.empty() ? 0 : hosts[rank];
+    const auto found = std::find(names.begin(), names.end(), host);
+    if (found == names.end()) {
+      names.push_back(host);
+      ranks.push_back({rank});
+    } else {
+      ranks[found - names.begin()].push_back(rank);
+    }
+  }
+  return ranks;
+}
+
+// The first rank of each host adds its neighbours' data, the first ranks run a ring, and each gives
+// the result to its neighbours: 2(H-1)/H of the bytes cross the wire of each of the H hosts.
+Schedule two_level(int size, int rank, std::span<const int> hosts) {
+  const auto ranks = ranks_by_host(size, hosts);
+  std::vector<int> leaders;
+  for (const auto& host : ranks) leaders.push_back(host.front());
+  const int chunks = static_cast<int>(leaders.size());
+  const auto mine = std::find_if(ranks.begin(), ranks.end(), [&](const std::vector<int>& host) {
+    return std::find(host.begin(), host.end(), rank) != host.end();
+  });
+  const int leader = mine->front();
+  const int last_round = 2 * (chunks - 1) + 1;
+  Schedule schedule{chunks, {}};
+  if (rank != leader) {
+    schedule.steps.push_back({0, leader, Direction::send, 0, chunks, Effect::add});
+    schedule.steps.push_back({last_round, leader, Direction::receive, 0, chunks, Effect::replace});
+    return schedule;
+  }
+  for (int neighbour : *mine)
+    if (neighbour != rank)
+      schedule.steps.push_back({0, neighbour, Direction::receive, 0, chunks, Effect::add});
+  append(schedule, ring(chunks, static_cast<int>(mine - ranks.begin())), leaders, 1);
+  for (int neighbour : *mine)
+    if (neighbour != rank)
+      schedule.steps.push_back(
+          {last_round, neighbour, Direction::send, 0, chunks, Effect::replace});
+  return schedule;
+}
+
+// Rank r adds up chunk r of everybody, then gives it to everybody.
+Schedule direct(int size, int rank) {
+  Schedule schedule{size, {}};
+  for (int round = 0; round < 2; ++round) {
+    const Effect effect = round == 0 ? Effect::add : Effect::replace;
+    for (int distance = 1; distance < size; ++distance) {
+      const int to = modulo(rank + distance, size);
+      const int from = modulo(rank - distance, size);
+      const int give = round == 0 ? to : rank;
+      const int take = round == 0 ? rank : from;
+      schedule.steps.push_back({round, to, Direction::send, give, give + 1, effect});
+      schedule.steps.push_back({round, from, Direction::receive, take, take + 1, effect});
+    }
+  }
+  return schedule;
+}
+
+void check(int size, int rank) {
+  require(size > 0 && rank >= 0 && rank < size, ErrorKind::invalid_argument,
+          "[comm] schedule: got rank {} of {}, expected 0 <= rank < size", rank, size);
+}
+
+// One step between the root and each other rank.
+Schedule star(int size, int rank, int root, Direction at_root) {
+  check(size, rank);
+  const Direction elsewhere = at_root == Direction::send ? Direction::receive : Direction::send;
+  Schedule schedule{size, {}};
+  if (rank != root) {
+    schedule.steps.push_back({0, root, elsewhere, rank, rank + 1, Effect::replace});
+    return schedule;
+  }
+  for (int distance = 1; distance < size; ++distance) {
+    const int peer = modulo(root + distance, size);
+    schedule.steps.push_back({0, peer, at_root, peer, peer + 1, Effect::replace});
+  }
+  return schedule;
+}
+
+}  // namespace
+
+std::string_view to_string(Algorithm algorithm) { return kNames[static_cast<size_t>(algorithm)]; }
+
+Algorithm algorithm_from_string(std::string_view name) {
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  require(found != kNames.end(), ErrorKind::invalid_argument,
+          "[comm] algorithm: got '{}', expected one of {}{}", name, fmt::join(kNames, ", "),
+          did_you_mean(name, {kNames.begin(), kNames.end()}));
+  return static_cast<Algorithm>(found - kNames.begin());
+}
+
+Schedule all_reduce_schedule(Algorithm algorithm, int size, int rank, std::span<const int> hosts) {
+  check(size, rank);
+  switch (algorithm) {
+    case Algorithm::ring:
+      return ring(size, rank);
+    case Algorithm::tree:
+      return tree(size, rank);
+    case Algorithm::halving_doubling:
+      return halving_doubling(size, rank);
+    case Algorithm::two_level:
+      return two_level(size, rank, hosts);
+    case Algorithm::direct:
+      return direct(size, rank);
+    case Algorithm::automatic:
+    case Algorithm::native:
+      break;
+  }
+  fail(ErrorKind::invalid_argument,
+       "[comm] schedule: '{}' has no steps of its own; try ring, tree, halving_doubling, two_level "
+       "or direct",
+       to_string(algorithm));
+}
+
+Schedule reduce_scatter_schedule(int size, int rank) {
+  check(size, rank);
+  Schedule schedule{size, {}};
+  for (int round = 0; round < size - 1; ++round) {
+    const int give = modulo(rank - round - 1, size);
+    const int take = modulo(rank - round - 2, size);
+    schedule.steps.push_back(
+        {round, modulo(rank + 1, size), Direction::send, give, give + 1, Effect::add});
+    schedule.steps.push_back(
+        {round, modulo(rank - 1, size), Direction::receive, take, take + 1, Effect::add});
+  }
+  return schedule;
+}
+
+Schedule all_gather_schedule(int size, int rank) {
+  check(size, rank);
+  Schedule schedule{size, {}};
+  for (int round = 0; round < size - 1; ++round) {
+    const int give = modulo(rank - round, size);
+    const int take = modulo(rank - round - 1, size);
+    schedule.steps.push_back(
+        {round, modulo(rank + 1, size), Direction::send, give, give + 1, Effect::replace});
+    schedule.steps.push_back(
+        {round, modulo(rank - 1, size), Direction::receive, take, take + 1, Effect::replace});
+  }
+  return schedule;
+}
+
+Schedule reduce_schedule(int size, int rank, int root) {
+  check(size, rank);
+  const int position = modulo(rank - root, size);
+  const int rounds = depth(size - 1);
+  const auto real_rank = [&](int place) { return modulo(place + root, size); };
+  Schedule schedule{1, {}};
+  for (int child = 2 * position + 1; child <= 2 * position + 2 && child < size; ++child)
+    schedule.steps.push_back(
+        {rounds - depth(child), real_rank(child), Direction::receive, 0, 1, Effect::add});
+  if (position > 0)
+    schedule.steps.push_back({rounds - depth(position), real_rank((position - 1) / 2),
+                              Direction::send, 0, 1, Effect::add});
+  return schedule;
+}
+
+Schedule broadcast_schedule(int size, int rank, int root) {
+  check(size, rank);
+  const int position = modulo(rank - root, size);
+  const auto real_rank = [&](int place) { return modulo(place + root, size); };
+  Schedule schedule{1, {}};
+  if (position > 0)
+    schedule.steps.push_back({depth(position) - 1, real_rank((position - 1) / 2),
+                              Direction::receive, 0, 1, Effect::replace});
+  for (int child = 2 * position + 1; child <= 2 * position + 2 && child < size; ++child)
+    schedule.steps.push_back(
+        {depth(child) - 1, real_rank(child), Direction::send, 0, 1, Effect::replace});
+  return schedule;
+}
+
+Schedule scatter_schedule(int size, int rank, int root) {
+  return star(size, rank, root, Direction::send);
+}
+
+Schedule gather_schedule(int size, int rank, int root) {
+  return star(size, rank, root, Direction::receive);
+}
+
+Schedule all_to_all_schedule(int size, int rank) {
+  check(size, rank);
+  Schedule schedule{size, {}};
+  for (int distance = 1; distance < size; ++distance) {
+    const int to = modulo(rank + distance, size);
+    const int from = modulo(rank - distance, size);
+    schedule.steps.push_back({distance - 1, to, Direction::send, to, to + 1, Effect::replace});
+    schedule.steps.push_back(
+        {distance - 1, from, Direction::receive, from, from + 1, Effect::replace});
+  }
+  return schedule;
+}
+
+std::string schedule_table(Algorithm algorithm, int workers, std::span<const int> hosts) {
+  struct Line {
+    int worker;
+    Step step;
+  };
+  std::vector<Line> lines;
+  int chunks = 1;
+  for (int worker = 0; worker < workers; ++worker) {
+    const Schedule schedule = all_reduce_schedule(algorithm, workers, worker, hosts);
+    chunks = schedule.chunks;
+    for (const Step& step : schedule.steps)
+      if (step.direction == Direction::send) lines.push_back({worker, step});
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const Line& a, const Line& b) { return a.step.round < b.step.round; });
+  std::string table = fmt::format("{} all_reduce, {} workers, data in {} chunk{}\n",
+                                  to_string(algorithm), workers, chunks, chunks == 1 ? "" : "s");
+  table += fmt::format("{:>5}  {:>6}  {:>10}  {:>6}  {}\n", "round", "worker", "sends", "to",
+                       "which will");
+  for (const auto& [worker, step] : lines) {
+    const std::string range =
+        step.last_chunk - step.first_chunk == 1
+            ? fmt::format("chunk {}", step.first_chunk)
+            : fmt::format("chunks {}-{}", step.first_chunk, step.last_chunk - 1);
+    table += fmt::format("{:>5}  {:>6}  {:>10}  {:>6}  {}\n", step.round + 1, worker, range,
+                         step.peer, step.effect == Effect::add ? "add it" : "put it in place");
+  }
+  return table;
+}
+
+}  // namespace artel::comm

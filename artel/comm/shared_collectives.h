@@ -1,0 +1,42 @@
+// Collectives between ranks that share memory: buffers in the arena are read and written where they
+// are; others pass through staging memory in pieces.
+//
+// Functions that return bool return false, on all ranks alike, when some buffer cannot be reached:
+// the caller then sends messages. The ranks have met and their operations are compared either way.
+#pragma once
+
+#include <span>
+
+#include "artel/comm/lane_tree.h"
+#include "artel/comm/patience.h"
+#include "artel/comm/reduction.h"
+#include "artel/comm/shm/channel.h"
+
+namespace artel::comm {
+
+// Each rank adds up one slice of everybody's data and writes it to everybody: every byte is read
+// once and written once by each owner.
+void all_reduce_shared(shm::Channel& channel, Patience& patience, std::span<std::byte> data,
+                       ElementType type, const Reduction& reduction);
+
+void broadcast_shared(shm::Channel& channel, Patience& patience, std::span<std::byte> data,
+                      int root);
+
+// The same for the canonical tree. nodes[r] are the subtrees of rank r, partials this rank's sums.
+// The total is written to `output`.
+bool lane_reduce_shared(shm::Channel& channel, Patience& patience, int lanes,
+                        std::span<const std::vector<LaneRange>> nodes,
+                        std::span<std::byte* const> partials, std::span<std::byte> output,
+                        ElementType type, const Reduction& reduction, size_t divisor);
+
+// Shows `input` to everybody, calls use(rank, data of that rank) for each rank, and waits until all
+// have done so. For gather, all_gather, scatter and all_to_all.
+bool read_shared(shm::Channel& channel, Patience& patience, std::span<const std::byte> input,
+                 const std::function<void(int rank, const std::byte* data)>& use);
+
+// `output` = the sum of everybody's bytes [offset, offset + output.size()).
+bool reduce_shared(shm::Channel& channel, Patience& patience, std::span<const std::byte> input,
+                   size_t offset, std::span<std::byte> output, ElementType type,
+                   const Reduction& reduction);
+
+}  // namespace artel::comm

@@ -1,0 +1,64 @@
+// The meeting place of one group in shared memory: every rank shows what it calls and where its
+// buffers are, waits for all, and then reads and writes the others' buffers directly.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "artel/comm/operation.h"
+#include "artel/comm/patience.h"
+#include "artel/comm/shm/segment.h"
+
+namespace artel::comm::shm {
+
+// For buffers that are not in the arena: bytes that pass through shared memory at a time.
+constexpr size_t kStagingBytes = 256 << 10;
+constexpr size_t kMaxBuffers = 64;
+
+class Channel {
+ public:
+  static size_t bytes_needed(int members);
+
+  // `members` are ranks of the segment in the order of the group; `memory` is zeroed and the same
+  // in all processes. Both outlive the channel. Used by one thread at a time.
+  Channel(Segment& segment, std::span<const int> members, std::byte* memory);
+
+  int size() const { return static_cast<int>(members_.size()); }
+  int rank() const { return rank_; }
+
+  // Shows the operation and up to kMaxBuffers buffers of `bytes`, waits for everybody's, and
+  // compares the operations. Throws if they differ.
+  void meet(Patience& patience, std::span<std::byte* const> buffers = {}, size_t bytes = 0);
+  // After `meet`: whether every buffer of every rank is in shared memory.
+  bool reachable() const { return reachable_; }
+  // After `meet`, if reachable: buffer `index` of a rank, in this process's addresses.
+  std::byte* buffer(int rank, size_t index = 0) const;
+
+  // Waits until everybody has got this far.
+  void sync(Patience& patience);
+
+  // kStagingBytes of each rank for the next pass. There are two sets, used in turn: write your own,
+  // then call meet or sync once, then read the others'.
+  std::byte* staging(int rank) const;
+  void next_staging() { ++passes_; }
+
+ private:
+  struct Notice;
+  struct Slot;
+
+  Slot& slot(int rank) const;
+  const Notice& notice(int rank) const;
+
+  Segment& segment_;
+  std::vector<int> members_;
+  int rank_ = 0;
+  std::byte* memory_;
+  uint32_t syncs_ = 0;
+  uint32_t meetings_ = 0;
+  uint32_t passes_ = 0;
+  bool reachable_ = false;
+};
+
+}  // namespace artel::comm::shm

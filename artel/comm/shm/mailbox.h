@@ -1,0 +1,54 @@
+// Tagged messages through the rings of a segment.
+//
+// A message is a header and its bytes, in order, in the ring of its sender and receiver. Data goes
+// straight from the sender's buffer to the ring and from the ring to the buffer of the receive that
+// is posted for its tag; a message that nobody expects yet is kept aside. All progress is made by
+// threads that wait, for every message of this rank and not only their own.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "artel/comm/shm/segment.h"
+#include "artel/comm/transport.h"
+
+namespace artel::comm::shm {
+
+class Mailbox {
+ public:
+  // The segment must outlive the mailbox, and the mailbox its transfers.
+  explicit Mailbox(Segment& segment);
+
+  std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data);
+  std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data);
+
+ private:
+  struct Message;
+  class MailTransfer;
+  using MessagePointer = std::shared_ptr<Message>;
+
+  struct Peer {
+    std::deque<MessagePointer> outgoing;
+    std::map<uint64_t, std::deque<MessagePointer>> expected;    // posted receives by tag
+    std::map<uint64_t, std::deque<MessagePointer>> unexpected;  // arrived before their receive
+    MessagePointer arriving;                                    // the one now in the ring
+  };
+
+  bool wait(Message& message, double seconds);
+  void give_up(const MessagePointer& message);
+  void progress();
+  bool push(int peer);
+  bool pull(int peer);
+  void begin_arrival(int peer, uint64_t tag, uint64_t bytes);
+
+  Segment& segment_;
+  std::mutex mutex_;
+  std::vector<Peer> peers_;
+};
+
+}  // namespace artel::comm::shm

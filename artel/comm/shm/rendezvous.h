@@ -1,0 +1,67 @@
+// How processes of one machine get hold of one file: rank 0 listens on a local socket with the
+// group's name and hands the file to each rank that shows the right token.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "artel/base/time.h"
+
+namespace artel::comm::shm {
+
+// Closes what it holds.
+class FileHandle {
+ public:
+  explicit FileHandle(int file = -1) : file_(file) {}
+  FileHandle(FileHandle&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  FileHandle& operator=(FileHandle&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~FileHandle() {
+    if (file_ >= 0) close(file_);
+  }
+  int get() const { return file_; }
+
+ private:
+  int file_;
+};
+
+struct Invitation {
+  std::string token;
+  int size = 0;
+  size_t arena_bytes = 0;
+};
+
+struct Request {
+  std::string token;
+  int size = 0;
+  int rank = 0;
+};
+
+struct Admission {
+  FileHandle file;
+  size_t arena_bytes = 0;
+};
+
+// Rank 0's side. Throws if the name is taken.
+class Host {
+ public:
+  Host(std::string name, Deadline deadline);
+  // Gives `file` to ranks 1 .. size-1; throws at the deadline. A wrong guest is refused and told
+  // why; that does not disturb the others.
+  void admit_all(const Invitation& invitation, int file);
+
+ private:
+  std::string name_;
+  Deadline deadline_;
+  FileHandle socket_;
+};
+
+// The other ranks' side. Throws at the deadline, or with the reason of a refusal.
+Admission ask_to_join(const std::string& name, const Request& request, Deadline deadline);
+
+}  // namespace artel::comm::shm

@@ -1,0 +1,217 @@
+#include "artel/comm/shm/segment.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "artel/comm/shm/rendezvous.h"
+
+namespace artel::comm::shm {
+namespace {
+
+constexpr size_t kPage = 4096;
+// Below this, freed memory keeps its pages: giving them back costs more than they are worth.
+constexpr size_t kReturnBytes = 1 << 20;
+
+size_t align_up(size_t bytes, size_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+int open_process(pid_t process) {
+#ifdef SYS_pidfd_open
+  return static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+#else
+  return -1;
+#endif
+}
+
+bool has_ended(int process_handle) {
+  pollfd poll_entry{process_handle, POLLIN, 0};
+  return process_handle >= 0 && poll(&poll_entry, 1, 0) == 1;
+}
+
+}  // namespace
+
+struct Segment::Header {
+  std::atomic<uint32_t> joined;
+  std::atomic<uint32_t> failure_state;  // 0 none, 1 being written, 2 readable
+  std::atomic<uint32_t> failure_kind;
+  std::array<char, 1000> failure_cause;
+};
+
+// Where things are: header, cards, bells, rings, arenas.
+class Segment::Layout {
+ public:
+  Layout(int size, size_t arena_bytes) : ranks_(size), arena_bytes_(arena_bytes) {}
+  size_t card(int rank) const { return kPage + rank * sizeof(Card); }
+  size_t bell(int rank) const { return card(ranks_) + rank * sizeof(Event); }
+  size_t ring(int from, int to) const {
+    return align_up(bell(ranks_), kPage) + (from * ranks_ + to) * sizeof(Ring);
+  }
+  size_t arena(int rank) const { return align_up(ring(ranks_, 0), kPage) + rank * arena_bytes_; }
+
+ private:
+  size_t ranks_;
+  size_t arena_bytes_;
+};
+
+Segment::Segment(const SegmentOptions& options)
+    : rank_(options.rank),
+      size_(options.size),
+      spin_(Spin::for_ranks(options.size, static_cast<int>(std::thread::hardware_concurrency()))) {
+  static_assert(sizeof(Header) <= kPage);
+  require(size_ > 0 && rank_ >= 0 && rank_ < size_, ErrorKind::invalid_argument,
+          "[comm shm] rank: got {} of {}, expected 0 <= rank < size", rank_, size_);
+  if (rank_ == 0)
+    create(options);
+  else
+    join(options);
+  free_[Layout(size_, arena_bytes_).arena(rank_)] = arena_bytes_;
+  card(rank_).process = getpid();
+  header().joined.fetch_add(1);
+  wait_for_all(options);
+  for (int peer = 0; peer < size_; ++peer)
+    process_handles_.push_back(open_process(card(peer).process));
+}
+
+Segment::~Segment() {
+  if (base_ == nullptr) return;
+  card(rank_).left = 1;
+  for (int peer = 0; peer < size_; ++peer) shm::ring(bell(peer));
+  for (int handle : process_handles_)
+    if (handle >= 0) close(handle);
+  munmap(base_, bytes_);
+}
+
+void Segment::create(const SegmentOptions& options) {
+  size_t arena_bytes = options.arena_bytes;
+  if (arena_bytes == 0)
+    arena_bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  Host host(options.name, options.deadline);
+  const FileHandle file(memfd_create("artel", MFD_CLOEXEC));
+  require(file.get() >= 0, ErrorKind::io, "[comm shm] memfd_create: {}", std::strerror(errno));
+  const size_t bytes = Layout(size_, align_up(arena_bytes, kPage)).arena(size_);
+  require(ftruncate(file.get(), static_cast<off_t>(bytes)) == 0, ErrorKind::memory,
+          "[comm shm] shared memory of {} bytes: {}", bytes, std::strerror(errno));
+  map(file.get(), align_up(arena_bytes, kPage));
+  host.admit_all({.token = options.token, .size = size_, .arena_bytes = arena_bytes_}, file.get());
+}
+
+void Segment::join(const SegmentOptions& options) {
+  const Admission admission = ask_to_join(
+      options.name, {.token = options.token, .size = size_, .rank = rank_}, options.deadline);
+  map(admission.file.get(), admission.arena_bytes);
+}
+
+void Segment::map(int file, size_t arena_bytes) {
+  arena_bytes_ = arena_bytes;
+  bytes_ = Layout(size_, arena_bytes_).arena(size_);
+  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  require(memory != MAP_FAILED, ErrorKind::memory,
+          "[comm shm] mapping {} bytes of shared memory: {}; try a smaller arena", bytes_,
+          std::strerror(errno));
+  base_ = static_cast<std::byte*>(memory);
+  madvise(base_, bytes_, MADV_HUGEPAGE);  // a wish: many machines do not grant it
+}
+
+void Segment::wait_for_all(const SegmentOptions& options) {
+  while (header().joined < static_cast<uint32_t>(size_)) {
+    throw_if_failed();
+    require(!options.deadline.passed(), ErrorKind::timeout,
+            "[comm shm] group '{}': got {} of {} ranks before the deadline", options.name,
+            header().joined.load(), size_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+Segment::Header& Segment::header() const { return *reinterpret_cast<Header*>(base_); }
+
+Card& Segment::card(int rank) const {
+  return *reinterpret_cast<Card*>(base_ + Layout(size_, arena_bytes_).card(rank));
+}
+Event& Segment::bell(int rank) const {
+  return *reinterpret_cast<Event*>(base_ + Layout(size_, arena_bytes_).bell(rank));
+}
+Ring& Segment::ring(int from, int to) const {
+  return *reinterpret_cast<Ring*>(base_ + Layout(size_, arena_bytes_).ring(from, to));
+}
+
+void Segment::record_failure(ErrorKind kind, std::string_view cause) noexcept {
+  uint32_t none = 0;
+  if (!header().failure_state.compare_exchange_strong(none, 1)) return;
+  const size_t length = std::min(cause.size(), header().failure_cause.size() - 1);
+  std::copy_n(cause.begin(), length, header().failure_cause.begin());
+  header().failure_kind = static_cast<uint32_t>(kind);
+  header().failure_state = 2;
+  for (int peer = 0; peer < size_; ++peer) shm::ring(bell(peer));
+}
+
+bool Segment::failed() const { return header().failure_state.load(std::memory_order_acquire) == 2; }
+
+void Segment::throw_if_failed() const {
+  if (failed())
+    throw Error(static_cast<ErrorKind>(header().failure_kind.load()),
+                header().failure_cause.data());
+}
+
+int Segment::find_dead_rank() const {
+  for (int peer = 0; peer < size_; ++peer)
+    if (peer != rank_ && has_ended(process_handles_[peer]) && card(peer).left == 0) return peer;
+  return -1;
+}
+
+std::byte* Segment::allocate(size_t bytes) {
+  const size_t wanted = align_up(std::max<size_t>(bytes, 1), 64);
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(free_.begin(), free_.end(),
+                                  [&](const auto& piece) { return piece.second >= wanted; });
+  require(found != free_.end(), ErrorKind::memory,
+          "[comm shm] arena: no {} bytes free in one piece of the arena of {} bytes; try a larger "
+          "arena",
+          bytes, arena_bytes_);
+  const auto [offset, available] = *found;
+  free_.erase(found);
+  if (available > wanted) free_[offset + wanted] = available - wanted;
+  allocated_[offset] = wanted;
+  std::memset(at(offset), 0, bytes);
+  return at(offset);
+}
+
+void Segment::free(std::byte* data) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = allocated_.find(offset_of(data));
+  if (found == allocated_.end()) return;
+  auto [offset, bytes] = *found;
+  allocated_.erase(found);
+  const uint64_t first_page = align_up(offset, kPage);
+  const uint64_t last_page = (offset + bytes) / kPage * kPage;
+  if (last_page > first_page + kReturnBytes)
+    madvise(at(first_page), last_page - first_page, MADV_REMOVE);
+  const auto next = free_.find(offset + bytes);
+  if (next != free_.end()) {
+    bytes += next->second;
+    free_.erase(next);
+  }
+  const auto after = free_.lower_bound(offset);
+  if (after != free_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == offset) {
+      before->second += bytes;
+      return;
+    }
+  }
+  free_[offset] = bytes;
+}
+
+bool Segment::contains(const std::byte* data, size_t bytes) const {
+  const std::byte* first = base_ + Layout(size_, arena_bytes_).arena(0);
+  return data >= first && data + bytes <= base_ + bytes_;
+}
+
+}  // namespace artel::comm::shm

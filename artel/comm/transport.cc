@@ -1,0 +1,47 @@
+#include "artel/comm/transport.h"
+
+#include <cstring>
+#include <new>
+
+#include "artel/comm/shm/channel.h"
+
+namespace artel::comm {
+
+SharedBytes Transport::allocate(size_t bytes) {
+  constexpr std::align_val_t kAlignment{64};
+  auto* memory = static_cast<std::byte*>(::operator new(std::max<size_t>(bytes, 1), kAlignment));
+  std::memset(memory, 0, bytes);
+  return SharedBytes(memory, [](std::byte* data) { ::operator delete(data, kAlignment); });
+}
+
+uint64_t Transport::prepare_channel(int) { return 0; }
+
+std::unique_ptr<shm::Channel> Transport::open_channel(std::span<const int>, uint64_t) {
+  return nullptr;
+}
+
+bool Transport::native_all_reduce(std::span<std::byte>, ElementType, const Reduction&) {
+  return false;
+}
+
+namespace {
+
+std::string sign_of_life(const PeerStatus& status) {
+  return fmt::format("last seen {:.1f} s ago{}", status.silent_seconds,
+                     status.phase.empty() ? "" : fmt::format(" in {}", status.phase));
+}
+
+}  // namespace
+
+std::string Transport::describe(int peer) {
+  const PeerStatus now = status(peer);
+  return fmt::format("rank {} on host {}, {}", peer, now.host, sign_of_life(now));
+}
+
+std::string Transport::death_notice(int peer) {
+  const PeerStatus now = status(peer);
+  return fmt::format("rank {} on host {} (process {}) died, {}", peer, now.host, now.process,
+                     sign_of_life(now));
+}
+
+}  // namespace artel::comm

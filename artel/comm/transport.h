@@ -1,0 +1,89 @@
+// What a group needs from shared memory, Gloo or MPI: messages between ranks, and news about them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "artel/base/error.h"
+#include "artel/base/time.h"
+#include "artel/comm/reduction.h"
+
+namespace artel::comm {
+
+namespace shm {
+class Channel;
+}
+
+// A message on its way. Destroying an unfinished one gives up on it; its buffer may then be reused.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+  // Waits about `seconds` for the message to have left (its buffer may be reused) or arrived, and
+  // returns whether it has. Throws when the message can never arrive.
+  virtual bool wait(double seconds) = 0;
+};
+
+struct PeerStatus {
+  std::string host;
+  int process = 0;
+  double silent_seconds = 0;  // since its last sign of life
+  std::string phase;          // what it said it was doing
+  bool left = false;          // it has closed the group
+};
+
+// Memory for data that will be reduced: reachable by all ranks of this machine without a copy where
+// the transport can do that, 64-byte aligned, zeroed, freed with the last reference.
+using SharedBytes = std::shared_ptr<std::byte>;
+
+// All functions may be called from several threads at once.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(hosts_.size()); }
+  // The host name of each rank.
+  const std::vector<std::string>& hosts() const { return hosts_; }
+  virtual std::string_view name() const = 0;
+
+  // The span must live as long as the transfer. Messages with one tag between two ranks keep their
+  // order. A peer must not be the rank itself.
+  virtual std::unique_ptr<Transfer> send(int peer, uint64_t tag,
+                                         std::span<const std::byte> data) = 0;
+  virtual std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data) = 0;
+
+  virtual SharedBytes allocate(size_t bytes);
+
+  // A meeting place in shared memory for these ranks (of which this is one), or nothing. `place` is
+  // what prepare_channel returned to the first of them.
+  virtual uint64_t prepare_channel(int members);
+  virtual std::unique_ptr<shm::Channel> open_channel(std::span<const int> members, uint64_t place);
+
+  // The library's own all_reduce over all ranks; false if it has none for this type.
+  virtual bool native_all_reduce(std::span<std::byte> data, ElementType type,
+                                 const Reduction& reduction);
+
+  // What this rank is doing, for the messages of the others; at most 31 bytes are kept.
+  virtual void set_phase(std::string_view phase) = 0;
+  virtual PeerStatus status(int peer) = 0;
+  // "rank 3 on host n07, last seen 0.4 s ago in backward"
+  std::string describe(int peer);
+  // "rank 3 on host n07 (process 4242) died, last seen 0.4 s ago in backward"
+  std::string death_notice(int peer);
+
+  // Makes every wait of every rank fail with this cause. The first cause is kept.
+  virtual void abort(ErrorKind kind, std::string_view cause) noexcept = 0;
+  // Throws the cause if the group has failed, here or elsewhere; notices dead peers.
+  virtual void check() = 0;
+
+ protected:
+  int rank_ = 0;
+  std::vector<std::string> hosts_;
+};
+
+}  // namespace artel::comm

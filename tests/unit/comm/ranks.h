@@ -1,0 +1,58 @@
+// Ranks as threads: each runs the body with its own group on its own transport.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "artel/comm/group.h"
+
+namespace artel::comm {
+
+inline std::string unique_name() {
+  static std::atomic<int> next{0};
+  return fmt::format("test-{}-{}", getpid(), next++);
+}
+
+// The errors of the ranks, "" for none.
+inline std::vector<std::string> run_ranks(int size, const std::function<void(Group&)>& body,
+                                          GroupOptions options = {}) {
+  if (options.address.empty()) options.address = unique_name();
+  if (options.arena_bytes == 0) options.arena_bytes = 48 << 20;
+  options.size = size;
+  std::vector<std::string> errors(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        GroupOptions own = options;
+        own.rank = rank;
+        Group group = Group::connect(own);
+        body(group);
+      } catch (const std::exception& error) {
+        errors[rank] = error.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+// The same, and nobody may fail.
+inline void with_ranks(int size, const std::function<void(Group&)>& body,
+                       const GroupOptions& options = {}) {
+  const auto errors = run_ranks(size, body, options);
+  for (int rank = 0; rank < size; ++rank) EXPECT_EQ(errors[rank], "") << "rank " << rank;
+}
+
+template <typename T>
+std::span<std::byte> bytes(std::vector<T>& values) {
+  return std::as_writable_bytes(std::span(values));
+}
+
+}  // namespace artel::comm
