@@ -16,6 +16,12 @@ LayoutChoice any_input(const Graph&, const Node& node, const std::vector<Layout>
   return {offered, std::vector<Layout>(node.outputs.size())};
 }
 
+// Images stay channels-last if that is how the first input comes.
+LayoutChoice image_layouts(const Graph& graph, const Node& node,
+                           const std::vector<Layout>& offered) {
+  return {offered, {graph.type(node.outputs[0]).shape.rank() == 4 ? offered[0] : Layout{}}};
+}
+
 // A reshape between equal memory orders is a view and never gets here (exec/plan.cc).
 Kernel make_reshape(const KernelRequest& request) {
   const size_t bytes = static_cast<size_t>(request.in(0).elements()) * size_of(request.in_type(0));
@@ -46,13 +52,13 @@ Kernel make_slice(const KernelRequest& request) {
   const int64_t axis = axis_of(request, request.in(0).rank());
   const int64_t offset = request.attributes().integer("begin") * from[static_cast<size_t>(axis)];
   auto copy = std::make_shared<CopyKernel>(CopyMode::assign, request.out().extents(), from,
-                                           row_major_strides(request.out()));
+                                           strides_of(request.out(), request.output_layouts[0]));
   return {
       {}, 0, [=](const KernelRun& run) { copy->run(run.pool, run.in(0) + offset, run.out(0)); }};
 }
 
 Kernel make_slice_backward(const KernelRequest& request) {
-  const std::vector<int64_t> to = row_major_strides(request.out());
+  const std::vector<int64_t> to = strides_of(request.out(), request.output_layouts[0]);
   const int64_t axis = axis_of(request, request.out().rank());
   const int64_t offset = request.attributes().integer("begin") * to[static_cast<size_t>(axis)];
   const auto bytes = static_cast<size_t>(request.out().elements()) * sizeof(float);
@@ -87,12 +93,6 @@ Kernel make_concat(const KernelRequest& request) {
           }};
 }
 
-// Images stay channels-last if that is how the first part comes.
-LayoutChoice concat_layouts(const Graph& graph, const Node& node,
-                            const std::vector<Layout>& offered) {
-  return {offered, {graph.type(node.outputs[0]).shape.rank() == 4 ? offered[0] : Layout{}}};
-}
-
 Kernel make_broadcast(const KernelRequest& request) {
   const Shape &x = request.in(0), &y = request.out();
   const std::vector<int64_t> from = strides_of(x, request.input_layouts[0]);
@@ -124,9 +124,9 @@ std::vector<KernelDefinition> shape_kernels() {
   using kernels::ReduceOp;
   return {{"reshape", make_reshape},
           {"transpose", make_transpose, any_input},
-          {"slice", make_slice, any_input},
-          {"slice_backward", make_slice_backward, any_input},
-          {"concat", make_concat, concat_layouts},
+          {"slice", make_slice, image_layouts},
+          {"slice_backward", make_slice_backward, image_layouts},
+          {"concat", make_concat, image_layouts},
           {"broadcast_to", make_broadcast, any_input},
           {"reduce_sum", reduce(ReduceOp::sum), any_input},
           {"reduce_mean", reduce(ReduceOp::mean), any_input},

@@ -103,6 +103,11 @@ std::vector<Value> slice_gradient(GradientContext& context) {
   return {context.graph().add_one("slice_backward", {context.gradient()}, std::move(attributes))};
 }
 
+std::vector<Value> pad_gradient(GradientContext& context) {
+  const Attributes& a = context.attributes();
+  return {slice(context.gradient(), a.integer("axis"), a.integer("begin"), a.integer("end"))};
+}
+
 std::vector<TensorType> infer_to_shape(const InferContext& context) {
   return {{context.type(0).dtype, Shape(context.attributes().integers("shape"))}};
 }
@@ -136,7 +141,7 @@ std::vector<OpDefinition> shape_ops() {
           {"transpose", infer_transpose, transpose_gradient, nullptr},
           {"concat", infer_concat, concat_gradient, nullptr},
           {"slice", infer_slice, slice_gradient, nullptr},
-          {"slice_backward", infer_to_shape, nullptr, nullptr},  // zero outside the range
+          {"slice_backward", infer_to_shape, pad_gradient, nullptr},  // zero outside the range
           {"broadcast_to", infer_broadcast_to, broadcast_gradient, nullptr}};
 }
 
@@ -161,6 +166,16 @@ Value concat(std::vector<Value> parts, int64_t axis) {
 
 Value slice(Value x, int64_t axis, int64_t begin, int64_t end) {
   return x.graph().add_one("slice", {x}, {{"axis", axis}, {"begin", begin}, {"end", end}});
+}
+
+Value pad(Value x, int64_t axis, int64_t before, int64_t after) {
+  const auto at = static_cast<int>(axis < 0 ? axis + x.shape().rank() : axis);
+  const int64_t end = before + x.shape()[at];
+  Shape shape = x.shape();
+  shape[at] = end + after;
+  return x.graph().add_one(
+      "slice_backward", {x},
+      {{"axis", int64_t{at}}, {"begin", before}, {"end", end}, {"shape", shape.extents()}});
 }
 
 Value broadcast_to(Value x, Shape shape) {

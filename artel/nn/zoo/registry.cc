@@ -1,0 +1,129 @@
+#include "artel/nn/zoo/registry.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "artel/base/error.h"
+#include "artel/base/text.h"
+#include "artel/nn/zoo/autoencoder.h"
+#include "artel/nn/zoo/classic.h"
+#include "artel/nn/zoo/resnet.h"
+#include "artel/nn/zoo/vgg.h"
+
+namespace artel::nn {
+namespace {
+
+struct Entry {
+  ModelDescription description;
+  bool has_small_images = false, has_width = true;
+  std::function<Layer(const ModelOptions&)> make;
+};
+
+int64_t or_default(int64_t given, int64_t published) { return given ? given : published; }
+
+Entry vgg_entry(int depth, bool batch_norm) {
+  return {{fmt::format("vgg{}{}", depth, batch_norm ? "_bn" : ""),
+           fmt::format("VGG-{}{} for images of 224 x 224 (or 32 x 32), names as in torchvision",
+                       depth, batch_norm ? " with batch norm" : "")},
+          true,
+          true,
+          [=](const ModelOptions& o) {
+            return vgg(depth, {.classes = or_default(o.classes, 1000),
+                               .batch_norm = batch_norm,
+                               .small_images = o.small_images,
+                               .width = or_default(o.width, 64)});
+          }};
+}
+
+Entry resnet_entry(int depth) {
+  return {{fmt::format("resnet{}", depth),
+           fmt::format("ResNet-{} for images of 224 x 224 (or 32 x 32), names as in torchvision",
+                       depth)},
+          true,
+          true,
+          [=](const ModelOptions& o) {
+            return resnet(depth, {.classes = or_default(o.classes, 1000),
+                                  .small_images = o.small_images,
+                                  .width = or_default(o.width, 64)});
+          }};
+}
+
+Entry cifar_resnet_entry(int depth) {
+  return {{fmt::format("resnet{}", depth),
+           fmt::format("ResNet-{} for CIFAR, shortcuts without parameters", depth)},
+          false,
+          true,
+          [=](const ModelOptions& o) {
+            return cifar_resnet(
+                depth, {.classes = or_default(o.classes, 10), .width = or_default(o.width, 16)});
+          }};
+}
+
+std::vector<Entry> make_entries() {
+  std::vector<Entry> entries = {
+      {{"mlp", "two hidden dense layers with ReLU, 1024 units each"},
+       false,
+       true,
+       [](const ModelOptions& o) {
+         const int64_t width = or_default(o.width, 1024);
+         return mlp({width, width}, or_default(o.classes, 10));
+       }},
+      {{"lenet5", "LeNet-5 with ReLU and max pooling for images of 28 x 28"},
+       false,
+       false,
+       [](const ModelOptions& o) { return lenet5(or_default(o.classes, 10)); }}};
+  for (const int depth : {11, 13, 16, 19})
+    for (const bool batch_norm : {false, true}) entries.push_back(vgg_entry(depth, batch_norm));
+  for (const int depth : {18, 34, 50}) entries.push_back(resnet_entry(depth));
+  for (const int depth : {20, 32, 44, 56}) entries.push_back(cifar_resnet_entry(depth));
+  entries.push_back({{"autoencoder", "dense autoencoder 256-64-16 and back"},
+                     false,
+                     true,
+                     [](const ModelOptions& o) {
+                       const int64_t width = or_default(o.width, 256);
+                       return autoencoder({width, std::max<int64_t>(1, width / 4),
+                                           std::max<int64_t>(1, width / 16)});
+                     }});
+  entries.push_back({{"conv_autoencoder", "convolutional autoencoder, two halvings and back"},
+                     false,
+                     true,
+                     [](const ModelOptions& o) {
+                       const int64_t width = or_default(o.width, 16);
+                       return conv_autoencoder({width, 2 * width});
+                     }});
+  return entries;
+}
+
+const std::vector<Entry>& all_entries() {
+  static const std::vector<Entry> entries = make_entries();
+  return entries;
+}
+
+}  // namespace
+
+std::vector<ModelDescription> model_list() {
+  std::vector<ModelDescription> list;
+  for (const Entry& entry : all_entries()) list.push_back(entry.description);
+  return list;
+}
+
+Layer model_by_name(const std::string& name, const ModelOptions& options) {
+  require(options.classes >= 0 && options.width >= 0, ErrorKind::invalid_argument,
+          "[model '{}'] got {} classes and the width {}, expected positive numbers", name,
+          options.classes, options.width);
+  std::vector<std::string> names;
+  for (const Entry& entry : all_entries()) {
+    names.push_back(entry.description.name);
+    if (names.back() != name) continue;
+    require(entry.has_width || options.width == 0, ErrorKind::invalid_argument,
+            "[model '{}'] width: got {}, but the width of this network is fixed", name,
+            options.width);
+    require(entry.has_small_images || !options.small_images, ErrorKind::invalid_argument,
+            "[model '{}'] small_images: this network has no such variant; leave it out", name);
+    return entry.make(options);
+  }
+  fail(ErrorKind::not_found, "unknown model '{}'{}; known: {}", name, did_you_mean(name, names),
+       join(names, ", "));
+}
+
+}  // namespace artel::nn
