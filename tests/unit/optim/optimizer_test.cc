@@ -43,6 +43,7 @@ TEST(Optimizer, AgreesWithPyTorch) {
   const Json golden = Json::parse(read_file(ARTEL_GOLDEN_DIR "/optimizers.json"));
   const auto initial = golden["initial"].get<Floats>();
   const auto split = initial.begin() + golden["matrix"].get<int>();
+  ASSERT_EQ(golden["cases"].size(), 21u);
   ThreadPool pool(1);
   for (const Json& golden_case : golden["cases"]) {
     SCOPED_TRACE(golden_case["options"].dump());

@@ -16,6 +16,7 @@ Json golden() { return Json::parse(read_file(ARTEL_GOLDEN_DIR "/schedules.json")
 
 TEST(Schedule, AgreesWithPyTorch) {
   const Json all = golden();
+  ASSERT_EQ(all["cases"].size(), 10u);
   for (const Json& golden_case : all["cases"]) {
     SCOPED_TRACE(golden_case["options"].dump());
     const Schedule schedule(schedule_from_options(golden_case["options"].get<Options>()),
@@ -29,7 +30,9 @@ TEST(Schedule, AgreesWithPyTorch) {
 }
 
 TEST(Schedule, PlateauAgreesWithPyTorch) {
-  for (const Json& golden_case : golden()["plateaus"]) {
+  const Json plateaus = golden()["plateaus"];
+  ASSERT_EQ(plateaus.size(), 2u);
+  for (const Json& golden_case : plateaus) {
     const auto config = schedule_from_options(golden_case["options"].get<Options>());
     const auto settings = std::get<Plateau>(config.shape);
     PlateauReducer reducer(settings);
