@@ -38,11 +38,12 @@ Kernel make_batch_norm_backward(const KernelRequest& request) {
   const kernels::BatchNormOptions options = options_of(request.attributes());
   const bool residual = request.attributes().flag("residual");
   Kernel kernel = {{}, workspace_for(shape), [=](const KernelRun& run) {
+                     const float* y = options.relu && residual ? run.in(5) : nullptr;
+                     const float* shift = options.relu && !residual ? run.in(5) : nullptr;
                      kernels::batch_norm_backward(
-                         run.pool, options, shape.rows, shape.columns, run.in(0), run.in(1),
-                         options.relu ? run.in(5) : nullptr, run.in(2), run.in(3), run.in(4),
-                         run.out(0), run.out(1), run.out(2), residual ? run.out(3) : nullptr,
-                         run.workspace);
+                         run.pool, options, shape.rows, shape.columns, run.in(0), run.in(1), y,
+                         run.in(2), shift, run.in(3), run.in(4), run.out(0), run.out(1), run.out(2),
+                         residual ? run.out(3) : nullptr, run.workspace);
                    }};
   kernel.in_place = residual ? std::vector<std::pair<int, int>>{{3, 0}}
                              : std::vector<std::pair<int, int>>{{0, 0}};
