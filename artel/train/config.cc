@@ -1,0 +1,325 @@
+#include "artel/train/config.h"
+
+// A damaged file can violate what the parser asserts or, with NDEBUG and clang, assumes; without
+// either it reports the place of the error.
+#undef NDEBUG
+#define TOML_ASSERT(condition) static_assert(true)
+#define TOML_HEADER_ONLY 1
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/base/text.h"
+#include "artel/optim/config.h"
+#include "artel/optim/schedule.h"
+#include "artel/train/config_keys.h"
+
+namespace artel {
+namespace {
+
+constexpr uint64_t kMostFileBytes = 1 << 20;
+
+// One assignment of a file or of the command line.
+struct Entry {
+  std::string key;
+  const toml::node* node;
+  std::string where;  // "run.toml:12" or "--set train.epochs=x"
+  std::string text;   // as typed on the command line; empty for a file
+};
+
+[[noreturn]] void refuse(const Entry& entry, std::string_view what) {
+  fail(ErrorKind::invalid_argument, "[{}] {}: {}", entry.where, entry.key, what);
+}
+
+// The value for messages: short, on one line.
+std::string shown(const toml::node& node) {
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "a list";
+  if (const auto text = node.value_exact<std::string>()) {
+    std::string line = text->substr(0, 40);
+    std::replace_if(
+        line.begin(), line.end(), [](unsigned char c) { return c < ' '; }, ' ');
+    return fmt::format("\"{}\"", line);
+  }
+  if (const auto number = node.value_exact<int64_t>()) return fmt::format("{}", *number);
+  if (const auto number = node.value_exact<double>()) return fmt::format("{}", *number);
+  if (const auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
+  return "a date or time";
+}
+
+[[noreturn]] void refuse_type(const Entry& entry, std::string_view expected) {
+  refuse(entry, fmt::format("got {}, expected {}", shown(*entry.node), expected));
+}
+
+std::string text_of(const Entry& entry) {
+  if (const auto text = entry.node->value_exact<std::string>()) return *text;
+  if (entry.text.empty() || entry.node->is_array() || entry.node->is_table())
+    refuse_type(entry, "text in quotes");
+  return entry.text;
+}
+
+// An option of the optimizer or the schedule as the text that optim reads.
+std::string option_text(const Entry& entry, const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto* list = node.as_array()) {
+    std::vector<std::string> items;
+    for (const toml::node& item : *list) items.push_back(option_text(entry, item));
+    return fmt::format("[{}]", join(items, ", "));
+  }
+  if (!node.is_number() && !node.is_boolean()) refuse_type(entry, "numbers, text, true or false");
+  return shown(node);
+}
+
+// "adam" or "sgd lr=0.1 momentum=0.9".
+optim::Options parse_options(const Entry& entry, const std::string& text) {
+  optim::Options options;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (options.empty() && equals == word.npos)
+      options["name"] = word;
+    else if (equals == word.npos || equals == 0)
+      refuse(entry, fmt::format("got \"{}\", expected such as \"sgd lr=0.1\"", text));
+    else
+      options[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return options;
+}
+
+ByteSize parse_bytes(const Entry& entry, const std::string& text) {
+  static const std::map<std::string, double> units = {
+      {"", 1},      {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+      {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  std::istringstream words(text);
+  double number = -1;
+  std::string unit, rest;
+  words >> number >> unit >> rest;
+  const auto found = units.find(unit);
+  const double bytes = found == units.end() ? -1 : number * found->second;
+  if (!rest.empty() || !(bytes >= 0 && bytes < 0x1p62))
+    refuse(entry,
+           fmt::format("got \"{}\", expected a size such as \"512 MiB\" or \"2 GiB\"", text));
+  return {static_cast<int64_t>(bytes)};
+}
+
+// A visitor of the key table that assigns one entry to the key it names.
+class Assign {
+ public:
+  explicit Assign(const Entry& entry) : entry_(entry) {}
+
+  bool found() const { return found_; }
+
+  void operator()(const Key& key, std::string& value) {
+    if (!matches(key)) return;
+    value = text_of(entry_);
+    const auto& choices = key.choices;
+    if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end())
+      return;
+    const std::vector<std::string> names(choices.begin(), choices.end());
+    refuse(entry_, fmt::format("got \"{}\", expected one of {}{}", value, join(names, ", "),
+                               did_you_mean(value, names)));
+  }
+  void operator()(const Key& key, int64_t& value) {
+    if (matches(key)) value = whole_number(key, "a whole number");
+  }
+  void operator()(const Key& key, double& value) {
+    if (!matches(key)) return;
+    const auto number = entry_.node->is_number() ? entry_.node->value<double>() : std::nullopt;
+    if (!number || !std::isfinite(*number)) refuse_type(entry_, "a number");
+    check_range(key, *number);
+    value = *number;
+  }
+  void operator()(const Key& key, bool& value) {
+    if (!matches(key)) return;
+    const auto flag = entry_.node->value_exact<bool>();
+    if (!flag) refuse_type(entry_, "true or false");
+    value = *flag;
+  }
+  void operator()(const Key& key, std::vector<std::string>& value) {
+    if (!matches(key)) return;
+    value.clear();
+    const toml::array* list = entry_.node->as_array();
+    if (!list) {  // one text is a list of one
+      value.push_back(text_of(entry_));
+      return;
+    }
+    for (const toml::node& item : *list) {
+      const auto text = item.value_exact<std::string>();
+      if (!text) refuse(entry_, fmt::format("got {} in the list, expected text", shown(item)));
+      value.push_back(*text);
+    }
+  }
+  void operator()(const Key& key, optim::Options& value) {
+    const std::string_view name = entry_.key;
+    if (name.starts_with(key.name) && name.substr(key.name.size()).starts_with('.')) {
+      found_ = true;
+      value[std::string(name.substr(key.name.size() + 1))] = option_text(entry_, *entry_.node);
+    }
+    if (!matches(key)) return;
+    value.clear();
+    const toml::table* table = entry_.node->as_table();
+    if (!table) {
+      value = parse_options(entry_, text_of(entry_));
+      return;
+    }
+    for (const auto& [option, node] : *table)
+      value[std::string(option.str())] = option_text(entry_, node);
+  }
+  void operator()(const Key& key, ByteSize& value) {
+    if (!matches(key)) return;
+    if (entry_.node->is_integer())
+      value.bytes = whole_number(key, "a size");
+    else
+      value = parse_bytes(entry_, text_of(entry_));
+  }
+  void operator()(const Key& key, std::optional<int64_t>& value) {
+    if (!matches(key)) return;
+    if (entry_.node->value_exact<std::string>() == "none")
+      value.reset();
+    else
+      value = whole_number(key, "a whole number or \"none\"");
+  }
+
+ private:
+  bool matches(const Key& key) {
+    const bool same = key.name == entry_.key;
+    found_ |= same;
+    return same;
+  }
+
+  int64_t whole_number(const Key& key, std::string_view expected) const {
+    const auto number = entry_.node->value_exact<int64_t>();
+    if (!number) refuse_type(entry_, expected);
+    check_range(key, static_cast<double>(*number));
+    return *number;
+  }
+
+  void check_range(const Key& key, double number) const {
+    if (number >= key.least && number <= key.most) return;
+    refuse(entry_,
+           fmt::format("got {}, expected {}", shown(*entry_.node),
+                       std::isfinite(key.most) ? fmt::format("{} to {}", key.least, key.most)
+                                               : fmt::format("at least {}", key.least)));
+  }
+
+  const Entry& entry_;
+  bool found_ = false;
+};
+
+[[noreturn]] void refuse_unknown(const std::string& where, const std::string& name) {
+  std::vector<std::string> names;
+  const std::string last = name.substr(name.rfind('.') + 1);
+  std::string meant;
+  for (const KeyDescription& key : config_keys()) {
+    names.push_back(key.name);
+    if (key.name.substr(key.name.rfind('.') + 1) == last) meant = key.name;
+  }
+  fail(ErrorKind::invalid_argument, "[{}] unknown key '{}'{}", where, name,
+       meant.empty() ? did_you_mean(name, names) : fmt::format("; did you mean '{}'?", meant));
+}
+
+bool is_section(std::string_view name) {
+  return name == "data" || name == "model" || name == "train" || name == "cluster";
+}
+
+toml::table parse_toml(std::string_view text, std::string_view name) {
+  try {
+    return toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    fail(ErrorKind::corrupt, "[{}:{}] not TOML: {}", name, error.source().begin.line,
+         error.description());
+  }
+}
+
+std::vector<Entry> file_entries(const toml::table& table, std::string_view name) {
+  const auto where = [&](const toml::node& node) {
+    return fmt::format("{}:{}", name, node.source().begin.line);
+  };
+  std::vector<Entry> entries;
+  for (const auto& [section, content] : table) {
+    const std::string prefix(section.str());
+    if (!is_section(prefix)) {
+      // The section's own line is unknown to the parser if it is implied by [a.b]: use the key's.
+      const std::string line = fmt::format("{}:{}", name, section.source().begin.line);
+      require(!content.is_table(), ErrorKind::invalid_argument, "[{}] unknown section '{}'{}", line,
+              prefix, did_you_mean(prefix, {"data", "model", "train", "cluster"}));
+      refuse_unknown(line, prefix);
+    }
+    const toml::table* keys = content.as_table();
+    require(keys, ErrorKind::invalid_argument, "[{}] {}: got {}, expected a section [{}]",
+            where(content), prefix, shown(content), prefix);
+    for (const auto& [key, value] : *keys)
+      entries.push_back({fmt::format("{}.{}", prefix, key.str()), &value,
+                         fmt::format("{}:{}", name, key.source().begin.line), ""});
+  }
+  return entries;
+}
+
+// `value` keeps the parsed value alive.
+Entry override_entry(const std::string& text, toml::table& value) {
+  const size_t equals = text.find('=');
+  require(equals != text.npos, ErrorKind::invalid_argument,
+          "[--set {}] got no '=', expected KEY=VALUE such as train.epochs=10", text);
+  const std::string typed(trim(std::string_view(text).substr(equals + 1)));
+  try {
+    value = toml::parse(fmt::format("value = {}", typed));
+  } catch (const toml::parse_error&) {
+    value.clear();
+  }
+  if (value.size() != 1) {  // not a value of TOML: plain text
+    value.clear();
+    value.insert("value", typed);
+  }
+  return {std::string(trim(text.substr(0, equals))), value.get("value"),
+          fmt::format("--set {}", text), typed};
+}
+
+// Fills in the defaults of the options; an error gets the place of the key's last assignment.
+optim::Options complete(const optim::Options& options, auto&& from_options,
+                        const std::vector<Entry>& entries, std::string_view key) {
+  try {
+    return to_options(from_options(options));
+  } catch (const Error& error) {
+    std::string where;
+    for (const Entry& entry : entries)
+      if (entry.key.starts_with(key)) where = fmt::format("[{}] ", entry.where);
+    fail(error.kind(), "{}{}", where, error.what());
+  }
+}
+
+}  // namespace
+
+RunConfig parse_config(std::string_view text, std::string_view name,
+                       const std::vector<std::string>& overrides) {
+  const toml::table file = parse_toml(text, name);
+  std::vector<Entry> entries = file_entries(file, name);
+  std::vector<toml::table> values(overrides.size());
+  for (size_t i = 0; i < overrides.size(); ++i)
+    entries.push_back(override_entry(overrides[i], values[i]));
+
+  RunConfig config;
+  for (const Entry& entry : entries) {
+    Assign assign(entry);
+    visit_keys(config, assign);
+    if (!assign.found()) refuse_unknown(entry.where, entry.key);
+  }
+  TrainConfig& train = config.train;
+  train.optimizer =
+      complete(train.optimizer, optim::optimizer_from_options, entries, "train.optimizer");
+  train.schedule =
+      complete(train.schedule, optim::schedule_from_options, entries, "train.schedule");
+  return config;
+}
+
+RunConfig read_config(const std::filesystem::path& path,
+                      const std::vector<std::string>& overrides) {
+  return parse_config(read_file(path, kMostFileBytes), path.string(), overrides);
+}
+
+}  // namespace artel

@@ -1,0 +1,169 @@
+// The one table of all configuration keys. Internal to train/config*.cc.
+#pragma once
+
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "artel/train/config.h"
+
+namespace artel {
+
+struct Key {
+  std::string_view name;
+  std::string_view help;
+  // The range of a number.
+  double least = 0;
+  double most = std::numeric_limits<double>::infinity();
+  // The values that a text may have; empty: any.
+  std::vector<std::string_view> choices = {};
+};
+
+// Calls field(Key, member) for each key in the order of the documentation.
+void visit_keys(auto& config, auto&& field) {
+  auto& data = config.data;
+  field({"data.set",
+         "A set by name (`artel data list` shows them), or the kind of the files in `data.path`: "
+         "`folder`, `csv`, `npz`, `libsvm`, `text`."},
+        data.set);
+  field({"data.path",
+         "Folder or file of the data. Empty: where `artel data get` puts the set, which is done "
+         "first if it is not there."},
+        data.path);
+  field({"data.test_path", "Test data, where it is a file of its own. Empty: see `validation`."},
+        data.test_path);
+  field({"data.target", "Name of the column with the target, for `csv`. Empty: the last."},
+        data.target);
+  field({.name = "data.validation",
+         .help = "Share of the training samples that is held out, chosen by the seed, and used in "
+                 "place of the test data. 0: the test data is used.",
+         .most = 0.9},
+        data.validation);
+  field({"data.augment",
+         "Steps applied to each image: `normalise MEAN... DEVIATION...`, `crop SIZE [PADDING]`, "
+         "`flip`, `resize H [W]`, `jitter B [C [S]]`, `cutout SIZE`, `mixup STRENGTH`. Steps of "
+         "chance are left out for test data."},
+        data.augment);
+  field({.name = "data.context", .help = "Tokens of one sample, for `text`.", .least = 1},
+        data.context);
+  field({.name = "data.threads",
+         .help = "Background threads that read and augment.",
+         .least = 1,
+         .most = 256},
+        data.threads);
+
+  auto& model = config.model;
+  field({"model.name", "A model of the zoo, such as `lenet5`, `resnet18`, `vgg11_bn`, `resnet20`."},
+        model.name);
+  field({"model.layers",
+         "The layers as text instead of a name: `[\"conv 64 3x3\", \"relu\", \"flatten\", "
+         "\"dense 10\"]`."},
+        model.layers);
+  field({"model.weights",
+         "File with weights to begin with: safetensors, PyTorch, NPZ, or a run's checkpoint."},
+        model.weights);
+  field({"model.classes", "Number of classes of a model of the zoo. 0: as many as the data has."},
+        model.classes);
+
+  auto& train = config.train;
+  field({.name = "train.batch_size",
+         .help = "Samples of one step, of all workers together.",
+         .least = 1},
+        train.batch_size);
+  field({"train.epochs", "Times that all samples are seen."}, train.epochs);
+  field({"train.steps", "Stop after so many steps in all. 0: by epochs."}, train.steps);
+  field({"train.seed", "Decides everything random: weights, order, augmentation, dropout."},
+        train.seed);
+  field({"train.optimizer",
+         "Update rule: a name, or a table with options; see [optimizers](optimizers.md)."},
+        train.optimizer);
+  field({"train.schedule",
+         "Learning rate over time: a name, or a table; see [optimizers](optimizers.md)."},
+        train.schedule);
+  field(
+      {"train.loss", "`cross_entropy`, `mse`, `l1`, `smooth_l1`, `binary_cross_entropy` or `kl`."},
+      train.loss);
+  field({.name = "train.label_smoothing",
+         .help = "Share of the target that is spread over all classes.",
+         .most = 1},
+        train.label_smoothing);
+  field({"train.clip_norm", "Scale the gradient down to this length. 0: never."}, train.clip_norm);
+  field({"train.patience", "Stop after so many epochs without a better test loss. 0: never."},
+        train.patience);
+  field({.name = "train.target_accuracy",
+         .help = "Stop once the test accuracy reaches this. 0: never.",
+         .most = 1},
+        train.target_accuracy);
+  field({"train.max_seconds", "Stop after this time. 0: never."}, train.max_seconds);
+  field({"train.save_every",
+         "Steps between checkpoints. 0: one at the end of each epoch. There is always one when "
+         "training stops."},
+        train.save_every);
+  field({"train.keep_last", "Checkpoints to keep besides the best. 0: all."}, train.keep_last);
+  field({"train.freeze", "Parameters whose names begin with one of these are not trained."},
+        train.freeze);
+  field({"train.tune",
+         "Measure which kernel is the fastest for each shape once, and keep the choices with the "
+         "run (`plan.txt`)."},
+        train.tune);
+  field({"train.exact_convolutions", "No Winograd kernels, whose rounding errors are larger."},
+        train.exact_convolutions);
+  field({"train.memory_limit",
+         "Most memory for the activations of one lane, such as `\"2 GiB\"`; what does not fit is "
+         "recomputed. 0: no limit."},
+        train.memory_limit);
+  field({"train.check_numbers", "Stop at the first layer that gives NaN or infinity, naming it."},
+        train.check_numbers);
+  field({.name = "train.precision",
+         .help = "What kernels compute in: `fp32`, or `bf16` where the processor has it.",
+         .choices = {"fp32", "bf16"}},
+        train.precision);
+
+  auto& cluster = config.cluster;
+  field({.name = "cluster.workers",
+         .help = "Processes that train together on this machine; `-n` is short for it.",
+         .least = 1,
+         .most = 4096},
+        cluster.workers);
+  field({.name = "cluster.threads",
+         .help = "Cores of each worker. 0: all, divided among the workers of a machine.",
+         .most = 4096},
+        cluster.threads);
+  field({.name = "cluster.lanes",
+         .help = "Equal parts that a batch is cut into. Equal lanes give equal bits on any number "
+                 "of workers. 0: one for each core at the start.",
+         .most = 4096},
+        cluster.lanes);
+  field({.name = "cluster.strategy",
+         .help = "How gradients meet: `auto`, `allreduce`, `ring`, `tree`, `halving`, "
+                 "`hierarchical`, `coordinator`, `ps`, `downpour` or `ddpg`.",
+         .choices = {"auto", "allreduce", "ring", "tree", "halving", "hierarchical", "coordinator",
+                     "ps", "downpour", "ddpg"}},
+        cluster.strategy);
+  field({.name = "cluster.reduction",
+         .help = "`exact`: the same bits on any number of workers; `fast`: not necessarily.",
+         .choices = {"exact", "fast"}},
+        cluster.reduction);
+  field({"cluster.compress", "How gradients are packed for the wire, such as `\"top-k 1%\"`."},
+        cluster.compress);
+  field({.name = "cluster.local_steps",
+         .help = "Steps between averages of the workers' weights. 1: gradients meet at each step.",
+         .least = 1},
+        cluster.local_steps);
+  field({.name = "cluster.transport",
+         .help = "`auto`, `shm` (one machine), `gloo` or `mpi`.",
+         .choices = {"auto", "shm", "gloo", "mpi"}},
+        cluster.transport);
+  field({"cluster.allow_lossy", "Let `auto` choose compression and local steps too."},
+        cluster.allow_lossy);
+  field({.name = "cluster.servers",
+         .help = "Parameter servers, for the strategies `ps`, `downpour` and `ddpg`. 0: one.",
+         .most = 4096},
+        cluster.servers);
+  field({"cluster.delay",
+         "Iterations that a worker may be ahead of the slowest, for the same strategies; "
+         "`\"none\"`: no limit."},
+        cluster.delay);
+}
+
+}  // namespace artel

@@ -1,0 +1,201 @@
+#include "artel/train/config.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "artel/base/error.h"
+#include "artel/base/random.h"
+#include "artel/base/text.h"
+
+namespace artel {
+namespace {
+
+RunConfig parse(std::string_view text, const std::vector<std::string>& overrides = {}) {
+  return parse_config(text, "run.toml", overrides);
+}
+
+std::string error_of(std::string_view text, const std::vector<std::string>& overrides = {}) {
+  try {
+    parse(text, overrides);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// A value of the key's type that is not its default.
+std::string other_value(const KeyDescription& key) {
+  if (key.name == "train.optimizer") return "{ name = \"adam\", lr = 0.25 }";
+  if (key.name == "train.schedule") return "\"one_cycle\"";
+  if (key.name == "train.precision") return "\"bf16\"";
+  if (key.name == "cluster.strategy") return "\"ring\"";
+  if (key.name == "cluster.reduction") return "\"fast\"";
+  if (key.name == "cluster.transport") return "\"gloo\"";
+  if (key.type == "text") return "\"some \\\"text\\\"\"";
+  if (key.type == "whole number") return "7";
+  if (key.type == "number") return "0.125";
+  if (key.type == "true or false") return "true";
+  if (key.type == "size") return "\"1.5 GiB\"";
+  if (key.type == "whole number or text") return "\"none\"";
+  return "[\"a\", \"b c\"]";
+}
+
+TEST(Config, EveryKeyIsReadAndWrittenBack) {
+  const std::string defaults = to_toml(RunConfig{});
+  for (const KeyDescription& key : config_keys()) {
+    const size_t dot = key.name.find('.');
+    const std::string value = other_value(key);
+    const RunConfig from_file = parse(
+        fmt::format("[{}]\n{} = {}\n", key.name.substr(0, dot), key.name.substr(dot + 1), value));
+    const std::string written = to_toml(from_file);
+    EXPECT_NE(written, to_toml(parse(""))) << key.name;
+    EXPECT_EQ(written, to_toml(parse(written))) << key.name;
+    EXPECT_EQ(written, to_toml(parse("", {key.name + "=" + value}))) << key.name;
+  }
+  EXPECT_EQ(to_toml(parse(defaults)), to_toml(parse("")));
+}
+
+TEST(Config, KeysAreUniqueAndExplained) {
+  std::set<std::string> names;
+  for (const KeyDescription& key : config_keys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name;
+    EXPECT_GT(key.help.size(), 10u) << key.name;
+    EXPECT_NE(config_markdown().find("| `" + key.name + "` |"), std::string::npos) << key.name;
+  }
+}
+
+TEST(Config, ValuesArriveInTheStructure) {
+  const RunConfig config = parse(R"(
+[data]
+set = "mnist"
+augment = ["flip", "crop 28 2"]
+[model]
+layers = ["dense 10"]
+[train]
+batch_size = 128
+optimizer = "sgd lr=0.1 momentum=0.9"
+schedule = { name = "multi_step", milestones = [3, 6] }
+memory_limit = "2 GiB"
+[cluster]
+delay = "none"
+)");
+  EXPECT_EQ(config.data.set, "mnist");
+  EXPECT_EQ(config.data.augment, (std::vector<std::string>{"flip", "crop 28 2"}));
+  EXPECT_EQ(config.train.batch_size, 128);
+  EXPECT_EQ(config.train.optimizer.at("momentum"), "0.9");
+  EXPECT_EQ(config.train.optimizer.at("nesterov"), "false");  // completed
+  EXPECT_EQ(config.train.schedule.at("milestones"), "[3, 6]");
+  EXPECT_EQ(config.train.memory_limit.bytes, int64_t{2} << 30);
+  EXPECT_FALSE(config.cluster.delay.has_value());
+}
+
+TEST(Config, OverridesWinInTheirOrder) {
+  const RunConfig config =
+      parse("[train]\nepochs = 3\noptimizer = { name = \"sgd\", lr = 0.1, momentum = 0.9 }\n",
+            {"train.epochs=4", "train.epochs = 5", "train.optimizer.lr=0.05", "data.set=mnist",
+             "data.path=/a b/c", "model.name=\"lenet5\"", "model.weights=2024",
+             "data.augment=[\"flip\"]", "cluster.delay=4"});
+  EXPECT_EQ(config.train.epochs, 5);
+  EXPECT_EQ(config.train.optimizer.at("lr"), "0.05");
+  EXPECT_EQ(config.train.optimizer.at("momentum"), "0.9");
+  EXPECT_EQ(config.data.set, "mnist");
+  EXPECT_EQ(config.data.path, "/a b/c");
+  EXPECT_EQ(config.model.name, "lenet5");
+  EXPECT_EQ(config.model.weights, "2024");
+  EXPECT_EQ(config.data.augment, std::vector<std::string>{"flip"});
+  EXPECT_EQ(config.cluster.delay, 4);
+}
+
+TEST(Config, MistakesAreNamedWithTheirPlace) {
+  EXPECT_EQ(error_of("[train]\nepochs = 1\nbach_size = 32\n"),
+            "[run.toml:3] unknown key 'train.bach_size'; did you mean 'train.batch_size'?");
+  EXPECT_EQ(error_of("\n[trian]\nepochs = 1\n"),
+            "[run.toml:2] unknown section 'trian'; did you mean 'train'?");
+  EXPECT_EQ(error_of("epochs = 1\n"),
+            "[run.toml:1] unknown key 'epochs'; did you mean 'train.epochs'?");
+  EXPECT_EQ(error_of("[train]\nworkers = 1\n"),
+            "[run.toml:2] unknown key 'train.workers'; did you mean 'cluster.workers'?");
+  EXPECT_EQ(error_of("[train]\nepochs = \"ten\"\n"),
+            "[run.toml:2] train.epochs: got \"ten\", expected a whole number");
+  EXPECT_EQ(error_of("[train]\nepochs = 1.5\n"),
+            "[run.toml:2] train.epochs: got 1.5, expected a whole number");
+  EXPECT_EQ(error_of("[train]\nbatch_size = 0\n"),
+            "[run.toml:2] train.batch_size: got 0, expected at least 1");
+  EXPECT_EQ(error_of("[train]\ntune = 1\n"),
+            "[run.toml:2] train.tune: got 1, expected true or false");
+  EXPECT_EQ(error_of("[data]\nvalidation = 2\n"),
+            "[run.toml:2] data.validation: got 2, expected 0 to 0.9");
+  EXPECT_EQ(error_of("[data]\naugment = [1]\n"),
+            "[run.toml:2] data.augment: got 1 in the list, expected text");
+  EXPECT_EQ(error_of("[data]\nset = 5\n"), "[run.toml:2] data.set: got 5, expected text in quotes");
+  EXPECT_EQ(error_of("[train]\nmemory_limit = \"2 Gib\"\n"),
+            "[run.toml:2] train.memory_limit: got \"2 Gib\", expected a size such as \"512 MiB\" "
+            "or \"2 GiB\"");
+  EXPECT_EQ(error_of("[cluster]\nstrategy = \"rink\"\n").substr(0, 52),
+            "[run.toml:2] cluster.strategy: got \"rink\", expected ");
+  EXPECT_EQ(error_of("train = 3\n"), "[run.toml:1] train: got 3, expected a section [train]");
+  EXPECT_TRUE(error_of("[train]\nepochs = \n").starts_with("[run.toml:2] not TOML: "));
+}
+
+TEST(Config, MistakesInOverridesAreNamed) {
+  EXPECT_EQ(error_of("", {"train.epochs"}),
+            "[--set train.epochs] got no '=', expected KEY=VALUE such as train.epochs=10");
+  EXPECT_EQ(error_of("", {"train.epoch=3"}),
+            "[--set train.epoch=3] unknown key 'train.epoch'; did you mean 'train.epochs'?");
+  EXPECT_EQ(error_of("", {"train.epochs=ten"}),
+            "[--set train.epochs=ten] train.epochs: got \"ten\", expected a whole number");
+  EXPECT_EQ(error_of("", {"train.epochs="}),
+            "[--set train.epochs=] train.epochs: got \"\", expected a whole number");
+}
+
+TEST(Config, MistakesInOptionsAreNamed) {
+  const std::string wrong_option =
+      error_of("[train]\n\noptimizer = { name = \"adam\", rate = 1 }\n");
+  EXPECT_TRUE(wrong_option.starts_with("[run.toml:3] [optimizer adam] unknown option 'rate'"))
+      << wrong_option;
+  const std::string wrong_name = error_of("", {"train.schedule=cosin"});
+  EXPECT_NE(wrong_name.find("did you mean 'cosine'?"), std::string::npos) << wrong_name;
+}
+
+// Random damage to a valid file: it is read or refused, nothing else, and what is read can be
+// written and read again.
+TEST(Config, DamagedFilesAreReadOrRefused) {
+  const std::string original = to_toml(parse("[data]\nset = \"mnist\"\naugment = [\"flip\"]\n"));
+  const std::string alphabet = "[]{}=\"'.,\n\\#x01-_ \x80\xff";
+  int read = 0, refused = 0;
+  for (uint64_t round = 0; round < 3000; ++round) {
+    Random random({round});
+    std::string text = original;
+    for (uint64_t changes = 1 + random.below(3); changes > 0; --changes) {
+      const size_t at = random.below(text.size());
+      const char c = alphabet[random.below(alphabet.size())];
+      switch (random.below(4)) {
+        case 0:
+          text[at] = c;
+          break;
+        case 1:
+          text.insert(at, 1, c);
+          break;
+        case 2:
+          text.erase(at, 1 + random.below(20));
+          break;
+        default:
+          text.insert(at, text.substr(random.below(text.size()), random.below(40)));
+      }
+    }
+    try {
+      const std::string written = to_toml(parse(text));
+      EXPECT_EQ(written, to_toml(parse(written)));
+      ++read;
+    } catch (const Error& error) {
+      EXPECT_TRUE(std::string_view(error.what()).starts_with("[run.toml:")) << error.what();
+      ++refused;
+    }
+  }
+  EXPECT_GT(read, 20);
+  EXPECT_GT(refused, 1000);
+}
+
+}  // namespace
+}  // namespace artel
