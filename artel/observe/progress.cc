@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 #include <vector>
@@ -49,10 +50,10 @@ std::vector<std::string> parts(const Status& status, const Pace& pace) {
   if (!status.metric_name.empty())
     all.push_back(fmt::format("{} {:.4f}", status.metric_name, status.metric));
   if (pace.samples_per_second > 0) {
-    all.push_back(fmt::format(
-        "{} samples/s", pace.samples_per_second < 100
-                            ? fmt::format("{:.1f}", pace.samples_per_second)
-                            : format_count(static_cast<int64_t>(pace.samples_per_second + 0.5))));
+    all.push_back(
+        fmt::format("{} samples/s", pace.samples_per_second < 100
+                                        ? fmt::format("{:.1f}", pace.samples_per_second)
+                                        : format_count(std::llround(pace.samples_per_second))));
     if (status.step < status.steps)
       all.push_back(fmt::format("{} left", format_duration(pace.seconds_left)));
   }
