@@ -13,19 +13,6 @@ namespace {
 
 Shape same_shape(const Shape& shape) { return shape; }
 
-// A window of another image, zero outside of it.
-Image window(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width) {
-  Image result(image.channels, height, width);
-  const int64_t first = std::max<int64_t>(0, -left);
-  const int64_t last = std::min(width, image.width - left);
-  for (int64_t c = 0; c < image.channels; ++c)
-    for (int64_t y = std::max<int64_t>(0, -top); y < std::min(height, image.height - top); ++y) {
-      const float* from = image.row(c, top + y) + left;
-      std::copy(from + first, from + last, result.row(c, y) + first);
-    }
-  return result;
-}
-
 Shape cropped(const Shape& shape, int64_t size, int64_t padding, const std::string& text) {
   const int64_t smallest = std::min(shape[1], shape[2]) + 2 * padding;
   require(size >= 1 && size <= smallest, ErrorKind::shape,

@@ -62,4 +62,16 @@ Image resized(const Image& image, int64_t height, int64_t width) {
   return result;
 }
 
+Image window(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width) {
+  Image result(image.channels, height, width);
+  const int64_t first = std::max<int64_t>(0, -left);
+  const int64_t last = std::min(width, image.width - left);
+  for (int64_t c = 0; c < image.channels; ++c)
+    for (int64_t y = std::max<int64_t>(0, -top); y < std::min(height, image.height - top); ++y) {
+      const float* from = image.row(c, top + y) + left;
+      std::copy(from + first, from + last, result.row(c, y) + first);
+    }
+  return result;
+}
+
 }  // namespace artel::data

@@ -1,4 +1,4 @@
-// Scaling of images.
+// Scaling and cutting of images.
 #pragma once
 
 #include "artel/data/augment.h"
@@ -12,5 +12,8 @@ inline constexpr int64_t kMaxSide = 1 << 15;
 // (what imaging libraries call antialiased). Cost: height * width * (2 + 2 * shrink factor)
 // multiplications for each channel and direction.
 Image resized(const Image& image, int64_t height, int64_t width);
+
+// The part of an image that starts at (top, left), zero where it reaches over the border.
+Image window(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width);
 
 }  // namespace artel::data

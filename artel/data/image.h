@@ -1,0 +1,33 @@
+// JPEG and PNG pictures, decoded to bytes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "artel/base/bytes.h"
+#include "artel/data/augment.h"
+
+namespace artel::data {
+
+// No picture may have more pixels: a small file must not fill the memory.
+inline constexpr int64_t kMaxPixels = int64_t{1} << 26;
+
+// Rows of interleaved samples: [height, width, channels].
+struct Picture {
+  int64_t height = 0, width = 0, channels = 0;
+  std::vector<uint8_t> samples;
+};
+
+bool is_jpeg(const Bytes& bytes);
+bool is_png(const Bytes& bytes);
+
+// Decodes a JPEG or PNG picture, recognised by content. `channels` is 1 (grey), 3 (colour) or 0 (as
+// the file has it); transparent parts become white. A JPEG picture may be decoded at 1/2, 1/4 or
+// 1/8 of its size where that leaves both sides at `least_side` or more, which is much faster; 0
+// means full size. Throws an Error of kind corrupt.
+Picture decode_picture(const Bytes& bytes, int channels = 0, int64_t least_side = 0);
+
+// As planes of floats in [0, 1].
+Image to_image(const Picture& picture);
+
+}  // namespace artel::data
