@@ -135,19 +135,21 @@ DatasetPtr subset(DatasetPtr set, std::vector<int64_t> samples) {
   return std::make_shared<Subset>(std::move(set), std::move(samples));
 }
 
-Split split(DatasetPtr set, double test_fraction, uint64_t seed) {
+SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed) {
   require(test_fraction > 0 && test_fraction < 1, ErrorKind::invalid_argument,
           "the test fraction is {}, expected a number between 0 and 1", test_fraction);
-  const int64_t size = set->size();
   const int64_t tests = std::llround(static_cast<double>(size) * test_fraction);
   const Permutation order(size, mix_key({seed, hash_name("split")}));
-  std::vector<int64_t> samples(size);
-  for (int64_t i = 0; i < size; ++i) samples[i] = order(i);
-  std::vector<int64_t> test(samples.begin(), samples.begin() + tests);
-  std::vector<int64_t> train(samples.begin() + tests, samples.end());
-  std::sort(test.begin(), test.end());
-  std::sort(train.begin(), train.end());
-  return {subset(set, std::move(train)), subset(set, std::move(test))};
+  SplitSamples samples;
+  for (int64_t i = 0; i < size; ++i) (i < tests ? samples.test : samples.train).push_back(order(i));
+  std::sort(samples.test.begin(), samples.test.end());
+  std::sort(samples.train.begin(), samples.train.end());
+  return samples;
+}
+
+Split split(DatasetPtr set, double test_fraction, uint64_t seed) {
+  SplitSamples samples = split_samples(set->size(), test_fraction, seed);
+  return {subset(set, std::move(samples.train)), subset(set, std::move(samples.test))};
 }
 
 }  // namespace artel::data

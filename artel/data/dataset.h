@@ -69,7 +69,12 @@ DatasetPtr tensor_dataset(Tensor inputs, Tensor targets, int64_t classes = 0,
 // Some samples of another set, in the given order.
 DatasetPtr subset(DatasetPtr set, std::vector<int64_t> samples);
 
-// Cuts a set in two at random: a function of the seed alone. `test_fraction` in (0, 1).
+// Cuts [0, size) in two at random: a function of the seed alone, each part in ascending order.
+// `test_fraction` in (0, 1).
+struct SplitSamples {
+  std::vector<int64_t> train, test;
+};
+SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed = 0);
 Split split(DatasetPtr set, double test_fraction, uint64_t seed = 0);
 
 }  // namespace artel::data
