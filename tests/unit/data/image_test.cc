@@ -1,0 +1,149 @@
+#include "artel/data/image.h"
+
+#include <gtest/gtest.h>
+
+#include "artel/base/file.h"
+#include "artel/data/cifar.h"
+#include "artel/data/image_folder.h"
+#include "artel/data/sets.h"
+#include "tests/support/pictures.h"
+#include "tests/support/samples.h"
+#include "tests/support/temporary_folder.h"
+
+namespace artel::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A ramp of bytes.
+std::vector<uint8_t> ramp(size_t size) {
+  std::vector<uint8_t> samples(size);
+  for (size_t i = 0; i < size; ++i) samples[i] = static_cast<uint8_t>(i * 7);
+  return samples;
+}
+
+TEST(Picture, PngIsExact) {
+  for (const int channels : {1, 3}) {
+    const auto samples = ramp(static_cast<size_t>(5 * 4 * channels));
+    const Picture picture = decode_picture(make_bytes(png(5, 4, channels, samples), "x"));
+    EXPECT_EQ(picture.height, 5);
+    EXPECT_EQ(picture.width, 4);
+    EXPECT_EQ(picture.channels, channels);
+    EXPECT_EQ(picture.samples, samples);
+  }
+}
+
+TEST(Picture, JpegIsNearAndShrinks) {
+  const std::vector<uint8_t> samples(64 * 48, 100);
+  const Bytes file = make_bytes(jpeg(64, 48, 1, samples), "x");
+  const Picture picture = decode_picture(file);
+  EXPECT_EQ(picture.channels, 1);
+  for (const uint8_t sample : picture.samples) EXPECT_NEAR(sample, 100, 2);
+  const Picture small = decode_picture(file, 3, 12);
+  EXPECT_EQ(small.height, 16);
+  EXPECT_EQ(small.width, 12);
+  EXPECT_EQ(small.samples.size(), 16u * 12 * 3);
+}
+
+TEST(Picture, RefusesBrokenFiles) {
+  const std::string good_png = png(9, 9, 3, ramp(243)), good_jpeg = jpeg(9, 9, 3, ramp(243));
+  for (const std::string& file :
+       {std::string("GIF89a"), std::string(), good_png.substr(0, 40), good_png.substr(0, 8),
+        good_jpeg.substr(0, 3), good_jpeg.substr(0, 60)})
+    EXPECT_THROW(decode_picture(make_bytes(file, "x")), Error) << file.size();
+  // A header that promises 2^31 x 2^31 pixels.
+  std::string huge = good_png;
+  huge[16] = huge[20] = 0x7f;
+  EXPECT_THROW(decode_picture(make_bytes(huge, "x")), Error);
+}
+
+TEST(ImageFolder, ClassesAreFolders) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "dog");
+  fs::create_directories(folder / "cat/more");
+  const std::vector<uint8_t> dark(12 * 8 * 3, 0), light(8 * 8 * 3, 255);
+  write_file_atomically(folder / "dog/1.JPG", jpeg(12, 8, 3, dark));
+  write_file_atomically(folder / "cat/more/2.png", png(8, 8, 3, light));
+  write_file_atomically(folder / "cat/notes.txt", "no picture");
+  const DatasetPtr set = image_folder(folder.path(), {.size = 4});
+  EXPECT_EQ(set->layout().class_names, (std::vector<std::string>{"cat", "dog"}));
+  ASSERT_EQ(set->size(), 2);
+  const auto cat = sample(*set, 0), dog = sample(*set, 1);
+  EXPECT_EQ(cat.y[0], 0);
+  EXPECT_EQ(dog.y[0], 1);
+  ASSERT_EQ(cat.x.size(), 3u * 4 * 4);
+  EXPECT_NEAR(cat.x[0], 1, 1e-5);
+  EXPECT_NEAR(dog.x[0], 0, 0.02);
+  EXPECT_EQ(image_folder(folder.path())->layout().input, (Shape{3, 8, 8}));
+}
+
+TEST(ImageFolder, SplitsAndMistakes) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(image_folder(folder.path()), Error);
+  for (const char* part : {"train/a", "train/b", "val/a", "val/b"}) {
+    fs::create_directories(folder / part);
+    write_file_atomically(folder / part / "1.png", png(4, 4, 3, ramp(48)));
+  }
+  const auto [train, test] = open_set("folder", {.path = folder.path()});
+  EXPECT_EQ(train->size(), 2);
+  EXPECT_EQ(test->size(), 2);
+  fs::rename(folder / "val/b", folder / "val/c");
+  EXPECT_THROW(open_set("folder", {.path = folder.path()}), Error);
+}
+
+std::string records(int count, int label_bytes) {
+  std::string file;
+  for (int i = 0; i < count; ++i) {
+    file += std::string(static_cast<size_t>(label_bytes - 1), '\x13');
+    file += static_cast<char>(i);
+    file += std::string(1024, '\x00') + std::string(1024, '\x33') + std::string(1024, '\xff');
+  }
+  return file;
+}
+
+TEST(Cifar, ReadsBinaryFiles) {
+  const TemporaryFolder folder;
+  for (int i = 1; i <= 5; ++i)
+    write_file_atomically(folder / fmt::format("data_batch_{}.bin", i), records(2, 1));
+  write_file_atomically(folder / "test_batch.bin", records(3, 1));
+  const auto [train, test] = cifar10(folder.path());
+  EXPECT_EQ(train->size(), 10);
+  EXPECT_EQ(test->size(), 3);
+  const auto last = sample(*test, 2);
+  EXPECT_EQ(last.y[0], 2);
+  EXPECT_EQ(last.x[0], 0);
+  EXPECT_NEAR(last.x[1024], 0.2f, 1e-6);
+  EXPECT_EQ(last.x[3071], 1);
+  write_file_atomically(folder / "train.bin", records(2, 2));
+  write_file_atomically(folder / "test.bin", records(1, 2));
+  EXPECT_EQ(sample(*cifar100(folder.path()).train, 1).y[0], 1);
+}
+
+TEST(Cifar, RefusesTruncatedFilesAndWrongLabels) {
+  const std::string file = records(2, 1);
+  try {
+    parse_cifar(make_bytes(file.substr(0, file.size() - 1), "x"), 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("[x] offset 3073"), std::string::npos);
+  }
+  EXPECT_THROW(parse_cifar(make_bytes("", "x"), 1), Error);
+}
+
+TEST(Cifar, ReadsRowsOfAPicture) {
+  std::vector<uint8_t> samples(2 * 1024 * 3);
+  for (size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<uint8_t>(i % 3 * 100);
+  const Bytes picture = make_bytes(png(2, 1024, 3, samples), "p");
+  const CifarPart part = parse_cifar_png(picture, make_bytes("[9, 5, 6]", "l"), 1);
+  EXPECT_EQ(part.labels.values<uint8_t>()[0], 5);
+  EXPECT_EQ(part.labels.values<uint8_t>()[1], 6);
+  EXPECT_EQ(part.images.values<uint8_t>()[0], 0);
+  EXPECT_EQ(part.images.values<uint8_t>()[1024], 100);
+  EXPECT_EQ(part.images.values<uint8_t>()[2048 + 1023], 200);
+  EXPECT_THROW(parse_cifar_png(picture, make_bytes("[9]", "l"), 0), Error);
+  EXPECT_THROW(parse_cifar_png(picture, make_bytes("[9, -1]", "l"), 0), Error);
+  EXPECT_THROW(parse_cifar_png(picture, make_bytes("{", "l"), 0), Error);
+}
+
+}  // namespace
+}  // namespace artel::data
