@@ -116,11 +116,27 @@ Lane::Lane(const Program& program, Parameters& parameters, std::byte* gradients)
       }
     }
   }
-  for (const PlannedStep& step : plan.steps) {
+  bind_arguments();
+}
+
+void Lane::bind_arguments() {
+  arguments_.clear();
+  for (const PlannedStep& step : program_.plan_.steps) {
     std::vector<std::byte*>& arguments = arguments_.emplace_back();
     for (const int input : step.inputs) arguments.push_back(pointers_[input]);
     for (const int output : step.outputs) arguments.push_back(pointers_[output]);
   }
+}
+
+void Lane::bind_gradients(std::byte* gradients) {
+  if (gradients == gradients_) return;
+  const Plan& plan = program_.plan_;
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const Buffer& root = plan.buffers[plan.buffers[i].root];
+    if (root.region == Region::gradients) pointers_[i] = gradients + root.offset;
+  }
+  gradients_ = gradients;
+  bind_arguments();
 }
 
 void Lane::set_input(std::string_view name, const Tensor& value) {
@@ -142,12 +158,8 @@ void Lane::set_input(std::string_view name, const Tensor& value) {
 }
 
 const std::byte* Lane::output_memory(std::string_view name, ValueId& value) const {
-  for (const auto& [output, id] : program_.graph_.outputs()) {
-    if (output != name) continue;
-    value = id;
-    return pointers_[program_.plan_.buffer_of[id]];
-  }
-  fail(ErrorKind::not_found, "the graph has no output '{}'", name);
+  value = program_.graph_.output_id(name);
+  return pointers_[program_.plan_.buffer_of[value]];
 }
 
 Tensor Lane::output(std::string_view name) const {

@@ -73,10 +73,13 @@ class Lane {
   // The value of a scalar output, without a copy.
   float scalar(std::string_view name) const;
   std::span<float> gradients();
+  // From the next run on, gradients go there (plan().gradient_bytes bytes).
+  void bind_gradients(std::byte* gradients);
 
  private:
   friend class Program;
   const std::byte* output_memory(std::string_view name, ValueId& value) const;
+  void bind_arguments();
 
   const Program& program_;
   std::shared_ptr<std::byte> activations_, own_gradients_;

@@ -95,9 +95,9 @@ void Graph::set_output(std::string name, Value value) {
   outputs_.emplace_back(std::move(name), value.id());
 }
 
-Value Graph::output(std::string_view name) {
+ValueId Graph::output_id(std::string_view name) const {
   for (const auto& [existing, id] : outputs_)
-    if (existing == name) return handle(id);
+    if (existing == name) return id;
   fail(ErrorKind::not_found, "the graph has no output '{}'", name);
 }
 

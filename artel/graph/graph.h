@@ -108,7 +108,8 @@ class Graph {
   void update_state(Value state, Value observed, double momentum);
   void set_gradient(Value parameter, Value gradient);
   void set_output(std::string name, Value value);
-  Value output(std::string_view name);
+  Value output(std::string_view name) { return handle(output_id(name)); }
+  ValueId output_id(std::string_view name) const;
   bool has_output(std::string_view name) const;
 
   const std::vector<Node>& nodes() const { return nodes_; }

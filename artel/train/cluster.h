@@ -9,7 +9,8 @@ class Cluster {
  public:
   // One worker: this process.
   Cluster();
-  // What the launcher said on the command line or in the environment; one worker without a launcher.
+  // What the launcher said on the command line or in the environment; one worker without a
+  // launcher.
   Cluster(int argc, char** argv);
   ~Cluster();
   Cluster(Cluster&&) noexcept;

@@ -1,8 +1,10 @@
-// The training loop: model, data, batches, forward, loss, backward, update, until a criterion holds.
+// The training loop: model, data, batches, forward, loss, backward, update, until a criterion
+// holds.
 //
-// A Trainer owns the parameters and the optimizer's state. Everything random is a function of the seed,
-// the step and the sample, so two runs with equal options give the same bits; a run that is resumed from
-// a checkpoint gives the bits of one that was never stopped. Calls come from one thread at a time.
+// A Trainer owns the parameters and the optimizer's state. Everything random is a function of the
+// seed, the step and the sample, so two runs with equal options give the same bits; a run that is
+// resumed from a checkpoint gives the bits of one that was never stopped. Calls come from one
+// thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +30,10 @@ struct TrainerOptions {
   optim::ScheduleConfig schedule = {};
   std::string loss = "cross_entropy";
   double label_smoothing = 0;
-  double clip_norm = 0;  // 0: no clipping of the global norm of the gradient
   uint64_t seed = 0;
   int threads = 0;  // cores of this worker; 0: all that it was given
-  int lanes = 0;    // equal parts of the global batch; 0: one for each core of the cluster at the start
+  int lanes =
+      0;  // equal parts of the global batch; 0: one for each core of the cluster at the start
   bool tune = false;
   bool exact_convolutions = false;
   size_t memory_limit = 0;     // bytes of activations of one lane; 0: no limit
@@ -41,15 +43,15 @@ struct TrainerOptions {
 
 // What a callback sees after a step or an epoch.
 struct TrainingState {
-  int64_t epoch = 0, epochs = 0;    // the current epoch, from 1
-  int64_t step = 0, steps = 0;      // the number of finished steps
-  int64_t samples = 0;              // in this call of fit
-  double loss = 0;                  // of the step; after an epoch its mean
+  int64_t epoch = 0, epochs = 0;  // the current epoch, from 1
+  int64_t step = 0, steps = 0;    // the number of finished steps
+  int64_t samples = 0;            // in this call of fit
+  double loss = 0;                // of the step; after an epoch its mean
   double learning_rate = 0;
-  double accuracy = 0;              // on the training batches, for class targets
+  double accuracy = 0;                      // on the training batches, for class targets
   double test_loss = 0, test_accuracy = 0;  // after an epoch with a validation set
-  double seconds = 0;               // since fit began
-  double seconds_waited = 0;        // of these, waiting for data
+  double seconds = 0;                       // since fit began
+  double seconds_waited = 0;                // of these, waiting for data
 };
 
 // Returns false to stop training after the current step.
@@ -66,8 +68,8 @@ struct FitOptions {
   double target_accuracy = 0;  // on the validation set
   int64_t patience = 0;        // epochs without a better validation loss
   double max_seconds = 0;
-  // Where checkpoints go; empty: nowhere. Saved at the end of each epoch, every `save_every` steps if
-  // that is not 0, and when training stops.
+  // Where checkpoints go; empty: nowhere. Saved at the end of each epoch, every `save_every` steps
+  // if that is not 0, and when training stops.
   std::filesystem::path checkpoints = {};
   int64_t save_every = 0;
   int keep_last = 3;
@@ -100,15 +102,16 @@ class Trainer {
   Evaluation evaluate(data::DatasetPtr test, const data::Augmentation& augment = {},
                       int64_t batch_size = 256);
   // The network's output for rows of inputs.
-  Tensor predict(const Tensor& x, int64_t batch_size = 256);
+  Tensor predict(const Tensor& x);
 
-  // Makes parameters for inputs of this type (of one sample) if there are none yet. fit, evaluate and
-  // predict do so by themselves; weights can be loaded only afterwards.
+  // Makes parameters for inputs of this type (of one sample) if there are none yet. fit, evaluate
+  // and predict do so by themselves; weights can be loaded only afterwards.
   void build(const TensorType& sample);
   bool built() const;
   Parameters& parameters();
   NamedTensors weights() const;
-  // Throws if a parameter is missing or has another shape, listing all of them with the nearest names.
+  // Throws if a parameter is missing or has another shape, listing all of them with the nearest
+  // names.
   void load_weights(const NamedTensors& weights);
 
   // The state of a run: weights, optimizer, step, sampler, kernel choices.
