@@ -31,7 +31,7 @@ class Planner {
       if (group.elementwise)
         add_elementwise(group.nodes);
       else
-        add_node(graph_.node(group.nodes[0]));
+        add_node(group.nodes[0]);
     }
     for (const auto& [name, value] : graph_.outputs()) keep(value);
     place_gradients();
@@ -197,8 +197,9 @@ class Planner {
     finish(std::move(step));
   }
 
-  void add_node(const Node& node) {
-    const LayoutChoice& wanted = wanted_[static_cast<size_t>(&node - graph_.nodes().data())];
+  void add_node(NodeId id) {
+    const Node& node = graph_.node(id);
+    const LayoutChoice& wanted = wanted_[id];
     PlannedStep step;
     step.op = node.op->name;
     step.layer = node.name;

@@ -31,7 +31,7 @@ std::vector<Value> differentiate(Value loss, const std::vector<Value>& wrt, Valu
   }
   gradients[loss.id()] = seed;
   for (NodeId id = forward_nodes - 1; id >= 0; --id) {
-    const Node node = graph.node(id);  // a copy: rules append to the list
+    const Node& node = graph.node(id);
     std::vector<Value> output_gradients;
     bool reached = false;
     for (const ValueId output : node.outputs) {

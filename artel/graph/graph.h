@@ -6,6 +6,7 @@
 // into it and must not outlive it. Not synchronised.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -112,9 +113,9 @@ class Graph {
   ValueId output_id(std::string_view name) const;
   bool has_output(std::string_view name) const;
 
-  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::deque<Node>& nodes() const { return nodes_; }
   const Node& node(NodeId id) const { return nodes_[id]; }
-  const std::vector<ValueData>& values() const { return values_; }
+  const std::deque<ValueData>& values() const { return values_; }
   const ValueData& value(ValueId id) const { return values_[id]; }
   const TensorType& type(ValueId id) const { return values_[id].type; }
   Value handle(ValueId id) { return Value(this, id); }
@@ -150,8 +151,9 @@ class Graph {
   ValueId add_value(ValueData data);
   std::vector<Value> append(Node node);
 
-  std::vector<Node> nodes_;
-  std::vector<ValueData> values_;
+  // Deques: references to nodes, values and their shapes stay valid while the graph grows.
+  std::deque<Node> nodes_;
+  std::deque<ValueData> values_;
   std::vector<std::pair<ValueId, Tensor>> constants_;
   std::vector<StateUpdate> state_updates_;
   std::vector<GradientOf> gradients_;

@@ -62,7 +62,7 @@ class GradientContext {
 
  private:
   Graph& graph_;
-  Node node_;
+  const Node& node_;
   std::vector<Value> output_gradients_;
   std::vector<bool> needed_;
 };

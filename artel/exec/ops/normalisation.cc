@@ -30,7 +30,7 @@ Kernel make_batch_norm(const KernelRequest& request) {
                                          run.workspace);
             for (int64_t c = 0; c < shape.columns; ++c) run.out(3)[c] *= unbiased;
           },
-          {{0, 3}}};
+          residual ? std::vector<std::pair<int, int>>{{0, 3}} : std::vector<std::pair<int, int>>{}};
 }
 
 Kernel make_batch_norm_backward(const KernelRequest& request) {
@@ -38,11 +38,10 @@ Kernel make_batch_norm_backward(const KernelRequest& request) {
   const kernels::BatchNormOptions options = options_of(request.attributes());
   const bool residual = request.attributes().flag("residual");
   Kernel kernel = {{}, workspace_for(shape), [=](const KernelRun& run) {
-                     const float* y = options.relu && residual ? run.in(5) : nullptr;
-                     const float* shift = options.relu && !residual ? run.in(5) : nullptr;
                      kernels::batch_norm_backward(
-                         run.pool, options, shape.rows, shape.columns, run.in(0), run.in(1), y,
-                         run.in(2), shift, run.in(3), run.in(4), run.out(0), run.out(1), run.out(2),
+                         run.pool, options, shape.rows, shape.columns, run.in(0), run.in(1),
+                         residual && options.relu ? run.in(6) : nullptr, run.in(2), run.in(3),
+                         run.in(4), run.in(5), run.out(0), run.out(1), run.out(2),
                          residual ? run.out(3) : nullptr, run.workspace);
                    }};
   kernel.in_place = residual ? std::vector<std::pair<int, int>>{{3, 0}}
@@ -54,7 +53,7 @@ Kernel make_batch_norm_inference(const KernelRequest& request) {
   const Rows shape = channel_rows(request.in(0));
   const kernels::BatchNormOptions options = options_of(request.attributes());
   return {{},
-          static_cast<size_t>(2 * shape.columns) * sizeof(float),
+          workspace_for(shape),
           [=](const KernelRun& run) {
             kernels::batch_norm_inference(run.pool, options, shape.rows, shape.columns, run.in(0),
                                           run.in(1), run.in(2), nullptr, run.in(3), run.in(4),

@@ -33,11 +33,10 @@ std::vector<TensorType> infer_batch_norm(const InferContext& context) {
 }
 
 std::vector<Value> batch_norm_gradient(GradientContext& context) {
-  std::vector<Value> inputs = {context.gradient(), context.input(0), context.input(1),
-                               context.output(1), context.output(2)};
   const bool residual = context.inputs() == 4;
-  if (context.attributes().flag("relu"))
-    inputs.push_back(residual ? context.output(0) : context.input(2));
+  std::vector<Value> inputs = {context.gradient(), context.input(0),  context.input(1),
+                               context.input(2),   context.output(1), context.output(2)};
+  if (residual && context.attributes().flag("relu")) inputs.push_back(context.output(0));
   Attributes attributes = context.attributes();
   attributes.set("residual", int64_t{residual});
   std::vector<Value> results =
@@ -45,9 +44,8 @@ std::vector<Value> batch_norm_gradient(GradientContext& context) {
   return results;
 }
 
-// Inputs: dy, x, scale, mean, 1 / deviation and, with "relu", what tells where y was positive: y if
-// there was a residual, else the shift, from which it is cheaper to compute it again. Outputs: dx,
-// dscale, dshift and, with "residual", the gradient of the residual.
+// Inputs: dy, x, scale, mean, 1 / deviation and, with "relu", y. Outputs: dx, dscale, dshift and,
+// with "residual", the gradient of the residual.
 std::vector<TensorType> infer_batch_norm_backward(const InferContext& context) {
   std::vector<TensorType> types = {context.type(1), context.type(2), context.type(2)};
   if (context.attributes().flag("residual")) types.push_back(context.type(1));

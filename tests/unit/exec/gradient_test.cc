@@ -17,9 +17,9 @@ using testing::Range;
 void check(std::vector<Shape> shapes, const Function& function, Range range = {},
            double tolerance = 4e-3, float step = 1e-2f) {
   Harness harness(shapes, function, range);
-  harness.loss();
   for (size_t p = 0; p < shapes.size(); ++p) {
     const std::string name = "p" + std::to_string(p);
+    harness.loss();
     const Tensor gradient = harness.gradient(name);
     const Tensor base = harness.get(name);
     double scale = 0.05;
