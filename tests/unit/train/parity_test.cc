@@ -1,0 +1,156 @@
+// Ten training steps of small networks must follow PyTorch: graph, differentiation, fusion, plan,
+// kernels and update rule together. tests/golden/make_parity.py makes the files.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "artel/checkpoint/safetensors.h"
+#include "artel/exec/libraries.h"
+#include "artel/exec/program.h"
+#include "artel/nn/model.h"
+#include "artel/nn/zoo/classic.h"
+#include "artel/nn/zoo/resnet.h"
+#include "artel/nn/zoo/vgg.h"
+#include "artel/optim/optimizer.h"
+
+namespace artel {
+namespace {
+
+class Golden {
+ public:
+  explicit Golden(const std::string& name) {
+    for (const NamedTensor& entry : checkpoint::read_safetensors(std::string(ARTEL_GOLDEN_DIR) +
+                                                                 "/parity_" + name + ".safetensors")
+                                        .tensors)
+      tensors_.emplace(entry.name, entry.tensor);
+  }
+
+  const Tensor& operator[](const std::string& name) const {
+    const auto found = tensors_.find(name);
+    require(found != tensors_.end(), ErrorKind::not_found, "no tensor '{}' in the file", name);
+    return found->second;
+  }
+
+ private:
+  std::map<std::string, Tensor> tensors_;
+};
+
+TensorType type_of(const Tensor& tensor) { return {tensor.dtype(), tensor.shape()}; }
+
+// Trains with SGD of rate 0.02 and momentum 0.9, as the files were made.
+class SmallTrainer {
+ public:
+  SmallTrainer(const Model& model, const Golden& golden, int threads, KernelChoices choices)
+      : golden_(golden),
+        pool_(threads, limit_library_threads),
+        program_(training_graph(model, type_of(golden["x"]), type_of(golden["y"]),
+                                loss_by_name("cross_entropy"))
+                     .graph,
+                 {.threads = threads}, choices),
+        parameters_(program_.parameter_entries()),
+        lane_(program_, parameters_) {
+    check_plan(program_.graph(), program_.plan());
+    for (const ParameterEntry& entry : parameters_.entries()) {
+      parameters_.set(entry.name, golden["initial." + entry.name]);
+      momentum_[entry.name].resize(parameters_.values(entry).size());
+    }
+  }
+
+  // A step may reuse the memory of its inputs, so they are set each time.
+  float step() {
+    lane_.set_input("x", golden_["x"]);
+    lane_.set_input("y", golden_["y"]);
+    lane_.set_input("weight", Tensor::from<float>({}, {1}));
+    program_.run(lane_, pool_, {.check_numbers = true});
+    ++steps_;
+    const Graph& graph = program_.graph();
+    std::map<ValueId, double> momentum_of_state;
+    for (const StateUpdate& update : graph.state_updates())
+      momentum_of_state[update.state] = update.momentum;
+    for (const GradientSlot& slot : program_.plan().gradients) {
+      const ParameterEntry& entry = parameters_.entry(graph.value(slot.value).name);
+      const std::span<float> values = parameters_.values(entry);
+      const std::span<const float> observed =
+          lane_.gradients().subspan(slot.offset / sizeof(float), values.size());
+      if (slot.is_state) {
+        const auto momentum = static_cast<float>(momentum_of_state.at(slot.value));
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] += momentum * (observed[i] - values[i]);
+      } else {
+        const std::span<float> state = momentum_[entry.name];
+        optimizer_->update(pool_, {entry.name}, steps_, 0.02f, 1, values, observed, {&state, 1});
+      }
+    }
+    return lane_.scalar("loss");
+  }
+
+  const Parameters& parameters() const { return parameters_; }
+
+ private:
+  const Golden& golden_;
+  ThreadPool pool_;
+  Program program_;
+  Parameters parameters_;
+  Lane lane_;
+  std::map<std::string, std::vector<float>> momentum_;
+  std::unique_ptr<optim::Optimizer> optimizer_ =
+      optim::make_optimizer(optim::sgd(0.02, {.momentum = 0.9}));
+  int64_t steps_ = 0;
+};
+
+// The largest difference, relative to the largest magnitude of the tensor.
+double relative_error(const Tensor& got, const Tensor& expected) {
+  double worst = 0, scale = 1e-3;
+  const std::span<const float> a = got.values<float>(), b = expected.values<float>();
+  for (size_t i = 0; i < b.size(); ++i) {
+    worst = std::max(worst, std::fabs(static_cast<double>(a[i]) - b[i]));
+    scale = std::max(scale, static_cast<double>(std::fabs(b[i])));
+  }
+  return worst / scale;
+}
+
+struct Case {
+  std::string file;
+  Model model;
+};
+
+std::vector<Case> all_cases() {
+  return {{"mlp", nn::mlp({48, 32})},
+          {"lenet5", nn::lenet5()},
+          {"vgg11_bn",
+           nn::vgg(11, {.classes = 10, .batch_norm = true, .small_images = true, .width = 3})},
+          {"resnet18", nn::resnet(18, {.classes = 10, .small_images = true, .width = 3})},
+          {"resnet8", nn::cifar_resnet(8, {.width = 8})}};
+}
+
+struct Setting {
+  int threads = 1;
+  bool exact_convolutions = false;
+};
+
+class Parity : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(Parity, TenStepsFollowPyTorch) {
+  for (const Case& c : all_cases()) {
+    const Golden golden(c.file);
+    SmallTrainer trainer(c.model, golden, GetParam().threads,
+                         {.exact_convolutions = GetParam().exact_convolutions});
+    for (const float expected : golden["losses"].values<float>())
+      EXPECT_NEAR(trainer.step(), expected, 1e-4 * expected) << c.file;
+    for (const ParameterEntry& entry : trainer.parameters().entries())
+      EXPECT_LT(relative_error(trainer.parameters().get(entry.name), golden["final." + entry.name]),
+                1e-3)
+          << c.file << " " << entry.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, Parity,
+                         ::testing::Values(Setting{1, false}, Setting{2, false}, Setting{1, true}),
+                         [](const auto& info) {
+                           return std::to_string(info.param.threads) + "_threads" +
+                                  (info.param.exact_convolutions ? "_exact" : "");
+                         });
+
+}  // namespace
+}  // namespace artel
