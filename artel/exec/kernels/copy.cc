@@ -20,6 +20,35 @@ void add_range(const float* x, float* y, int64_t n) {
   });
 }
 
+// Four rows of four.
+HWY_INLINE void transpose_block(const float* x, int64_t x_pitch, float* y, int64_t y_pitch) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t r = 0; r < 4; ++r)
+    for (int64_t c = 0; c < 4; ++c) y[r * y_pitch + c] = x[c * x_pitch + r];
+#else
+  const FourTag d;
+  const hn::RepartitionToWide<FourTag> pairs;
+  const auto a = hn::LoadU(d, x), b = hn::LoadU(d, x + x_pitch);
+  const auto c = hn::LoadU(d, x + 2 * x_pitch), e = hn::LoadU(d, x + 3 * x_pitch);
+  const auto ab = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
+  const auto ce = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
+  const auto ab_upper = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+  const auto ce_upper = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce)), d, y);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce)), d, y + y_pitch);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_upper, ce_upper)), d, y + 2 * y_pitch);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_upper, ce_upper)), d, y + 3 * y_pitch);
+#endif
+}
+
+// y[r * kCopyTile + c] = x[c * x_pitch + r], each line of x read once.
+void transpose_full_tile(const float* x, int64_t x_pitch, float* y) {
+  for (int64_t c = 0; c < kCopyTile; c += 4) {
+    for (int64_t r = 0; r < kCopyTile; r += 4)
+      transpose_block(x + c * x_pitch + r, x_pitch, y + r * kCopyTile + c, kCopyTile);
+  }
+}
+
 }  // namespace artel::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -27,11 +56,11 @@ HWY_AFTER_NAMESPACE();
 namespace artel::kernels {
 
 HWY_EXPORT(add_range);
+HWY_EXPORT(transpose_full_tile);
 
 namespace {
 
 constexpr int64_t kGrain = 16384;  // elements that are worth a thread
-constexpr int64_t kTile = 16;      // floats of a cache line
 
 // One row of y; x is walked at a stride.
 void copy_row(CopyMode mode, int64_t n, const float* x, int64_t stride, float* y) {
@@ -50,18 +79,19 @@ void copy_row(CopyMode mode, int64_t n, const float* x, int64_t stride, float* y
   }
 }
 
-// y[r * y_pitch + c] = x[c * x_pitch + r]. The tile is read line by line into a small buffer: with
-// pitches that are powers of two its lines would evict one another.
+// y[r * y_pitch + c] = x[c * x_pitch + r]. The tile passes through a small buffer: with pitches
+// that are powers of two the lines of y would evict one another before they are complete.
 void transpose_tile(CopyMode mode, int64_t rows, int64_t columns, const float* x, int64_t x_pitch,
                     float* y, int64_t y_pitch) {
-  std::array<float, kTile * kTile> buffer;
-  if (rows == kTile && columns == kTile) {
-    for (int64_t c = 0; c < kTile; ++c) std::copy_n(x + c * x_pitch, kTile, &buffer[c * kTile]);
+  alignas(64) std::array<float, kCopyTile * kCopyTile> buffer;
+  if (rows == kCopyTile && columns == kCopyTile) {
+    HWY_DYNAMIC_DISPATCH(transpose_full_tile)(x, x_pitch, buffer.data());
   } else {
-    for (int64_t c = 0; c < columns; ++c) std::copy_n(x + c * x_pitch, rows, &buffer[c * kTile]);
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t r = 0; r < rows; ++r) buffer[r * kCopyTile + c] = x[c * x_pitch + r];
   }
   for (int64_t r = 0; r < rows; ++r)
-    copy_row(mode, columns, buffer.data() + r, kTile, y + r * y_pitch);
+    copy_row(mode, columns, buffer.data() + r * kCopyTile, 1, y + r * y_pitch);
 }
 
 }  // namespace
@@ -102,10 +132,11 @@ CopyKernel::CopyKernel(CopyMode mode, const std::vector<int64_t>& extents,
 
 void CopyKernel::copy_rows(int64_t begin, int64_t end, const float* x, float* y) const {
   if (transposed_) {
-    for (int64_t r = begin; r < end; r += kTile) {
-      for (int64_t c = 0; c < columns_.extent; c += kTile) {
-        transpose_tile(mode_, std::min(kTile, end - r), std::min(kTile, columns_.extent - c),
-                       x + r + c * columns_.x, columns_.x, y + r * rows_.y + c, rows_.y);
+    for (int64_t r = begin; r < end; r += kCopyTile) {
+      for (int64_t c = 0; c < columns_.extent; c += kCopyTile) {
+        transpose_tile(mode_, std::min(kCopyTile, end - r),
+                       std::min(kCopyTile, columns_.extent - c), x + r + c * columns_.x, columns_.x,
+                       y + r * rows_.y + c, rows_.y);
       }
     }
     return;
@@ -127,7 +158,7 @@ void CopyKernel::copy_rows(int64_t begin, int64_t end, const float* x, float* y)
 void CopyKernel::run(ThreadPool& pool, const float* x, float* y) const {
   if (columns_.extent == 0) return;
   // Units of work: rows of all outer indices, in tiles where they are transposed.
-  const int64_t unit = transposed_ ? kTile : std::max<int64_t>(1, kGrain / columns_.extent / 4);
+  const int64_t unit = transposed_ ? kCopyTile : std::max<int64_t>(1, kGrain / columns_.extent / 4);
   const int64_t units = (rows_.extent + unit - 1) / unit;
   const int64_t grain = std::max<int64_t>(1, kGrain / (unit * columns_.extent));
   parallel_for(pool, outer_count_ * units, grain, [&](int64_t begin, int64_t end) {

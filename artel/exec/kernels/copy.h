@@ -10,6 +10,9 @@ namespace artel::kernels {
 
 enum class CopyMode : uint8_t { assign, add };
 
+// Side of the tiles in which matrices are transposed: the floats of a cache line.
+inline constexpr int64_t kCopyTile = 16;
+
 // y[strides_y] = x[strides_x] (or +=) over the extents. A slice or a part of a concatenation is a
 // pointer offset by the caller; a broadcast has stride 0 in x. Immutable after construction.
 class CopyKernel {

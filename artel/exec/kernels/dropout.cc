@@ -13,7 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace artel::kernels::HWY_NAMESPACE {
 
-constexpr int64_t kCounters = 16;
+// More than the compiler unrolls before it vectorises.
+constexpr int64_t kCounters = 32;
 
 // The words of `philox` (artel/base/random.h) for kCounters counters from `first`, in order: plain
 // loops of a fixed length, which the compiler vectorises.

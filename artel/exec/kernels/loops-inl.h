@@ -18,6 +18,7 @@ namespace artel::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using FullTag = hn::ScalableTag<float>;
+using FourTag = hn::CappedTag<float, 4>;
 using OneTag = hn::CappedTag<float, 1>;
 
 // body(d, i) for the elements [0, n): d is a vector tag, i the first element of the vector.
@@ -27,6 +28,10 @@ HWY_INLINE void for_each_vector(int64_t n, const Body& body) {
   const auto width = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + width <= n; i += width) body(d, i);
+  if (hn::Lanes(FourTag()) == 4 && i + 4 <= n) {
+    body(FourTag(), i);
+    i += 4;
+  }
   for (; i < n; ++i) body(OneTag(), i);
 }
 

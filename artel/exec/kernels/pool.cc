@@ -23,6 +23,10 @@ HWY_INLINE void for_each_group(int64_t begin, int64_t end, const Body& body) {
   int64_t c = begin;
   for (; c + 4 * width <= end; c += 4 * width) body(d, std::integral_constant<int, 4>(), c);
   for (; c + width <= end; c += width) body(d, std::integral_constant<int, 1>(), c);
+  if (hn::Lanes(FourTag()) == 4 && c + 4 <= end) {
+    body(FourTag(), std::integral_constant<int, 1>(), c);
+    c += 4;
+  }
   for (; c < end; ++c) body(OneTag(), std::integral_constant<int, 1>(), c);
 }
 
