@@ -4,6 +4,7 @@
 
 #include "artel/base/error.h"
 #include "artel/exec/kernels/conv_kernel.h"
+#include "artel/exec/kernels/conv_patches.h"
 #include "artel/exec/kernels/winograd.h"
 
 namespace artel::kernels {

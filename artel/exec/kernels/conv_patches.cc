@@ -1,0 +1,319 @@
+#include "artel/exec/kernels/conv_patches.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "artel/exec/kernels/gemm_panels.h"
+#include "artel/exec/kernels/slots.h"
+
+namespace artel::kernels {
+namespace {
+
+constexpr int64_t kBandFloats = 32 * 1024;  // of copied input: a quarter of the L2 cache
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Rows [first_row, first_row + rows) and columns [first_column, ...) of an image, zeros outside it.
+struct Window {
+  int64_t first_row, rows, first_column, columns;
+};
+
+void copy_window(const float* image, int64_t height, int64_t width, int64_t channels,
+                 const Window& window, float* out) {
+  const int64_t left = std::clamp<int64_t>(-window.first_column, 0, window.columns);
+  const int64_t right = std::clamp(width - window.first_column, left, window.columns);
+  for (int64_t i = 0; i < window.rows; ++i, out += window.columns * channels) {
+    const int64_t row = window.first_row + i;
+    float* const end = out + window.columns * channels;
+    if (row < 0 || row >= height) {
+      std::fill(out, end, 0.f);
+      continue;
+    }
+    const float* in = image + (row * width + window.first_column + left) * channels;
+    std::fill(out, out + left * channels, 0.f);
+    std::copy_n(in, (right - left) * channels, out + left * channels);
+    std::fill(out + right * channels, end, 0.f);
+  }
+}
+
+// Joins segments that continue each other.
+void append(std::vector<Segment>& segments, const Segment& next) {
+  if (!segments.empty()) {
+    Segment& last = segments.back();
+    if (last.a + last.length == next.a && last.b + last.length == next.b) {
+      last.length += next.length;
+      return;
+    }
+  }
+  segments.push_back(next);
+}
+
+// One axis of the gather form out[q * out_step + offset] += in[q * in_step + tap shift].
+//
+// Forward: one phase, in_step = stride. Backward data: output rows of one remainder modulo the stride
+// form a phase; only some taps reach it, and neighbours in a phase read neighbouring inputs.
+struct Tap {
+  int64_t index, shift;
+};
+
+struct Phase {
+  int64_t offset;
+  std::vector<Tap> taps;
+};
+
+struct Axis {
+  int64_t in, out;  // sizes
+  int64_t in_step, out_step;
+  int64_t begin, end;         // q
+  int64_t least_shift, most_shift;
+  std::vector<Phase> phases;
+};
+
+Axis forward_axis(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation,
+                  int64_t pad) {
+  Axis axis{in, out, stride, 1, 0, out, -pad, dilation * (kernel - 1) - pad, {{0, {}}}};
+  for (int64_t i = 0; i < kernel; ++i) axis.phases[0].taps.push_back({i, i * dilation - pad});
+  return axis;
+}
+
+// in and out are those of the gradient: dy and dx. The taps are in reverse order, as their weights
+// are packed, so that shifts ascend.
+Axis backward_axis(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation,
+                   int64_t pad) {
+  Axis axis{in, out, 1, stride, pad / stride, (out - 1 + pad) / stride + 1, 0, 0, {}};
+  for (int64_t p = 0; p < stride; ++p) {
+    Phase phase{p - pad, {}};
+    for (int64_t i = kernel - 1; i >= 0; --i) {
+      if ((i * dilation - p) % stride != 0) continue;
+      phase.taps.push_back({kernel - 1 - i, -(i * dilation - p) / stride});
+      axis.least_shift = std::min(axis.least_shift, phase.taps.back().shift);
+    }
+    axis.phases.push_back(std::move(phase));
+  }
+  return axis;
+}
+
+// Both the forward pass and the gradient of the input. Each task is a band of output rows.
+class PatchImage final : public ConvKernel {
+ public:
+  PatchImage(const ConvShape& s, bool backward, int threads)
+      : images_(s.n), threads_(threads), taps_(s.kh * s.kw), backward_(backward), c_(s.c), k_(s.k) {
+    if (backward) {
+      rows_ = backward_axis(s.out_h(), s.h, s.kh, s.stride_h, s.dilation_h, s.pad_top);
+      columns_ = backward_axis(s.out_w(), s.w, s.kw, s.stride_w, s.dilation_w, s.pad_left);
+    } else {
+      rows_ = forward_axis(s.h, s.out_h(), s.kh, s.stride_h, s.dilation_h, s.pad_top);
+      columns_ = forward_axis(s.w, s.out_w(), s.kw, s.stride_w, s.dilation_w, s.pad_left);
+    }
+    in_channels_ = backward ? k_ : c_;
+    out_channels_ = backward ? c_ : k_;
+    first_column_ = columns_.begin * columns_.in_step + columns_.least_shift;
+    window_columns_ = (columns_.end - 1) * columns_.in_step + columns_.most_shift + 1 - first_column_;
+    const int64_t row_floats = rows_.in_step * window_columns_ * in_channels_;
+    const int64_t all = std::max<int64_t>(1, rows_.end - rows_.begin);
+    const int64_t bands = divide_up(all, std::clamp<int64_t>(kBandFloats / row_floats, 1, all));
+    band_rows_ = divide_up(all, bands);
+    for (const Phase& row : rows_.phases) {
+      for (const Phase& column : columns_.phases) {
+        std::vector<Segment>& segments = segments_.emplace_back();
+        for (const Tap& i : row.taps) {
+          for (const Tap& j : column.taps) {
+            append(segments, {((i.shift - rows_.least_shift) * window_columns_ + j.shift -
+                               columns_.least_shift) * in_channels_,
+                              (i.index * s.kw + j.index) * in_channels_, in_channels_});
+          }
+        }
+      }
+    }
+  }
+
+  size_t workspace_bytes() const override {
+    return sizeof(float) * (weight_floats() + threads_ * slot_floats());
+  }
+
+  void run(ThreadPool& pool, const float* in, const float* weights, float* out,
+           const ConvEpilogue& epilogue, std::byte* workspace) const override {
+    float* panels = reinterpret_cast<float*>(workspace);
+    pack_weights(pool, weights, panels);
+    const int64_t bands = divide_up(rows_.end - rows_.begin, band_rows_);
+    for_each_with_slot(pool, threads_, images_ * bands, [&](int64_t slot, int64_t task) {
+      const int64_t image = task / bands, first = rows_.begin + task % bands * band_rows_;
+      float* window = panels + weight_floats() + slot * slot_floats();
+      run_band(in + image * rows_.in * columns_.in * in_channels_, first,
+               std::min(first + band_rows_, rows_.end), panels, epilogue, window,
+               out + image * rows_.out * columns_.out * out_channels_);
+    });
+  }
+
+ private:
+  int64_t depth() const { return taps_ * in_channels_; }
+  int64_t panel_stride() const { return depth() * panel_width(); }
+  int64_t weight_floats() const { return panel_floats(depth(), out_channels_); }
+  int64_t window_rows(int64_t rows) const {
+    return (rows - 1) * rows_.in_step + rows_.most_shift - rows_.least_shift + 1;
+  }
+  int64_t slot_floats() const {
+    return aligned_floats(window_rows(band_rows_) * window_columns_ * in_channels_);
+  }
+
+  // Panels of [tap][in channel][out channel]; backward, taps in reverse order and transposed.
+  void pack_weights(ThreadPool& pool, const float* weights, float* panels) const {
+    const int64_t width = panel_width();
+    for_each_with_slot(pool, threads_, panel_count(out_channels_), [&](int64_t, int64_t panel) {
+      const int64_t column = panel * width, columns = std::min(width, out_channels_ - column);
+      float* out = panels + panel * panel_stride();
+      if (!backward_) {
+        pack_panels(weights + column, k_, false, depth(), columns, out, 0);
+        return;
+      }
+      for (int64_t tap = 0; tap < taps_; ++tap) {
+        pack_panels(weights + ((taps_ - 1 - tap) * c_ + column) * k_, k_, true, k_, columns,
+                    out + tap * k_ * width, 0);
+      }
+    });
+  }
+
+  // The rows q in [first, last) of one image, all phases.
+  void run_band(const float* in, int64_t first, int64_t last, const float* panels,
+                const ConvEpilogue& epilogue, float* window, float* out) const {
+    const Window place{first * rows_.in_step + rows_.least_shift, window_rows(last - first),
+                       first_column_, window_columns_};
+    const bool inside = place.first_row >= 0 && place.first_row + place.rows <= rows_.in &&
+                        place.first_column == 0 && place.columns == columns_.in;
+    if (inside) {
+      window = const_cast<float*>(in) + place.first_row * columns_.in * in_channels_;
+    } else {
+      copy_window(in, rows_.in, columns_.in, in_channels_, place, window);
+    }
+    std::vector<const float*> a;
+    std::vector<float*> c;
+    const std::vector<Segment>* segments = segments_.data();
+    for (const Phase& row : rows_.phases) {
+      for (const Phase& column : columns_.phases) {
+        a.clear();
+        c.clear();
+        for (int64_t i = first; i < last; ++i) {
+          const int64_t y = i * rows_.out_step + row.offset;
+          if (y < 0 || y >= rows_.out) continue;
+          for (int64_t j = columns_.begin; j < columns_.end; ++j) {
+            const int64_t x = j * columns_.out_step + column.offset;
+            if (x < 0 || x >= columns_.out) continue;
+            a.push_back(window + ((i - first) * rows_.in_step * window_columns_ +
+                                  (j - columns_.begin) * columns_.in_step) * in_channels_);
+            c.push_back(out + (y * columns_.out + x) * out_channels_);
+          }
+        }
+        multiply_panels({.a = a,
+                         .c = c,
+                         .columns = out_channels_,
+                         .segments = *segments++,
+                         .panels = panels,
+                         .panel_stride = panel_stride(),
+                         .bias = epilogue.bias,
+                         .relu = epilogue.relu});
+      }
+    }
+  }
+
+  int64_t images_;
+  int threads_;
+  int64_t taps_;
+  bool backward_;
+  int64_t c_, k_, in_channels_, out_channels_;
+  Axis rows_, columns_;
+  int64_t first_column_, window_columns_, band_rows_;
+  std::vector<std::vector<Segment>> segments_;  // of each pair of phases
+};
+
+// dw = sum over pixels of patch^T dy, taken over blocks of images whose number is fixed by the shape:
+// all threads copy the padded images and pack dy, then each takes rows and panels of dw.
+class PatchWeights final : public ConvKernel {
+ public:
+  PatchWeights(const ConvShape& s, int threads) : s_(s), threads_(threads) {
+    padded_h_ = s.h + s.pad_top + s.pad_bottom;
+    padded_w_ = s.w + s.pad_left + s.pad_right;
+    pixels_ = s.out_h() * s.out_w();
+    const int64_t floats = padded_h_ * padded_w_ * s.c + pixels_ * panel_floats(1, s.k);
+    block_images_ = std::clamp<int64_t>(kBlockFloats / floats, 1, std::max<int64_t>(1, s.n));
+  }
+
+  size_t workspace_bytes() const override {
+    return sizeof(float) * (image_floats() * block_images_ + panel_stride() * panel_count(s_.k));
+  }
+
+  void run(ThreadPool& pool, const float* x, const float* dy, float* dw, const ConvEpilogue&,
+           std::byte* workspace) const override {
+    const int64_t width = panel_width(), depth = s_.kh * s_.kw * s_.c;
+    float* images = reinterpret_cast<float*>(workspace);
+    float* panels = images + image_floats() * block_images_;
+    if (s_.n == 0) std::fill_n(dw, depth * s_.k, 0.f);
+    const int64_t row_step = std::min<int64_t>(kTaskRows, divide_up(divide_up(depth, threads_), 6) * 6);
+    const int64_t row_tasks = divide_up(depth, row_step);
+    for (int64_t first = 0; first < s_.n; first += block_images_) {
+      const int64_t count = std::min(block_images_, s_.n - first);
+      for_each_with_slot(pool, threads_, count, [&](int64_t, int64_t i) {
+        copy_window(x + (first + i) * s_.h * s_.w * s_.c, s_.h, s_.w, s_.c,
+                    {-s_.pad_top, padded_h_, -s_.pad_left, padded_w_}, images + i * image_floats());
+        pack_panels(dy + (first + i) * pixels_ * s_.k, s_.k, false, pixels_, s_.k,
+                    panels + i * pixels_ * width, panel_stride());
+      });
+      const std::vector<Segment> segments = segments_of(count);
+      for_each_with_slot(pool, threads_, row_tasks * panel_count(s_.k), [&](int64_t, int64_t task) {
+        const int64_t row = task % row_tasks * row_step, column = task / row_tasks * width;
+        multiply_rows(images, panels + task / row_tasks * panel_stride(), segments, row,
+                      std::min(row_step, depth - row), column, first > 0, dw);
+      });
+    }
+  }
+
+ private:
+  static constexpr int64_t kBlockFloats = 256 * 1024;
+  static constexpr int64_t kTaskRows = 96;
+
+  int64_t image_floats() const { return aligned_floats(padded_h_ * padded_w_ * s_.c); }
+  int64_t panel_stride() const { return block_images_ * pixels_ * panel_width(); }
+
+  // One segment for each row of output pixels.
+  std::vector<Segment> segments_of(int64_t images) const {
+    std::vector<Segment> segments;
+    for (int64_t i = 0; i < images; ++i) {
+      for (int64_t y = 0; y < s_.out_h(); ++y) {
+        segments.push_back({i * image_floats() + y * s_.stride_h * padded_w_ * s_.c,
+                            i * pixels_ + y * s_.out_w(), s_.out_w()});
+      }
+    }
+    return segments;
+  }
+
+  void multiply_rows(const float* images, const float* panel, const std::vector<Segment>& segments,
+                     int64_t row, int64_t rows, int64_t column, bool add, float* dw) const {
+    std::vector<const float*> a(rows);
+    std::vector<float*> c(rows);
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t channel = (row + i) % s_.c, tap = (row + i) / s_.c;
+      const int64_t y = tap / s_.kw * s_.dilation_h, x = tap % s_.kw * s_.dilation_w;
+      a[i] = images + (y * padded_w_ + x) * s_.c + channel;
+      c[i] = dw + (row + i) * s_.k + column;
+    }
+    multiply_panels({.a = a,
+                     .a_step = s_.stride_w * s_.c,
+                     .c = c,
+                     .columns = std::min(panel_width(), s_.k - column),
+                     .segments = segments,
+                     .panels = panel,
+                     .accumulate = add});
+  }
+
+  ConvShape s_;
+  int threads_;
+  int64_t padded_h_, padded_w_, pixels_, block_images_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvKernel> make_patches(const ConvShape& shape, ConvPass pass, int threads) {
+  if (pass == ConvPass::backward_weights) return std::make_unique<PatchWeights>(shape, threads);
+  return std::make_unique<PatchImage>(shape, pass == ConvPass::backward_data, threads);
+}
+
+}  // namespace artel::kernels

@@ -1,0 +1,17 @@
+// Convolutions as products over image patches (im2col without its matrix).
+//
+// In an NHWC image the values under one row of a kernel are contiguous, so a patch is a few
+// segments at fixed distances from its first value. Only padding needs a copy: bands of rows are
+// copied with their border of zeros into a buffer that stays in the L2 cache. Any stride, padding,
+// dilation and number of channels; no groups.
+#pragma once
+
+#include <memory>
+
+#include "artel/exec/kernels/conv_kernel.h"
+
+namespace artel::kernels {
+
+std::unique_ptr<ConvKernel> make_patches(const ConvShape& shape, ConvPass pass, int threads);
+
+}  // namespace artel::kernels
