@@ -4,57 +4,12 @@
 
 #include "artel/base/error.h"
 #include "artel/exec/kernels/conv_kernel.h"
+#include "artel/exec/kernels/conv_onednn.h"
 #include "artel/exec/kernels/conv_patches.h"
+#include "artel/exec/kernels/conv_pointwise.h"
 #include "artel/exec/kernels/winograd.h"
 
 namespace artel::kernels {
-namespace {
-
-class SimpleConv final : public ConvKernel {
- public:
-  SimpleConv(const ConvShape& shape, ConvPass pass) : s_(shape), pass_(pass) {}
-  size_t workspace_bytes() const override { return 0; }
-  void run(ThreadPool&, const float* first, const float* second, float* out,
-           const ConvEpilogue& epilogue, std::byte*) const override {
-    const int64_t cg = s_.c / s_.groups, kg = s_.k / s_.groups, oh = s_.out_h(), ow = s_.out_w();
-    if (pass_ == ConvPass::backward_data) std::fill_n(out, s_.n * s_.h * s_.w * s_.c, 0.f);
-    if (pass_ == ConvPass::backward_weights) std::fill_n(out, s_.kh * s_.kw * cg * s_.k, 0.f);
-    for (int64_t n = 0; n < s_.n; ++n)
-      for (int64_t oy = 0; oy < oh; ++oy)
-        for (int64_t ox = 0; ox < ow; ++ox) {
-          const int64_t y = ((n * oh + oy) * ow + ox) * s_.k;
-          if (pass_ == ConvPass::forward)
-            for (int64_t k = 0; k < s_.k; ++k) out[y + k] = epilogue.bias ? epilogue.bias[k] : 0;
-          for (int64_t ky = 0; ky < s_.kh; ++ky)
-            for (int64_t kx = 0; kx < s_.kw; ++kx) {
-              const int64_t iy = oy * s_.stride_h + ky * s_.dilation_h - s_.pad_top;
-              const int64_t ix = ox * s_.stride_w + kx * s_.dilation_w - s_.pad_left;
-              if (iy < 0 || iy >= s_.h || ix < 0 || ix >= s_.w) continue;
-              const int64_t x = ((n * s_.h + iy) * s_.w + ix) * s_.c;
-              for (int64_t g = 0; g < s_.groups; ++g)
-                for (int64_t c = 0; c < cg; ++c) {
-                  const int64_t w = ((ky * s_.kw + kx) * cg + c) * s_.k + g * kg;
-                  const int64_t xi = x + g * cg + c, yi = y + g * kg;
-                  for (int64_t k = 0; k < kg; ++k) {
-                    if (pass_ == ConvPass::forward) out[yi + k] += first[xi] * second[w + k];
-                    if (pass_ == ConvPass::backward_data) out[xi] += first[yi + k] * second[w + k];
-                    if (pass_ == ConvPass::backward_weights)
-                      out[w + k] += first[xi] * second[yi + k];
-                  }
-                }
-            }
-          if (pass_ == ConvPass::forward && epilogue.relu)
-            for (int64_t k = 0; k < s_.k; ++k) out[y + k] = std::max(out[y + k], 0.f);
-        }
-  }
-
- private:
-  ConvShape s_;
-  ConvPass pass_;
-};
-
-}  // namespace
-
 int64_t ConvShape::out_h() const {
   return (h + pad_top + pad_bottom - dilation_h * (kh - 1) - 1) / stride_h + 1;
 }
@@ -103,13 +58,18 @@ std::unique_ptr<ConvKernel> make_kernel(const ConvShape& shape, ConvPass pass,
       to_string(algorithm), shape.kh, shape.kw, shape.stride_h, shape.stride_w, shape.groups,
       to_string(choose_conv(shape, pass, false)));
   switch (algorithm) {
+    case ConvAlgorithm::direct:
+      return make_onednn(shape, pass, threads);
+    case ConvAlgorithm::im2col:
+      return make_patches(shape, pass, threads);
+    case ConvAlgorithm::pointwise:
+      return make_pointwise(shape, pass, threads);
     case ConvAlgorithm::winograd2:
       return make_winograd(shape, pass, 2, threads);
     case ConvAlgorithm::winograd4:
       return make_winograd(shape, pass, 4, threads);
-    default:
-      return std::make_unique<SimpleConv>(shape, pass);
   }
+  return nullptr;
 }
 
 }  // namespace
@@ -140,7 +100,9 @@ void Convolution::backward_weights(ThreadPool& pool, const float* x, const float
 }
 
 std::vector<ConvAlgorithm> conv_candidates(const ConvShape& shape, ConvPass, bool exact) {
-  std::vector<ConvAlgorithm> all = {ConvAlgorithm::im2col};
+  std::vector<ConvAlgorithm> all = {ConvAlgorithm::direct};
+  if (shape.groups == 1) all.push_back(ConvAlgorithm::im2col);
+  if (pointwise_applies(shape)) all.push_back(ConvAlgorithm::pointwise);
   if (!exact && winograd_applies(shape)) {
     all.insert(all.end(), {ConvAlgorithm::winograd2, ConvAlgorithm::winograd4});
   }
@@ -148,6 +110,8 @@ std::vector<ConvAlgorithm> conv_candidates(const ConvShape& shape, ConvPass, boo
 }
 
 ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass, bool exact) {
+  if (shape.groups > 1) return ConvAlgorithm::direct;
+  if (pointwise_applies(shape)) return ConvAlgorithm::pointwise;
   if (!exact && winograd_applies(shape) && shape.c >= 16 && shape.k >= 16) {
     return std::min(shape.out_h(), shape.out_w()) > 2 ? ConvAlgorithm::winograd4
                                                       : ConvAlgorithm::winograd2;

@@ -50,8 +50,8 @@ void append(std::vector<Segment>& segments, const Segment& next) {
 
 // One axis of the gather form out[q * out_step + offset] += in[q * in_step + tap shift].
 //
-// Forward: one phase, in_step = stride. Backward data: output rows of one remainder modulo the stride
-// form a phase; only some taps reach it, and neighbours in a phase read neighbouring inputs.
+// Forward: one phase, in_step = stride. Backward data: output rows of one remainder modulo the
+// stride form a phase; only some taps reach it, and neighbours in a phase read neighbouring inputs.
 struct Tap {
   int64_t index, shift;
 };
@@ -64,7 +64,7 @@ struct Phase {
 struct Axis {
   int64_t in, out;  // sizes
   int64_t in_step, out_step;
-  int64_t begin, end;         // q
+  int64_t begin, end;  // q
   int64_t least_shift, most_shift;
   std::vector<Phase> phases;
 };
@@ -108,7 +108,8 @@ class PatchImage final : public ConvKernel {
     in_channels_ = backward ? k_ : c_;
     out_channels_ = backward ? c_ : k_;
     first_column_ = columns_.begin * columns_.in_step + columns_.least_shift;
-    window_columns_ = (columns_.end - 1) * columns_.in_step + columns_.most_shift + 1 - first_column_;
+    window_columns_ =
+        (columns_.end - 1) * columns_.in_step + columns_.most_shift + 1 - first_column_;
     const int64_t row_floats = rows_.in_step * window_columns_ * in_channels_;
     const int64_t all = std::max<int64_t>(1, rows_.end - rows_.begin);
     const int64_t bands = divide_up(all, std::clamp<int64_t>(kBandFloats / row_floats, 1, all));
@@ -119,7 +120,8 @@ class PatchImage final : public ConvKernel {
         for (const Tap& i : row.taps) {
           for (const Tap& j : column.taps) {
             append(segments, {((i.shift - rows_.least_shift) * window_columns_ + j.shift -
-                               columns_.least_shift) * in_channels_,
+                               columns_.least_shift) *
+                                  in_channels_,
                               (i.index * s.kw + j.index) * in_channels_, in_channels_});
           }
         }
@@ -199,7 +201,8 @@ class PatchImage final : public ConvKernel {
             const int64_t x = j * columns_.out_step + column.offset;
             if (x < 0 || x >= columns_.out) continue;
             a.push_back(window + ((i - first) * rows_.in_step * window_columns_ +
-                                  (j - columns_.begin) * columns_.in_step) * in_channels_);
+                                  (j - columns_.begin) * columns_.in_step) *
+                                     in_channels_);
             c.push_back(out + (y * columns_.out + x) * out_channels_);
           }
         }
@@ -225,8 +228,8 @@ class PatchImage final : public ConvKernel {
   std::vector<std::vector<Segment>> segments_;  // of each pair of phases
 };
 
-// dw = sum over pixels of patch^T dy, taken over blocks of images whose number is fixed by the shape:
-// all threads copy the padded images and pack dy, then each takes rows and panels of dw.
+// dw = sum over pixels of patch^T dy, taken over blocks of images whose number is fixed by the
+// shape: all threads copy the padded images and pack dy, then each takes rows and panels of dw.
 class PatchWeights final : public ConvKernel {
  public:
   PatchWeights(const ConvShape& s, int threads) : s_(s), threads_(threads) {
@@ -247,7 +250,8 @@ class PatchWeights final : public ConvKernel {
     float* images = reinterpret_cast<float*>(workspace);
     float* panels = images + image_floats() * block_images_;
     if (s_.n == 0) std::fill_n(dw, depth * s_.k, 0.f);
-    const int64_t row_step = std::min<int64_t>(kTaskRows, divide_up(divide_up(depth, threads_), 6) * 6);
+    const int64_t row_step =
+        std::min<int64_t>(kTaskRows, divide_up(divide_up(depth, threads_), 6) * 6);
     const int64_t row_tasks = divide_up(depth, row_step);
     for (int64_t first = 0; first < s_.n; first += block_images_) {
       const int64_t count = std::min(block_images_, s_.n - first);

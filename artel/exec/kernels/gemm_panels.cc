@@ -60,11 +60,17 @@ HWY_INLINE void store_tile(const PanelProduct& p, int64_t row, int64_t column,
           p, row, first, v, sum, [&](const float* at) HWY_ATTR { return hn::LoadU(d, at); },
           [&](V value, float* at) HWY_ATTR { hn::StoreU(value, d, at); });
     } else {
-      const auto inside = hn::FirstN(d, p.columns - first);
+      // Masked stores are slow microcode on some processors.
+      const int64_t count = p.columns - first;
+      const auto inside = hn::FirstN(d, count);
       finish_column(
           p, row, first, v, sum,
           [&](const float* at) HWY_ATTR { return hn::MaskedLoad(inside, d, at); },
-          [&](V value, float* at) HWY_ATTR { hn::BlendedStore(value, inside, d, at); });
+          [&](V value, float* at) HWY_ATTR {
+            HWY_ALIGN float values[kLanes];
+            hn::Store(value, d, values);
+            for (int64_t j = 0; j < count; ++j) at[j] = values[j];
+          });
     }
   }
 }
@@ -108,11 +114,14 @@ void multiply_rows(const PanelProduct& p, int64_t row, int64_t rows, int64_t col
   compute_tile<kRows, kVectors>(p, row, column, panel);
 }
 
+// Rows in tiles of nearly equal height.
 template <int kRows, int kVectors>
 void multiply_panel(const PanelProduct& p, int64_t column, const float* panel) {
-  const int64_t rows = std::ssize(p.a);
-  for (int64_t row = 0; row < rows; row += kRows) {
-    multiply_rows<kRows, kVectors>(p, row, std::min<int64_t>(kRows, rows - row), column, panel);
+  const int64_t rows = std::ssize(p.a), tiles = (rows + kRows - 1) / kRows;
+  for (int64_t tile = 0, row = 0; tile < tiles; ++tile) {
+    const int64_t next = rows * (tile + 1) / tiles;
+    multiply_rows<kRows, kVectors>(p, row, next - row, column, panel);
+    row = next;
   }
 }
 
@@ -166,7 +175,9 @@ void pack_transposed(const float* b, int64_t ldb, int64_t k, int64_t columns, fl
 void PackPanels(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t n, float* panels,
                 int64_t panel_stride) {
   const D d;
-  const int64_t whole = n / kPanel;
+  const int64_t whole = n / kPanel, rest = n % kPanel;
+  const auto low = hn::FirstN(d, std::min(rest, kLanes));
+  const auto high = hn::FirstN(d, std::max<int64_t>(rest - kLanes, 0));
   if (transposed) {
     for (int64_t j = 0; j < panel_count(n); ++j) {
       pack_transposed(b + j * kPanel * ldb, ldb, k, std::min(kPanel, n - j * kPanel),
@@ -181,8 +192,10 @@ void PackPanels(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t
       hn::Store(hn::LoadU(d, in), d, out);
       hn::Store(hn::LoadU(d, in + kLanes), d, out + kLanes);
     }
-    if (whole * kPanel < n) {
-      std::fill(std::copy(in, b + p * ldb + n, out), out + kPanel, 0.f);
+    if (rest > 0) {
+      hn::Store(hn::MaskedLoad(low, d, in), d, out);
+      hn::Store(rest > kLanes ? hn::MaskedLoad(high, d, in + kLanes) : hn::Zero(d), d,
+                out + kLanes);
     }
   }
 }

@@ -24,6 +24,14 @@ HWY_INLINE V scale_add(float factor, V value, V sum) {
   return hn::MulAdd(hn::Set(D(), factor), value, sum);
 }
 
+// Stores the first `count` values. Masked stores are slow microcode on some processors.
+HWY_INLINE void store_first(V value, int64_t count, float* out) {
+  if (count >= kLanes) return hn::StoreU(value, D(), out);
+  HWY_ALIGN float values[kLanes];
+  hn::Store(value, D(), values);
+  for (int64_t i = 0; i < count; ++i) out[i] = values[i];
+}
+
 // The products of the matrices of F(2, 3) with a column.
 struct F2 {
   static constexpr int kOutput = 2, kTile = 4;
@@ -201,7 +209,6 @@ void output_tiles(const TileGrid& grid, const float* transformed, int64_t elemen
       const auto load = [&](int i, int j) HWY_ATTR {
         return hn::Load(d, in + (i * F::kTile + j) * element_stride);
       };
-      const bool whole = c + kLanes <= channels.count;
       const auto valid = hn::FirstN(d, std::min(kLanes, channels.count - c));
       const V shift = bias ? hn::MaskedLoad(valid, d, bias + channels.begin + c) : hn::Zero(d);
       const V least = hn::Set(d, relu ? 0.f : -std::numeric_limits<float>::infinity());
@@ -209,11 +216,7 @@ void output_tiles(const TileGrid& grid, const float* transformed, int64_t elemen
         if (!patch.inside(i, j)) return;
         float* out = origin + (i * grid.width + j) * grid.channels + c;
         value = hn::Max(least, hn::Add(value, shift));  // in this order a NaN stays
-        if (whole) {
-          hn::StoreU(value, d, out);
-        } else {
-          hn::BlendedStore(value, valid, d, out);
-        }
+        store_first(value, channels.count - c, out);
       };
       transform(F::output, load, store);
     }
@@ -241,7 +244,6 @@ void weights_gradient(const float* transformed, int64_t element_stride, int64_t 
   const D d;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t c = 0; c < columns; c += kLanes) {
-      const auto valid = hn::FirstN(d, std::min(kLanes, columns - c));
       const float* in = transformed + row * row_stride + c;
       float* out = dw + row * dw_row_stride + c;
       transform(
@@ -249,7 +251,7 @@ void weights_gradient(const float* transformed, int64_t element_stride, int64_t 
           [&](int i, int j)
               HWY_ATTR { return hn::Load(d, in + (i * F::kTile + j) * element_stride); },
           [&](int i, int j, V value)
-              HWY_ATTR { hn::BlendedStore(value, valid, d, out + (i * 3 + j) * tap_stride); });
+              HWY_ATTR { store_first(value, columns - c, out + (i * 3 + j) * tap_stride); });
     }
   }
 }

@@ -1,0 +1,50 @@
+#include "artel/exec/kernels/conv_pointwise.h"
+
+#include "artel/exec/kernels/gemm.h"
+
+namespace artel::kernels {
+namespace {
+
+GemmShape product_of(const ConvShape& s, ConvPass pass) {
+  const int64_t pixels = s.n * s.h * s.w;
+  switch (pass) {
+    case ConvPass::forward:
+      return {pixels, s.k, s.c};
+    case ConvPass::backward_data:
+      return {pixels, s.c, s.k, false, true};
+    case ConvPass::backward_weights:
+      break;
+  }
+  return {s.c, s.k, pixels, true, false};
+}
+
+class PointwiseConvolution final : public ConvKernel {
+ public:
+  PointwiseConvolution(const GemmShape& shape, int threads)
+      : gemm_(shape, choose_gemm(shape), threads) {}
+
+  size_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
+
+  void run(ThreadPool& pool, const float* first, const float* second, float* out,
+           const ConvEpilogue& epilogue, std::byte* workspace) const override {
+    const GemmShape& s = gemm_.shape();
+    gemm_.run(pool, first, s.transpose_a ? s.m : s.k, second, s.transpose_b ? s.k : s.n, out, s.n,
+              {.bias = epilogue.bias, .relu = epilogue.relu}, workspace);
+  }
+
+ private:
+  Gemm gemm_;
+};
+
+}  // namespace
+
+bool pointwise_applies(const ConvShape& s) {
+  return s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 && s.groups == 1 &&
+         s.pad_top == 0 && s.pad_left == 0 && s.pad_bottom == 0 && s.pad_right == 0;
+}
+
+std::unique_ptr<ConvKernel> make_pointwise(const ConvShape& shape, ConvPass pass, int threads) {
+  return std::make_unique<PointwiseConvolution>(product_of(shape, pass), threads);
+}
+
+}  // namespace artel::kernels
