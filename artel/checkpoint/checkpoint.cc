@@ -139,6 +139,14 @@ std::optional<Newest> load_newest(const fs::path& folder) {
        join(refused, "\n  "));
 }
 
+Checkpoint checkpoint_at(const fs::path& folder) {
+  if (fs::exists(folder / kManifest)) return load_checkpoint(folder);
+  const fs::path inner = folder / "checkpoints";
+  auto newest = load_newest(fs::is_directory(inner) ? inner : folder);
+  require(newest.has_value(), ErrorKind::not_found, "[{}] holds no checkpoint", folder.string());
+  return std::move(newest->checkpoint);
+}
+
 std::optional<fs::path> best_checkpoint(const fs::path& folder) {
   if (!fs::exists(folder / kBest)) return std::nullopt;
   const fs::path path = folder / std::string(trim(read_file(folder / kBest, 4096)));

@@ -42,15 +42,7 @@ std::optional<Difference> compare_one(const std::string& name, const Tensor& a, 
 // Everything that a path stands for; the optimizer's tensors after the weights.
 NamedTensors tensors_at(const fs::path& path) {
   if (!fs::is_directory(path)) return load_weights(path);
-  Checkpoint checkpoint;
-  if (fs::exists(path / "checkpoint.json")) {
-    checkpoint = load_checkpoint(path);
-  } else {
-    const fs::path inner = path / "checkpoints";
-    auto newest = load_newest(fs::is_directory(inner) ? inner : path);
-    require(newest.has_value(), ErrorKind::not_found, "[{}] holds no checkpoint", path.string());
-    checkpoint = std::move(newest->checkpoint);
-  }
+  Checkpoint checkpoint = checkpoint_at(path);
   NamedTensors all = std::move(checkpoint.weights);
   for (NamedTensor& entry : checkpoint.optimizer)
     all.push_back({"optimizer: " + entry.name, entry.tensor});
@@ -78,7 +70,8 @@ std::optional<Difference> compare(const NamedTensors& a, const NamedTensors& b) 
 }
 
 std::optional<Difference> compare_checkpoints(const fs::path& a, const fs::path& b) {
-  return compare(tensors_at(a), tensors_at(b));
+  const NamedTensors first = tensors_at(a);
+  return compare(first, tensors_at(b));
 }
 
 }  // namespace artel::checkpoint

@@ -54,8 +54,6 @@ class Program {
 
  private:
   friend class Lane;
-  void fit_into(const CompileOptions& options, KernelChoices& choices);
-
   Graph graph_;
   Plan plan_;
   std::vector<size_t> constant_offsets_;  // by buffer

@@ -20,9 +20,13 @@ struct DataConfig {
   std::string path;
   std::string test_path;
   std::string target;
+  std::string task = "automatic";
+  double test_fraction = 0.1;
   double validation = 0;
   std::vector<std::string> augment;
+  int64_t image_size = 0;
   int64_t context = 128;
+  int64_t stride = 0;
   int64_t threads = 1;
 };
 
@@ -31,6 +35,8 @@ struct ModelConfig {
   std::vector<std::string> layers;
   std::string weights;
   int64_t classes = 0;
+  bool small_images = false;
+  int64_t width = 0;
 };
 
 // A number of bytes; in files "512 MiB", "2 GiB" or a plain number.

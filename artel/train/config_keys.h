@@ -23,20 +23,29 @@ struct Key {
 void visit_keys(auto& config, auto&& field) {
   auto& data = config.data;
   field({"data.set",
-         "A set by name (`artel data list` shows them), or the kind of the files in `data.path`: "
-         "`folder`, `csv`, `npz`, `libsvm`, `text`."},
+         "A set by name (`artel data list` shows them), or the kind of what is at `data.path`: "
+         "`folder` (of pictures), `csv`, `npz`, `npy`, `libsvm` or `text`."},
         data.set);
   field({"data.path",
          "Folder or file of the data. Empty: where `artel data get` puts the set, which is done "
          "first if it is not there."},
         data.path);
-  field({"data.test_path", "Test data, where it is a file of its own. Empty: see `validation`."},
+  field({"data.test_path", "A second file with test data, for `csv` and `libsvm`."},
         data.test_path);
   field({"data.target", "Name of the column with the target, for `csv`. Empty: the last."},
         data.target);
+  field({.name = "data.task",
+         .help = "What the target of `csv` is: `classes`, `values`, or `automatic`.",
+         .choices = {"automatic", "classes", "values"}},
+        data.task);
+  field({.name = "data.test_fraction",
+         .help = "Share that is cut off at random for testing where the data has no test part.",
+         .least = 0.0001,
+         .most = 0.9},
+        data.test_fraction);
   field({.name = "data.validation",
-         .help = "Share of the training samples that is held out, chosen by the seed, and used in "
-                 "place of the test data. 0: the test data is used.",
+         .help = "Share of the training samples that is held out, chosen by the seed, and judged "
+                 "after each epoch in place of the test data. 0: the test data is.",
          .most = 0.9},
         data.validation);
   field({"data.augment",
@@ -44,8 +53,12 @@ void visit_keys(auto& config, auto&& field) {
          "`flip`, `resize H [W]`, `jitter B [C [S]]`, `cutout SIZE`, `mixup STRENGTH`. Steps of "
          "chance are left out for test data."},
         data.augment);
-  field({.name = "data.context", .help = "Tokens of one sample, for `text`.", .least = 1},
+  field({"data.image_size", "Side of the images of a `folder`. 0: that of the first picture."},
+        data.image_size);
+  field({.name = "data.context", .help = "Tokens of one sample of `text`.", .least = 1},
         data.context);
+  field({"data.stride", "Distance between samples of `text`, in tokens. 0: `context`."},
+        data.stride);
   field({.name = "data.threads",
          .help = "Background threads that read and augment.",
          .least = 1,
@@ -53,7 +66,10 @@ void visit_keys(auto& config, auto&& field) {
         data.threads);
 
   auto& model = config.model;
-  field({"model.name", "A model of the zoo, such as `lenet5`, `resnet18`, `vgg11_bn`, `resnet20`."},
+  field({"model.name",
+         "A model of the zoo, such as `lenet5`, `resnet18`, `vgg11_bn`, `resnet20`; `artel info` "
+         "lists "
+         "them."},
         model.name);
   field({"model.layers",
          "The layers as text instead of a name: `[\"conv 64 3x3\", \"relu\", \"flatten\", "
@@ -64,14 +80,20 @@ void visit_keys(auto& config, auto&& field) {
         model.weights);
   field({"model.classes", "Number of classes of a model of the zoo. 0: as many as the data has."},
         model.classes);
+  field({"model.small_images",
+         "The variant for 32 x 32 of networks made for 224 x 224 (VGG, ResNet)."},
+        model.small_images);
+  field({"model.width", "Channels of the first stage, or units of hidden layers. 0: as published."},
+        model.width);
 
   auto& train = config.train;
   field({.name = "train.batch_size",
          .help = "Samples of one step, of all workers together.",
          .least = 1},
         train.batch_size);
-  field({"train.epochs", "Times that all samples are seen."}, train.epochs);
-  field({"train.steps", "Stop after so many steps in all. 0: by epochs."}, train.steps);
+  field({"train.epochs", "Times that all samples are seen. Unused if `steps` is given."},
+        train.epochs);
+  field({"train.steps", "Stop after so many steps in all. 0: by `epochs`."}, train.steps);
   field({"train.seed", "Decides everything random: weights, order, augmentation, dropout."},
         train.seed);
   field({"train.optimizer",

@@ -172,6 +172,7 @@ void Trainer::build(const TensorType& sample) { state_->build(sample); }
 bool Trainer::built() const { return state_->built; }
 Parameters& Trainer::parameters() { return state_->parameters; }
 NamedTensors Trainer::weights() const { return state_->checkpoint().weights; }
+const KernelChoices& Trainer::choices() const { return state_->choices; }
 void Trainer::load_weights(const NamedTensors& weights) { state_->load(weights); }
 checkpoint::Checkpoint Trainer::checkpoint() const { return state_->checkpoint(); }
 void Trainer::restore(const checkpoint::Checkpoint& checkpoint) { state_->restore(checkpoint); }

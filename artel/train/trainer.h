@@ -114,6 +114,9 @@ class Trainer {
   // names.
   void load_weights(const NamedTensors& weights);
 
+  // Which kernel runs which shape, as far as that has been decided.
+  const KernelChoices& choices() const;
+
   // The state of a run: weights, optimizer, step, sampler, kernel choices.
   checkpoint::Checkpoint checkpoint() const;
   void restore(const checkpoint::Checkpoint& checkpoint);

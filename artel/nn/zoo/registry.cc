@@ -24,7 +24,8 @@ int64_t or_default(int64_t given, int64_t published) { return given ? given : pu
 Entry vgg_entry(int depth, bool batch_norm) {
   return {{fmt::format("vgg{}{}", depth, batch_norm ? "_bn" : ""),
            fmt::format("VGG-{}{} for images of 224 x 224 (or 32 x 32), names as in torchvision",
-                       depth, batch_norm ? " with batch norm" : "")},
+                       depth, batch_norm ? " with batch norm" : ""),
+           {3, 224, 224}},
           true,
           true,
           [=](const ModelOptions& o) {
@@ -38,7 +39,8 @@ Entry vgg_entry(int depth, bool batch_norm) {
 Entry resnet_entry(int depth) {
   return {{fmt::format("resnet{}", depth),
            fmt::format("ResNet-{} for images of 224 x 224 (or 32 x 32), names as in torchvision",
-                       depth)},
+                       depth),
+           {3, 224, 224}},
           true,
           true,
           [=](const ModelOptions& o) {
@@ -50,7 +52,8 @@ Entry resnet_entry(int depth) {
 
 Entry cifar_resnet_entry(int depth) {
   return {{fmt::format("resnet{}", depth),
-           fmt::format("ResNet-{} for CIFAR, shortcuts without parameters", depth)},
+           fmt::format("ResNet-{} for CIFAR, shortcuts without parameters", depth),
+           {3, 32, 32}},
           false,
           true,
           [=](const ModelOptions& o) {
@@ -61,14 +64,14 @@ Entry cifar_resnet_entry(int depth) {
 
 std::vector<Entry> make_entries() {
   std::vector<Entry> entries = {
-      {{"mlp", "two hidden dense layers with ReLU, 1024 units each"},
+      {{"mlp", "two hidden dense layers with ReLU, 1024 units each", {1, 28, 28}},
        false,
        true,
        [](const ModelOptions& o) {
          const int64_t width = or_default(o.width, 1024);
          return mlp({width, width}, or_default(o.classes, 10));
        }},
-      {{"lenet5", "LeNet-5 with ReLU and max pooling for images of 28 x 28"},
+      {{"lenet5", "LeNet-5 with ReLU and max pooling for images of 28 x 28", {1, 28, 28}},
        false,
        false,
        [](const ModelOptions& o) { return lenet5(or_default(o.classes, 10)); }}};
@@ -76,7 +79,7 @@ std::vector<Entry> make_entries() {
     for (const bool batch_norm : {false, true}) entries.push_back(vgg_entry(depth, batch_norm));
   for (const int depth : {18, 34, 50}) entries.push_back(resnet_entry(depth));
   for (const int depth : {20, 32, 44, 56}) entries.push_back(cifar_resnet_entry(depth));
-  entries.push_back({{"autoencoder", "dense autoencoder 256-64-16 and back"},
+  entries.push_back({{"autoencoder", "dense autoencoder 256-64-16 and back", {1, 28, 28}},
                      false,
                      true,
                      [](const ModelOptions& o) {
@@ -84,13 +87,14 @@ std::vector<Entry> make_entries() {
                        return autoencoder({width, std::max<int64_t>(1, width / 4),
                                            std::max<int64_t>(1, width / 16)});
                      }});
-  entries.push_back({{"conv_autoencoder", "convolutional autoencoder, two halvings and back"},
-                     false,
-                     true,
-                     [](const ModelOptions& o) {
-                       const int64_t width = or_default(o.width, 16);
-                       return conv_autoencoder({width, 2 * width});
-                     }});
+  entries.push_back(
+      {{"conv_autoencoder", "convolutional autoencoder, two halvings and back", {1, 28, 28}},
+       false,
+       true,
+       [](const ModelOptions& o) {
+         const int64_t width = or_default(o.width, 16);
+         return conv_autoencoder({width, 2 * width});
+       }});
   return entries;
 }
 

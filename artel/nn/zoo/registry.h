@@ -19,6 +19,7 @@ struct ModelOptions {
 struct ModelDescription {
   std::string name;
   std::string text;  // one line
+  Shape input;       // of the images that it was made for
 };
 
 // In the order in which people should read them.

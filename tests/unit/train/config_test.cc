@@ -28,6 +28,7 @@ std::string error_of(std::string_view text, const std::vector<std::string>& over
 std::string other_value(const KeyDescription& key) {
   if (key.name == "train.optimizer") return "{ name = \"adam\", lr = 0.25 }";
   if (key.name == "train.schedule") return "\"one_cycle\"";
+  if (key.name == "data.task") return "\"values\"";
   if (key.name == "train.precision") return "\"bf16\"";
   if (key.name == "cluster.strategy") return "\"ring\"";
   if (key.name == "cluster.reduction") return "\"fast\"";

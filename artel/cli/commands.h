@@ -1,0 +1,18 @@
+// What each command adds to the program: its arguments, its help with examples, and what it does.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace artel::cli {
+
+void add_train(CLI::App& program);
+void add_evaluate(CLI::App& program);
+void add_predict(CLI::App& program);
+void add_info(CLI::App& program);
+void add_data(CLI::App& program);
+void add_config(CLI::App& program);
+void add_verify(CLI::App& program);
+
+}  // namespace artel::cli

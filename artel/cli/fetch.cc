@@ -1,0 +1,45 @@
+#include "artel/cli/fetch.h"
+
+#include <unistd.h>
+
+#include "artel/base/log.h"
+#include "artel/base/text.h"
+#include "artel/data/fetch.h"
+
+namespace artel::cli {
+namespace {
+
+// One live line in a terminal, one line for each download elsewhere.
+class FetchLine {
+ public:
+  ~FetchLine() {
+    if (live_) fmt::print(stderr, "\n");
+  }
+  void operator()(const data::FetchProgress& progress) {
+    if (terminal_) {
+      fmt::print(stderr, "\r{}  {}\x1b[K", progress.what,
+                 format_bytes(static_cast<double>(progress.bytes)));
+      live_ = true;
+    } else if (progress.what != last_) {
+      log(LogLevel::info, "fetching {}", progress.what);
+    }
+    last_ = progress.what;
+  }
+
+ private:
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  bool live_ = false;
+  std::string last_;
+};
+
+}  // namespace
+
+std::filesystem::path fetch_set(const std::string& name) {
+  const data::CatalogueEntry& entry = data::find_entry(name);
+  if (const auto folder = data::find_set(entry)) return *folder;
+  FetchLine line;
+  return data::get_set(entry,
+                       {.progress = [&](const data::FetchProgress& progress) { line(progress); }});
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,12 @@
+// Getting data sets, with progress for people.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace artel::cli {
+
+// The folder of a set of the catalogue, fetched first if it is not on this machine.
+std::filesystem::path fetch_set(const std::string& name);
+
+}  // namespace artel::cli

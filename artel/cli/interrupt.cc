@@ -1,0 +1,43 @@
+#include "artel/cli/interrupt.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <string_view>
+
+namespace artel::cli {
+namespace {
+
+// A signal handler can reach nothing but what is global.
+std::atomic<Trainer*> stopped_trainer{nullptr};
+std::atomic<int> received_signal{0};
+
+void on_signal(int signal) {
+  if (received_signal.exchange(signal) != 0) ::_exit(128 + signal);
+  constexpr std::string_view text = "\nstopping after this step; once more to stop at once\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  if (Trainer* trainer = stopped_trainer) trainer->request_stop();
+}
+
+}  // namespace
+
+StopOnSignal::StopOnSignal(Trainer& trainer) {
+  received_signal = 0;
+  stopped_trainer = &trainer;
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  ::sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, &previous_interrupt_);
+  ::sigaction(SIGTERM, &action, &previous_terminate_);
+}
+
+StopOnSignal::~StopOnSignal() {
+  ::sigaction(SIGINT, &previous_interrupt_, nullptr);
+  ::sigaction(SIGTERM, &previous_terminate_, nullptr);
+  stopped_trainer = nullptr;
+}
+
+int StopOnSignal::received() { return received_signal; }
+
+}  // namespace artel::cli

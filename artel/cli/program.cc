@@ -1,0 +1,83 @@
+#include "artel/cli/program.h"
+
+#include <CLI/CLI.hpp>
+#include <new>
+
+#include "artel/base/error.h"
+#include "artel/base/log.h"
+#include "artel/base/text.h"
+#include "artel/cli/commands.h"
+
+namespace artel::cli {
+namespace {
+
+constexpr int kFailure = 1, kUsage = 2;
+
+int report(int code, std::string_view text) {
+  std::fflush(stdout);
+  fmt::print(stderr, "artel: error: {}\n", text);
+  return code;
+}
+
+// A misspelt command would otherwise be reported as an argument too many.
+std::string unknown_command(const CLI::App& program, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
+  if (word.starts_with('-') || std::find(names.begin(), names.end(), word) != names.end())
+    return "";
+  return fmt::format("unknown command '{}'{}; the commands are {}", word, did_you_mean(word, names),
+                     join(names, ", "));
+}
+
+int usage_error(const CLI::App& program, const CLI::ParseError& error) {
+  std::string name = "artel";
+  const CLI::App* app = &program;
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    name += ' ' + app->get_name();
+  }
+  return report(kUsage,
+                fmt::format("{}; try '{} --help'", split(error.what(), '\n').front(), name));
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  CLI::App program("Trains neural networks on many inexpensive machines.", "artel");
+  program.set_version_flag("--version", "artel " ARTEL_VERSION);
+  program.require_subcommand(1);
+  program.footer(
+      "Examples:\n"
+      "  artel data get fashion_mnist\n"
+      "  artel train examples/fashion_mnist.toml\n"
+      "  artel train examples/fashion_mnist.toml --set train.epochs=2 --out runs/short\n"
+      "  artel evaluate runs/fashion_mnist\n"
+      "`artel COMMAND --help` explains a command.");
+  add_train(program);
+  add_evaluate(program);
+  add_predict(program);
+  add_info(program);
+  add_data(program);
+  add_config(program);
+  add_verify(program);
+
+  if (argc > 1)
+    if (const std::string problem = unknown_command(program, argv[1]); !problem.empty())
+      return report(kUsage, problem);
+  try {
+    program.parse(argc, argv);
+    return 0;
+  } catch (const CLI::Success& success) {  // --help, --version
+    return program.exit(success);
+  } catch (const CLI::RuntimeError& exit) {  // a command's own exit code
+    return exit.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    return usage_error(program, error);
+  } catch (const std::bad_alloc&) {
+    return report(kFailure, "out of memory");
+  } catch (const std::exception& error) {
+    return report(kFailure, error.what());
+  }
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,75 @@
+#include "artel/cli/samples.h"
+
+#include <algorithm>
+
+#include "artel/base/error.h"
+#include "artel/data/image.h"
+#include "artel/tensor/npy.h"
+
+namespace artel::cli {
+namespace {
+
+Shape with_rows(int64_t rows, const Shape& sample) {
+  std::vector<int64_t> extents = {rows};
+  extents.insert(extents.end(), sample.extents().begin(), sample.extents().end());
+  return Shape(std::move(extents));
+}
+
+data::Image picture_image(const Bytes& bytes, const data::SampleLayout& layout) {
+  const Shape& shape = layout.input;
+  require(shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3), ErrorKind::shape,
+          "[{}] is a picture, but the network's samples are {}", bytes.name, to_string(shape));
+  data::Image image = data::to_image(data::decode_picture(bytes, static_cast<int>(shape[0])));
+  Random unused({0});
+  data::resize(shape[1], shape[2]).apply(image, unused);
+  return image;
+}
+
+// The rows of an array, which may also be a single sample.
+data::DatasetPtr array_rows(const Bytes& bytes, const data::SampleLayout& layout) {
+  Tensor array = parse_npy(bytes);
+  const int64_t per_sample = layout.input.elements();
+  const bool fits = array.elements() > 0 && array.elements() % per_sample == 0 &&
+                    (array.elements() == per_sample ||
+                     array.shape() == with_rows(array.shape()[0], layout.input));
+  require(fits, ErrorKind::shape, "[{}] holds an array {}, expected one or several samples {}",
+          bytes.name, to_string(array.shape()), to_string(layout.input));
+  array = array.reshaped(with_rows(array.elements() / per_sample, layout.input));
+  return data::tensor_dataset(array, Tensor());
+}
+
+data::Image read_image(const data::Dataset& set, int64_t index) {
+  const Shape& shape = set.layout().input;
+  data::Image image(shape[0], shape[1], shape[2]);
+  set.read(index, std::as_writable_bytes(std::span(image.pixels)), {});
+  return image;
+}
+
+}  // namespace
+
+Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
+                    const data::Augmentation& augment) {
+  const Bytes bytes = map_file(path);
+  std::vector<data::Image> images;
+  if (is_npy(bytes)) {
+    const data::DatasetPtr rows = array_rows(bytes, layout);
+    if (layout.input.rank() != 3) {
+      Tensor inputs(with_rows(rows->size(), layout.input), rows->layout().input_type);
+      const size_t size = rows->layout().input_bytes();
+      for (int64_t i = 0; i < rows->size(); ++i) rows->read(i, {inputs.raw() + i * size, size}, {});
+      return inputs;
+    }
+    for (int64_t i = 0; i < rows->size(); ++i) images.push_back(read_image(*rows, i));
+  } else {
+    images.push_back(picture_image(bytes, layout));
+  }
+  Random unused({0});
+  for (data::Image& image : images) augment.apply(image, unused);
+  Tensor inputs(with_rows(static_cast<int64_t>(images.size()), images.front().shape()));
+  float* to = inputs.values<float>().data();
+  for (const data::Image& image : images)
+    to = std::copy(image.pixels.begin(), image.pixels.end(), to);
+  return inputs;
+}
+
+}  // namespace artel::cli

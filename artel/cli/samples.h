@@ -1,0 +1,17 @@
+// Single samples from files of the user, made to look like those of a data set.
+#pragma once
+
+#include <filesystem>
+
+#include "artel/data/augment.h"
+#include "artel/data/dataset.h"
+
+namespace artel::cli {
+
+// Rows of inputs for a network: one from a JPEG or PNG picture, scaled to the size of the data
+// set's images; one or several from an NPY file. `augment` (without chance) is applied to images.
+// Throws if the file holds anything else.
+Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
+                    const data::Augmentation& augment);
+
+}  // namespace artel::cli

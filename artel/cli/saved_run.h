@@ -1,0 +1,27 @@
+// A trained network, from the folder of a run or from weights and a configuration.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "artel/cli/setup.h"
+
+namespace artel::cli {
+
+struct SavedRun {
+  RunConfig config;
+  data::SampleLayout layout;  // of the data, before augmentation
+  data::Augmentation augment;
+  std::unique_ptr<Cluster> cluster;
+  std::unique_ptr<Trainer> trainer;  // with the weights
+
+  TensorType sample() const { return sample_type(layout, augment); }
+};
+
+// `source` is the folder of a run or one of its checkpoints; or, with a configuration file, weights
+// of any known format.
+SavedRun open_run(const std::string& source, const std::string& config_file,
+                  const std::vector<std::string>& overrides);
+
+}  // namespace artel::cli

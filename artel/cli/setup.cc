@@ -1,0 +1,107 @@
+#include "artel/cli/setup.h"
+
+#include <map>
+
+#include "artel/base/error.h"
+#include "artel/base/text.h"
+#include "artel/checkpoint/checkpoint.h"
+#include "artel/checkpoint/weights.h"
+#include "artel/cli/fetch.h"
+#include "artel/data/fetch.h"
+#include "artel/data/sets.h"
+#include "artel/nn/parse_layers.h"
+#include "artel/nn/zoo/registry.h"
+
+namespace artel::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool in_catalogue(const std::string& name) {
+  for (const data::CatalogueEntry& entry : data::catalogue())
+    if (entry.name == name) return true;
+  return false;
+}
+
+data::Task task_by_name(const std::string& name) {
+  static const std::map<std::string, data::Task> tasks = {{"automatic", data::Task::automatic},
+                                                          {"classes", data::Task::classes},
+                                                          {"values", data::Task::values}};
+  return tasks.at(name);
+}
+
+}  // namespace
+
+RunData open_data(const RunConfig& config) {
+  const DataConfig& data = config.data;
+  require(!data.set.empty(), ErrorKind::invalid_argument,
+          "data.set: not given, expected one of {}; try data.set = \"fashion_mnist\"",
+          join(data::set_names(), ", "));
+  const auto seed = static_cast<uint64_t>(config.train.seed);
+  if (data.path.empty() && in_catalogue(data.set)) fetch_set(data.set);
+  RunData result{.split = data::open_set(
+                     data.set, {.path = data.path,
+                                .test_path = data.test_path,
+                                .test_fraction = data.test_fraction,
+                                .seed = seed,
+                                .table = {.target = data.target, .task = task_by_name(data.task)},
+                                .image_size = data.image_size,
+                                .context = data.context,
+                                .stride = data.stride}),
+                 .augment = data::Augmentation::parse(data.augment)};
+  if (data.validation > 0) result.split = data::split(result.split.train, data.validation, seed);
+  return result;
+}
+
+TensorType sample_type(const data::SampleLayout& layout, const data::Augmentation& augment) {
+  return {layout.input_type,
+          augment.steps.empty() ? layout.input : augment.output_shape(layout.input)};
+}
+
+std::string class_name(const data::SampleLayout& layout, int64_t index) {
+  return static_cast<size_t>(index) < layout.class_names.size() ? layout.class_names[index]
+                                                                : std::to_string(index);
+}
+
+Model make_model(const ModelConfig& config, int64_t classes) {
+  require(config.name.empty() != config.layers.empty(), ErrorKind::invalid_argument,
+          "model: got {}, expected one of model.name and model.layers",
+          config.name.empty() ? "neither name nor layers" : "both name and layers");
+  if (!config.layers.empty()) return nn::parse_layers(config.layers);
+  return nn::model_by_name(config.name, {.classes = config.classes > 0 ? config.classes : classes,
+                                         .small_images = config.small_images,
+                                         .width = config.width});
+}
+
+TrainerOptions trainer_options(const RunConfig& config) {
+  const TrainConfig& train = config.train;
+  require(train.precision == "fp32", ErrorKind::unsupported,
+          "train.precision: got \"{}\", which {}; try \"fp32\"", train.precision,
+          __builtin_cpu_supports("avx512bf16") ? "this build has no kernels for"
+                                               : "this processor cannot compute in");
+  require(config.cluster.workers == 1, ErrorKind::unsupported,
+          "cluster.workers: got {}, but this build trains with one worker only; use "
+          "cluster.threads for more cores",
+          config.cluster.workers);
+  optim::OptimizerConfig optimizer = optim::optimizer_from_options(train.optimizer);
+  if (train.clip_norm > 0) optimizer.clip_norm = train.clip_norm;
+  return {.optimizer = optimizer,
+          .schedule = optim::schedule_from_options(train.schedule),
+          .loss = train.loss,
+          .label_smoothing = train.label_smoothing,
+          .seed = static_cast<uint64_t>(train.seed),
+          .threads = static_cast<int>(config.cluster.threads),
+          .lanes = static_cast<int>(config.cluster.lanes),
+          .tune = train.tune,
+          .exact_convolutions = train.exact_convolutions,
+          .memory_limit = static_cast<size_t>(train.memory_limit.bytes),
+          .check_numbers = train.check_numbers,
+          .freeze = train.freeze};
+}
+
+NamedTensors weights_at(const fs::path& path) {
+  return fs::is_directory(path) ? checkpoint::checkpoint_at(path).weights
+                                : checkpoint::load_weights(path);
+}
+
+}  // namespace artel::cli

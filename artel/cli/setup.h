@@ -1,0 +1,36 @@
+// From a configuration to the things that it describes.
+#pragma once
+
+#include "artel/data/augment.h"
+#include "artel/data/dataset.h"
+#include "artel/train/config.h"
+#include "artel/train/trainer.h"
+
+namespace artel::cli {
+
+struct RunData {
+  data::Split split;  // `test` is the held-out part if the configuration asks for one
+  data::Augmentation augment;
+
+  const data::SampleLayout& layout() const { return split.train->layout(); }
+};
+
+// Opens the data of a run; a set of the catalogue is fetched first if it is not on this machine.
+RunData open_data(const RunConfig& config);
+
+// What the network sees of one sample, after augmentation.
+TensorType sample_type(const data::SampleLayout& layout, const data::Augmentation& augment);
+
+// The name of a class, or its number if it has none.
+std::string class_name(const data::SampleLayout& layout, int64_t index);
+
+// `classes` of the data, for models of the zoo; 0: as published.
+Model make_model(const ModelConfig& config, int64_t classes);
+
+// Throws for a precision that the processor has not, and for more than one worker.
+TrainerOptions trainer_options(const RunConfig& config);
+
+// The weights of a run, a checkpoint or a file of any known format.
+NamedTensors weights_at(const std::filesystem::path& path);
+
+}  // namespace artel::cli

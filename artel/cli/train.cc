@@ -1,0 +1,157 @@
+#include <CLI/CLI.hpp>
+
+#include "artel/base/file.h"
+#include "artel/base/log.h"
+#include "artel/base/text.h"
+#include "artel/checkpoint/checkpoint.h"
+#include "artel/cli/commands.h"
+#include "artel/cli/interrupt.h"
+#include "artel/cli/report.h"
+#include "artel/cli/run_folder.h"
+#include "artel/cli/run_options.h"
+#include "artel/cli/setup.h"
+
+namespace artel::cli {
+namespace {
+
+struct Arguments {
+  std::string file, out, name;
+  bool resume = false;
+  std::vector<std::string> overrides;
+};
+
+// One word of a command line, safe to paste into a shell.
+std::string shell_word(const std::string& word) {
+  const std::string plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+";
+  if (!word.empty() && word.find_first_not_of(plain) == word.npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string resume_command(const Arguments& arguments, const RunFolder& folder) {
+  std::string line = fmt::format("artel train {} --out {} --resume", shell_word(arguments.file),
+                                 shell_word(folder.path().string()));
+  for (const std::string& text : arguments.overrides) line += " --set " + shell_word(text);
+  return line;
+}
+
+// The step that a resumed run continues after; 0 if there is nothing to continue.
+int64_t step_to_resume(const RunFolder& folder) {
+  if (!std::filesystem::is_directory(folder.checkpoints())) return 0;
+  const auto newest = checkpoint::load_newest(folder.checkpoints());
+  return newest ? newest->checkpoint.step : 0;
+}
+
+FitOptions fit_options(const RunConfig& config, const RunData& data, const RunFolder& folder,
+                       bool resume) {
+  const TrainConfig& train = config.train;
+  return {.batch_size = train.batch_size,
+          .epochs = train.steps > 0 ? 0 : train.epochs,
+          .steps = train.steps,
+          .augment = data.augment,
+          .loader_threads = static_cast<int>(config.data.threads),
+          .validation = data.split.test,
+          .target_accuracy = train.target_accuracy,
+          .patience = train.patience,
+          .max_seconds = train.max_seconds,
+          .checkpoints = folder.checkpoints(),
+          .save_every = train.save_every,
+          .keep_last = static_cast<int>(train.keep_last),
+          .resume = resume};
+}
+
+int64_t count_parameters(Trainer& trainer) {
+  int64_t count = 0;
+  for (const ParameterEntry& entry : trainer.parameters().entries())
+    if (entry.trained) count += entry.shape.elements();
+  return count;
+}
+
+void train(const Arguments& arguments) {
+  const RunConfig config = read_config(arguments.file, arguments.overrides);
+  const TrainerOptions options = trainer_options(config);
+  const RunFolder folder =
+      choose_folder({arguments.file, arguments.out, arguments.name, arguments.resume});
+  const RunData data = open_data(config);
+  const data::SampleLayout& layout = data.layout();
+  const bool has_classes = layout.target_kind == data::TargetKind::classes;
+
+  Cluster cluster;
+  Trainer trainer(cluster, make_model(config.model, layout.classes), options);
+  trainer.build(sample_type(layout, data.augment));
+  if (!config.model.weights.empty()) trainer.load_weights(weights_at(config.model.weights));
+
+  const int64_t resumed_step = arguments.resume ? step_to_resume(folder) : 0;
+  std::filesystem::create_directories(folder.path());
+  write_file_atomically(folder.config(), to_toml(config));
+  folder.save_layout(layout);
+
+  const StopOnSignal stop(trainer);
+  RunReport report(folder, resumed_step, has_classes);
+  report.note(fmt::format("{}: {} training and {} test samples {}, {} parameters", config.data.set,
+                          format_count(data.split.train->size()),
+                          format_count(data.split.test->size()), to_string(layout.input),
+                          format_count(count_parameters(trainer))));
+  if (arguments.resume)
+    report.note(resumed_step > 0
+                    ? fmt::format("resuming {} after step {}", folder.path().string(), resumed_step)
+                    : fmt::format("nothing to resume in {}: starting", folder.path().string()));
+
+  FitOptions fit = fit_options(config, data, folder, resumed_step > 0);
+  fit.after_step.push_back([&](const TrainingState& state) {
+    report.after_step(state);
+    return true;
+  });
+  fit.after_epoch.push_back([&](const TrainingState& state) {
+    report.after_epoch(state);
+    return true;
+  });
+  const FitResult result = trainer.fit(data.split.train, fit);
+  write_file_atomically(folder.plan(), to_string(trainer.choices()));
+  report.finish(result, count_parameters(trainer));
+  if (StopOnSignal::received() == 0) return;
+  println("stopped; to go on: {}", resume_command(arguments, folder));
+  throw CLI::RuntimeError(128 + StopOnSignal::received());
+}
+
+}  // namespace
+
+void add_train(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand("train", "Train a network as a TOML file describes");
+  command->add_option("FILE", arguments->file, "Configuration (TOML)")->required();
+  command->add_option("--out", arguments->out, "Folder of the run (default: runs/NAME)")
+      ->type_name("DIR");
+  command->add_option("--name", arguments->name, "Name of the run (default: that of FILE)")
+      ->type_name("NAME");
+  command->add_flag("--resume", arguments->resume, "Go on from the newest checkpoint of the run");
+  add_overrides(command, arguments->overrides);
+  const auto shorthand = [&](const std::string& flags, const std::string& key,
+                             const std::string& help) {
+    command
+        ->add_option_function<std::string>(
+            flags,
+            [arguments, key](const std::string& value) {
+              arguments->overrides.push_back(key + "=" + value);
+            },
+            help + ": short for --set " + key + "=N")
+        ->type_name("N");
+  };
+  shorthand("-n,--workers", "cluster.workers", "Number of workers");
+  shorthand("--threads", "cluster.threads", "Cores of each worker");
+  shorthand("--lanes", "cluster.lanes", "Parts of a batch");
+  command->footer(
+      "The folder of the run gets the complete configuration, metrics (JSON lines and TensorBoard\n"
+      "events), curves.svg and checkpoints. Ctrl-C stops after the current step, saves and says "
+      "how\n"
+      "to go on; a second one stops at once. docs/configuration.md lists all keys.\n\n"
+      "Examples:\n"
+      "  artel train examples/fashion_mnist.toml\n"
+      "  artel train examples/mnist.toml --out runs/fast --set train.optimizer.lr=0.2\n"
+      "  artel train examples/mnist.toml --out runs/fast --resume --set train.epochs=20");
+  command->callback([arguments] { train(*arguments); });
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,52 @@
+#include <CLI/CLI.hpp>
+
+#include "artel/base/error.h"
+#include "artel/base/log.h"
+#include "artel/checkpoint/compare.h"
+#include "artel/cli/commands.h"
+
+namespace artel::cli {
+namespace {
+
+constexpr int kDifferent = 1, kUnreadable = 2;
+
+struct Arguments {
+  std::string first, second;
+};
+
+void verify(const Arguments& arguments) {
+  std::optional<checkpoint::Difference> difference;
+  try {
+    difference = checkpoint::compare_checkpoints(arguments.first, arguments.second);
+  } catch (const Error& error) {
+    // "Different" and "cannot tell" must not look alike to a script.
+    fmt::print(stderr, "artel: error: {}\n", error.what());
+    throw CLI::RuntimeError(kUnreadable);
+  }
+  if (!difference) {
+    println("identical");
+    return;
+  }
+  println("different: {}", difference->describe());
+  throw CLI::RuntimeError(kDifferent);
+}
+
+}  // namespace
+
+void add_verify(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      program.add_subcommand("verify", "Compare the weights of two runs bit for bit");
+  command->add_option("FIRST", arguments->first, "Run, checkpoint or weight file")->required();
+  command->add_option("SECOND", arguments->second, "What to compare it with")->required();
+  command->footer(
+      "The newest checkpoints of the runs are compared. Says \"identical\" and exits with 0, or\n"
+      "names the first tensor, index and both values that differ and exits with 1; with 2 if\n"
+      "something cannot be read.\n\n"
+      "Examples:\n"
+      "  artel verify runs/mnist runs/mnist-2\n"
+      "  artel verify weights.pt model.safetensors");
+  command->callback([arguments] { verify(*arguments); });
+}
+
+}  // namespace artel::cli
