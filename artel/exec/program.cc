@@ -18,11 +18,14 @@ void check_finite(const Graph& graph, const Plan& plan, const PlannedStep& step,
     const Buffer& buffer = plan.buffers[id];
     if (graph.type(buffer.value).dtype != DType::f32) continue;
     const auto* values = reinterpret_cast<const float*>(pointers[id]);
-    for (size_t i = 0; i < buffer.bytes / sizeof(float); ++i)
-      require(std::isfinite(values[i]), ErrorKind::numeric,
-              "[step {}] {} of layer '{}' produced {} at element {} of {}; lower the learning rate "
-              "or look at its inputs",
-              number, step.op, step.layer, values[i], i, to_string(graph.type(buffer.value).shape));
+    const size_t n = buffer.bytes / sizeof(float);
+    const size_t bad = static_cast<size_t>(
+        std::find_if(values, values + n, [](float x) { return !std::isfinite(x); }) - values);
+    if (bad == n) continue;
+    fail(ErrorKind::numeric,
+         "[step {}] {} of layer '{}' produced {} at element {} of {}; lower the learning rate "
+         "or look at its inputs",
+         number, step.op, step.layer, values[bad], bad, to_string(graph.type(buffer.value).shape));
   }
 }
 

@@ -25,6 +25,12 @@ ConvOptions graph_options(const ConvLayerOptions& o) {
           .output_padding = o.output_padding};
 }
 
+void check_groups(Build& build, const ConvLayerOptions& options) {
+  require(options.groups > 0, ErrorKind::invalid_argument,
+          "[layer '{}'] groups: got {}, expected at least 1", build.graph().scope(),
+          options.groups);
+}
+
 PoolOptions graph_options(std::array<int64_t, 2> kernel, const PoolLayerOptions& o) {
   return {.kernel = kernel,
           .stride = {o.stride[0] ? o.stride[0] : kernel[0], o.stride[1] ? o.stride[1] : kernel[1]},
@@ -88,6 +94,7 @@ Layer dense(int64_t units, DenseOptions options) {
 Layer conv(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions options) {
   return {"conv", [=](Build& build, Value x) {
             check_rank(build, x, 4, "conv", "[batch, channels, height, width]");
+            check_groups(build, options);
             const int64_t in = x.shape()[1] / options.groups;
             const Value weight = build.parameter("weight", {channels, in, kernel[0], kernel[1]},
                                                  or_default(options.weight));
@@ -102,6 +109,7 @@ Layer conv(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions opt
 Layer conv_transpose(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions options) {
   return {"conv_transpose", [=](Build& build, Value x) {
             check_rank(build, x, 4, "conv_transpose", "[batch, channels, height, width]");
+            check_groups(build, options);
             const int64_t per_group = channels / options.groups;
             const Value weight =
                 build.parameter("weight", {x.shape()[1], per_group, kernel[0], kernel[1]},

@@ -1,0 +1,97 @@
+#include "artel/nn/layers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "artel/base/error.h"
+#include "artel/graph/op.h"
+#include "artel/nn/initialisers.h"
+#include "artel/nn/model.h"
+
+namespace artel::nn {
+namespace {
+
+const TensorType kImages = {DType::f32, {2, 3, 8, 8}};
+
+std::string error_of(const Layer& layer, const TensorType& x) {
+  try {
+    inference_graph(layer, x);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+int count_nodes(const Graph& graph, const std::string& op) {
+  int count = 0;
+  for (const Node& node : graph.nodes()) count += node.op->name == op;
+  return count;
+}
+
+TEST(Layers, AreNamedByIndexOrByName) {
+  const Layer network =
+      sequential({named("stem", conv(4, {3, 3})), relu(), chain({named("norm", batch_norm())}),
+                  flatten(), sequential({dense(5), dense(2)})});
+  const Graph graph = std::move(inference_graph(network, kImages).graph);
+  for (const char* name :
+       {"stem.weight", "stem.bias", "norm.weight", "norm.running_mean", "4.0.weight", "4.1.bias"})
+    EXPECT_TRUE(graph.find(name)) << name;
+}
+
+TEST(Layers, NameThemselvesInErrors) {
+  EXPECT_EQ(
+      error_of(sequential({relu(), dense(3)}), {DType::f32, {4}}),
+      "[layer '1'] dense: got input [4], expected [batch, features]; put a flatten before it");
+  EXPECT_EQ(error_of(named("stem", conv(4, {3, 3}, {.groups = 0})), kImages),
+            "[layer 'stem'] groups: got 0, expected at least 1");
+  EXPECT_EQ(error_of(named("block", residual(conv(4, {3, 3}))), kImages),
+            "[layer 'block'] residual: the body gives [2, 4, 6, 6], the shortcut [2, 3, 8, 8]; "
+            "give the shortcut a convolution that changes the shape");
+}
+
+TEST(Layers, DropOnlyInTraining) {
+  const Layer network = sequential({flatten(), dropout(0.5), dense(3)});
+  EXPECT_EQ(count_nodes(inference_graph(network, kImages).graph, "dropout"), 0);
+  const ModelGraph training =
+      training_graph(network, kImages, {DType::i32, {2}}, loss_by_name("cross_entropy"));
+  EXPECT_EQ(count_nodes(training.graph, "dropout"), 1);
+}
+
+TEST(Layers, TrainOnlyWhatIsAskedFor) {
+  const Layer network = sequential({flatten(), dense(4), relu(), dense(3)});
+  const ModelGraph training =
+      training_graph(network, kImages, {DType::i32, {2}}, loss_by_name("cross_entropy"),
+                     [](const std::string& name) { return name.starts_with("3."); });
+  ASSERT_EQ(training.graph.gradients().size(), 2u);
+  EXPECT_EQ(training.graph.value(training.graph.gradients()[0].parameter).name, "3.weight");
+}
+
+TEST(Initialisers, HaveTheirSpread) {
+  const Shape shape = {64, 32, 3, 3};
+  const auto deviation = [&](const Initialiser& initialiser) {
+    const Tensor tensor = initial_value(1, "w", shape, initialiser);
+    double sum = 0;
+    for (const float x : tensor.values<float>()) sum += x * x;
+    return std::sqrt(sum / static_cast<double>(tensor.elements()));
+  };
+  EXPECT_NEAR(deviation(constant(2)), 2, 1e-6);
+  EXPECT_NEAR(deviation(normal(0.3f)), 0.3, 0.01);
+  EXPECT_NEAR(deviation(uniform(-1, 1)), 1 / std::sqrt(3), 0.01);
+  EXPECT_NEAR(deviation(fan_in_uniform()), 1 / std::sqrt(3 * 288.0), 0.001);
+  EXPECT_NEAR(deviation(he_normal_fan_out()), std::sqrt(2 / 576.0), 0.001);
+  EXPECT_NEAR(deviation(glorot_uniform()), std::sqrt(2 / (288.0 + 576.0)), 0.001);
+  EXPECT_LT(deviation(truncated_normal(1)), 0.9);
+}
+
+TEST(Initialisers, AreAFunctionOfSeedAndName) {
+  const auto first = [](uint64_t seed, const std::string& name) {
+    return initial_value(seed, name, {4}, normal(1)).values<float>()[0];
+  };
+  EXPECT_EQ(first(1, "a"), first(1, "a"));
+  EXPECT_NE(first(1, "a"), first(2, "a"));
+  EXPECT_NE(first(1, "a"), first(1, "b"));
+}
+
+}  // namespace
+}  // namespace artel::nn
