@@ -255,6 +255,11 @@ TEST(Gradient, ShapeOps) {
         [](Graph&, const std::vector<Value>& p) {  // images that come channels-last
           return probe(slice(concat({conv2d(p[0], p[2]), p[1]}, 1), 1, 1, 5));
         });
+  check({{2, 3, 4, 5}, {4, 3, 1, 1}}, [](Graph&, const std::vector<Value>& p) {
+    return probe(pad(conv2d(p[0], p[1]), 1, 2, 3));
+  });
+  check({{2, 3, 4}},
+        [](Graph&, const std::vector<Value>& p) { return probe(pad(p[0], -1, 0, 1)); });
 }
 
 TEST(Gradient, Reductions) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph_harness.h"
+#include "tests/unit/exec/graph_harness.h"
 
 namespace artel {
 namespace {
