@@ -7,9 +7,10 @@
 namespace artel::comm {
 namespace {
 
-// Messages in flight: enough to keep a wire busy, few enough to bound memory.
+// Receives in flight: enough to keep a wire busy, few enough to bound memory. Sends are not
+// limited: to wait for one of them while there is something to receive could block two ranks on
+// each other.
 constexpr size_t kReceiveWindow = 4;
-constexpr size_t kSendWindow = 8;
 
 // One segment of a step.
 struct Message {
@@ -132,7 +133,6 @@ class Execution {
   void post_sends() {
     while (sent_ < plan_.sends.size() && plan_.sends[sent_].after <= applied_) {
       const Message& message = plan_.sends[sent_];
-      if (sending_.size() == kSendWindow) finish_send();
       sending_.push_back(route_.send(patience_, message.step->peer,
                                      {chunks_.source + message.offset, message.bytes}));
       ++sent_;

@@ -10,8 +10,8 @@
 #include "artel/comm/message_collectives.h"
 #include "artel/comm/shared_collectives.h"
 #include "artel/comm/shm/channel.h"
-#include "artel/comm/shm/transport.h"
 #include "artel/comm/task_queue.h"
+#include "artel/comm/transports.h"
 
 namespace artel::comm {
 namespace {
@@ -152,17 +152,7 @@ struct Group::Core {
   }
 };
 
-Group Group::connect(const GroupOptions& options) {
-  require(options.transport == "shm", ErrorKind::invalid_argument,
-          "[comm] transport: got '{}', expected shm, gloo or mpi", options.transport);
-  return {shm::make_transport({.name = options.address,
-                               .token = options.token,
-                               .rank = options.rank,
-                               .size = options.size,
-                               .arena_bytes = options.arena_bytes,
-                               .deadline = Deadline::after(options.join_timeout)}),
-          options};
-}
+Group Group::connect(const GroupOptions& options) { return {make_transport(options), options}; }
 
 Group::Group(std::shared_ptr<Transport> transport, const GroupOptions& options) {
   std::vector<int> members(transport->size());

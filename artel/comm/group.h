@@ -22,26 +22,12 @@
 #include "artel/base/time.h"
 #include "artel/comm/handle.h"
 #include "artel/comm/lane_tree.h"
-#include "artel/comm/patience.h"
+#include "artel/comm/options.h"
 #include "artel/comm/reduction.h"
 #include "artel/comm/schedule.h"
 #include "artel/comm/transport.h"
 
 namespace artel::comm {
-
-struct GroupOptions {
-  std::string transport = "shm";  // "shm" | "gloo" | "mpi"
-  int rank = 0;                   // mpi: given by the launcher
-  int size = 1;                   // ditto
-  // shm: any name that the ranks agree on. gloo: HOST:PORT at which rank 0 can be reached.
-  std::string address;
-  std::string token;         // a secret of the run; who shows another one is refused
-  std::string interface;     // gloo: network interface or address to use; default: as routed
-  double join_timeout = 60;  // seconds for all ranks to arrive
-  double timeout = 300;      // seconds for each operation, unless it says otherwise
-  size_t arena_bytes = 0;    // shm: shared memory for each rank, used as touched; 0: all there is
-  WatchOptions watch = {};
-};
 
 // Options of one call.
 struct Call {

@@ -2,19 +2,14 @@
 // watchdog names whoever keeps us waiting.
 #pragma once
 
-#include <functional>
-#include <string>
+#include <algorithm>
 
 #include "artel/base/time.h"
 #include "artel/comm/operation.h"
+#include "artel/comm/options.h"
 #include "artel/comm/transport.h"
 
 namespace artel::comm {
-
-struct WatchOptions {
-  double after = 10;                                    // seconds of waiting before the first line
-  std::function<void(const std::string&)> report = {};  // default: a warning in the log
-};
 
 class Patience {
  public:
@@ -30,10 +25,8 @@ class Patience {
   // Throws a timeout at the deadline, or the cause if the group failed.
   template <typename Attempt>
   void wait_for(int peer, Attempt&& attempt) {
-    if (attempt()) return;
     const Clock::time_point since = Clock::now();
-    do look(peer, since);
-    while (!attempt());
+    while (!attempt()) look(peer, since);
   }
 
   void wait_for(int peer, Transfer& transfer) {

@@ -33,6 +33,16 @@ std::string sign_of_life(const PeerStatus& status) {
 
 }  // namespace
 
+int Transport::suspect(int peer) {
+  constexpr double kSilence = 1.5;  // three signs of life are missing
+  if (status(peer).silent_seconds > kSilence) return peer;
+  for (int other = 0; other < size(); ++other) {
+    const PeerStatus now = status(other);
+    if (other != rank_ && !now.left && now.silent_seconds > kSilence) return other;
+  }
+  return peer;
+}
+
 std::string Transport::describe(int peer) {
   const PeerStatus now = status(peer);
   return fmt::format("rank {} on host {}, {}", peer, now.host, sign_of_life(now));

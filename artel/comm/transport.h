@@ -71,6 +71,9 @@ class Transport {
   // What this rank is doing, for the messages of the others; at most 31 bytes are kept.
   virtual void set_phase(std::string_view phase) = 0;
   virtual PeerStatus status(int peer) = 0;
+  // Who is to blame for waiting for `peer`: it may itself be waiting for a rank that has fallen
+  // silent.
+  int suspect(int peer);
   // "rank 3 on host n07, last seen 0.4 s ago in backward"
   std::string describe(int peer);
   // "rank 3 on host n07 (process 4242) died, last seen 0.4 s ago in backward"

@@ -2,33 +2,13 @@
 // group's name and hands the file to each rank that shows the right token.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <string>
-#include <utility>
 
 #include "artel/base/time.h"
+#include "artel/comm/file_handle.h"
 
 namespace artel::comm::shm {
-
-// Closes what it holds.
-class FileHandle {
- public:
-  explicit FileHandle(int file = -1) : file_(file) {}
-  FileHandle(FileHandle&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  FileHandle& operator=(FileHandle&& other) noexcept {
-    std::swap(file_, other.file_);
-    return *this;
-  }
-  ~FileHandle() {
-    if (file_ >= 0) close(file_);
-  }
-  int get() const { return file_; }
-
- private:
-  int file_;
-};
 
 struct Invitation {
   std::string token;

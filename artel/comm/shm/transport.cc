@@ -1,14 +1,12 @@
-#include "artel/comm/shm/transport.h"
-
-#include <unistd.h>
-
 #include <array>
 #include <condition_variable>
 #include <cstring>
 #include <thread>
 
+#include "artel/comm/host_name.h"
 #include "artel/comm/shm/channel.h"
 #include "artel/comm/shm/mailbox.h"
+#include "artel/comm/transports.h"
 
 namespace artel::comm::shm {
 namespace {
@@ -16,12 +14,6 @@ namespace {
 int64_t steady_nanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
       .count();
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 // Calls `beat` twice a second from a thread of its own, so that others can tell a rank that
@@ -124,9 +116,18 @@ class ShmTransport : public Transport {
 };
 
 }  // namespace
+}  // namespace artel::comm::shm
 
-std::unique_ptr<Transport> make_transport(const SegmentOptions& options) {
-  return std::make_unique<ShmTransport>(options);
+namespace artel::comm {
+
+std::unique_ptr<Transport> make_shm_transport(const GroupOptions& options) {
+  return std::make_unique<shm::ShmTransport>(
+      shm::SegmentOptions{.name = options.address,
+                          .token = options.token,
+                          .rank = options.rank,
+                          .size = options.size,
+                          .arena_bytes = options.arena_bytes,
+                          .deadline = Deadline::after(options.join_timeout)});
 }
 
-}  // namespace artel::comm::shm
+}  // namespace artel::comm

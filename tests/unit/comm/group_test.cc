@@ -27,6 +27,15 @@ TEST_P(Collectives, AllOnMessages) {
   });
 }
 
+TEST_P(Collectives, AllOnGloo) {
+  with_ranks(GetParam(),
+             [](Group& group) {
+               check_every_collective(group, Algorithm::automatic);
+               check_reductions(group, 1000, {.algorithm = Algorithm::direct});
+             },
+             {.transport = "gloo"});
+}
+
 TEST_P(Collectives, BuffersInTheArena) {
   with_ranks(GetParam(), [](Group& group) {
     const size_t count = 100'003;
@@ -66,6 +75,17 @@ TEST(Group, RingOfTheLectureExample) {
     group.all_reduce(bytes(data), ElementType::i32, {}, {.algorithm = Algorithm::ring});
     EXPECT_EQ(data, (std::vector<int32_t>{22, 51, 15, 36, 57, 12}));
   });
+}
+
+TEST(Group, GlooHasACollectiveOfItsOwn) {
+  with_ranks(3,
+             [](Group& group) {
+               std::vector<int16_t> data(1000, static_cast<int16_t>(group.rank() + 1));
+               group.all_reduce(bytes(data), ElementType::i16, ReductionKind::mean,
+                                {.algorithm = Algorithm::native});
+               EXPECT_EQ(data, std::vector<int16_t>(1000, 2));
+             },
+             {.transport = "gloo"});
 }
 
 TEST(Group, MessagesMatchByTagAndKeepTheirOrder) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "artel/comm/control/socket.h"
 #include "artel/comm/group.h"
 
 namespace artel::comm {
@@ -20,10 +21,17 @@ inline std::string unique_name() {
   return fmt::format("test-{}-{}", getpid(), next++);
 }
 
+// An address of this machine at which nobody listens now.
+inline std::string free_address() {
+  const FileHandle socket = control::listen_at({"127.0.0.1", 0});
+  return fmt::format("127.0.0.1:{}", control::port_of(socket.get()));
+}
+
 // The errors of the ranks, "" for none.
 inline std::vector<std::string> run_ranks(int size, const std::function<void(Group&)>& body,
                                           GroupOptions options = {}) {
-  if (options.address.empty()) options.address = unique_name();
+  if (options.address.empty())
+    options.address = options.transport == "gloo" ? free_address() : unique_name();
   if (options.arena_bytes == 0) options.arena_bytes = 48 << 20;
   options.size = size;
   std::vector<std::string> errors(size);

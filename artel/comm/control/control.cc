@@ -1,0 +1,180 @@
+#include "artel/comm/control/control.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "artel/comm/host_name.h"
+
+namespace artel::comm::control {
+
+Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
+    : options_(options), hub_(std::move(hub)) {
+  const Endpoint endpoint = parse_endpoint(options.address);
+  if (options.rank == 0 && hub_ == nullptr)
+    hub_ = std::make_unique<Hub>(
+        HubOptions{.endpoint = endpoint, .token = options.token, .size = options.size});
+  socket_ = connect_to(endpoint, options.deadline);
+  send(FrameType::hello, to_body(Hello{.token = options.token,
+                                       .rank = options.rank,
+                                       .size = options.size,
+                                       .host = host_name(),
+                                       .process = getpid()}));
+}
+
+Control::~Control() {
+  stopping_ = true;
+  if (thread_.joinable()) thread_.join();
+  try {
+    send(FrameType::leave, {});
+  } catch (const Error&) {
+    // The others are gone already.
+  }
+  shutdown(socket_.get(), SHUT_WR);
+  socket_ = FileHandle();
+}
+
+std::string Control::local_address() const { return control::local_address(socket_.get()); }
+
+std::vector<Member> Control::exchange(std::string blob) {
+  send(FrameType::blob, std::move(blob));
+  while (true) {
+    const auto frame = next_frame(options_.deadline.left());
+    require(frame.has_value(), ErrorKind::timeout,
+            "[comm] group at {}: not all of the {} ranks came before the deadline",
+            options_.address, options_.size);
+    if (frame->type == FrameType::refusal)
+      fail(ErrorKind::communication, "[comm] rank 0 at {} refused rank {}: {}", options_.address,
+           options_.rank, frame->body);
+    if (frame->type == FrameType::failure) {
+      const Failure failure = failure_from(frame->body);
+      throw Error(failure.kind, failure.cause);
+    }
+    if (frame->type != FrameType::table) continue;
+    members_ = table_from(frame->body);
+    require(static_cast<int>(members_.size()) == options_.size, ErrorKind::corrupt,
+            "[comm] table of ranks: got {}, expected {}", members_.size(), options_.size);
+    news_.resize(members_.size());
+    news_time_ = Clock::now();
+    return members_;
+  }
+}
+
+std::optional<Frame> Control::next_frame(double seconds) {
+  const Deadline deadline = Deadline::after(std::min(seconds, 1e6));
+  while (true) {
+    if (auto frame = reader_.next()) return frame;
+    if (deadline.passed()) return std::nullopt;
+    std::string bytes;
+    const bool open = receive_some(socket_.get(), deadline.left(), bytes);
+    reader_.feed(bytes);
+    require(open, ErrorKind::communication, "[comm] rank 0 at {} closed the control connection",
+            options_.address);
+  }
+}
+
+void Control::watch(std::function<void()> tick) {
+  tick_ = std::move(tick);
+  thread_ = std::thread([this] { work(); });
+}
+
+void Control::work() {
+  Clock::time_point next_beat = Clock::now();
+  bool connected = true;
+  while (!stopping_) {
+    try {
+      if (connected && Clock::now() >= next_beat) {
+        std::string phase;
+        {
+          const std::lock_guard lock(mutex_);
+          phase = phase_;
+        }
+        send(FrameType::beat, phase);
+        next_beat = Clock::now() + std::chrono::milliseconds(500);
+      }
+      if (!connected)
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      else if (const auto frame = next_frame(0.1))
+        handle(*frame);
+    } catch (const Error&) {
+      connected = false;
+      if (!hub_left_ && !stopping_) {
+        const PeerStatus zero = status(0);
+        fail_with(
+            {ErrorKind::communication,
+             fmt::format("[comm] rank 0 on host {} (process {}) died, last seen {:.1f} s ago{}",
+                         zero.host, zero.process, zero.silent_seconds,
+                         zero.phase.empty() ? "" : fmt::format(" in {}", zero.phase))});
+      }
+    }
+    tick_();
+  }
+}
+
+void Control::handle(const Frame& frame) {
+  if (frame.type == FrameType::news) {
+    auto news = news_from(frame.body);
+    const std::lock_guard lock(mutex_);
+    if (news.size() == news_.size()) news_ = std::move(news);
+    news_time_ = Clock::now();
+  } else if (frame.type == FrameType::failure) {
+    fail_with(failure_from(frame.body));
+  } else if (frame.type == FrameType::leave) {
+    hub_left_ = true;
+    const std::lock_guard lock(mutex_);
+    news_[0].left = true;
+  }
+}
+
+void Control::fail_with(Failure failure) {
+  const std::lock_guard lock(mutex_);
+  if (failed_) return;
+  failure_ = std::move(failure);
+  failed_ = true;
+}
+
+void Control::send(FrameType type, std::string body) {
+  const std::lock_guard lock(sending_);
+  send_all(socket_.get(), encode({type, std::move(body)}), Deadline::after(10));
+}
+
+void Control::set_phase(std::string_view phase) {
+  const std::lock_guard lock(mutex_);
+  phase_ = phase.substr(0, 31);
+}
+
+PeerStatus Control::status(int peer) {
+  const std::lock_guard lock(mutex_);
+  const Sign& sign = news_[peer];
+  return {.host = members_[peer].host,
+          .process = members_[peer].process,
+          .silent_seconds = sign.silent_seconds + seconds_between(news_time_, Clock::now()),
+          .phase = sign.phase,
+          .left = sign.left};
+}
+
+void Control::abort(ErrorKind kind, std::string_view cause) noexcept {
+  const Failure failure{kind, std::string(cause)};
+  if (failed_) return;
+  fail_with(failure);
+  try {
+    send(FrameType::failure, to_body(failure));
+  } catch (const Error&) {
+    // Rank 0 is gone; the others notice that by themselves.
+  }
+}
+
+void Control::throw_if_failed() {
+  if (!failed_) return;
+  const std::lock_guard lock(mutex_);
+  throw Error(failure_.kind, failure_.cause);
+}
+
+bool Control::explain_loss(int peer) {
+  const Deadline deadline = Deadline::after(1);
+  while (!failed_ && !status(peer).left && !deadline.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  throw_if_failed();
+  return status(peer).left;
+}
+
+}  // namespace artel::comm::control

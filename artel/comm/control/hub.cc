@@ -1,0 +1,247 @@
+#include "artel/comm/control/hub.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cerrno>
+#include <list>
+#include <vector>
+
+#include "artel/base/log.h"
+#include "artel/comm/control/wire.h"
+
+namespace artel::comm::control {
+namespace {
+
+constexpr double kNewsInterval = 0.5;
+// A rank that does not read (it may be stopped) misses news rather than fill our memory.
+constexpr size_t kMaxUnsent = 1 << 20;
+
+struct Connection {
+  explicit Connection(FileHandle the_socket) : socket(std::move(the_socket)) {}
+
+  void queue(FrameType type, std::string body) { unsent += encode({type, std::move(body)}); }
+
+  // Sends what the socket takes now.
+  void flush() {
+    while (!unsent.empty()) {
+      const ssize_t sent =
+          ::send(socket.get(), unsent.data(), unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent <= 0) return;
+      unsent.erase(0, sent);
+    }
+  }
+
+  FileHandle socket;
+  FrameReader reader;
+  std::string unsent;
+  int rank = -1;  // until its hello
+  bool closed = false;
+};
+
+struct Rank {
+  Connection* connection = nullptr;
+  bool has_blob = false;
+  Member member;
+  Clock::time_point last_seen;
+  std::string phase;
+  bool left = false;
+};
+
+}  // namespace
+
+class Hub::Loop {
+ public:
+  explicit Loop(const HubOptions& options)
+      : options_(options), listener_(listen_at(options.endpoint)), ranks_(options.size) {}
+
+  void run() {
+    Clock::time_point next_news = Clock::now();
+    while (!done()) {
+      wait();
+      for (Connection& connection : connections_) read(connection);
+      connections_.remove_if([](const Connection& connection) { return connection.closed; });
+      if (complete_ && Clock::now() >= next_news) {
+        spread_news();
+        next_news = Clock::now() + std::chrono::milliseconds(int(kNewsInterval * 1000));
+      }
+      for (Connection& connection : connections_) connection.flush();
+    }
+  }
+
+  // To be called when rank 0 has closed its connection, or never made one.
+  void stop() { stop_at_ = Clock::now() + std::chrono::seconds(1); }
+
+  uint16_t port() const { return port_of(listener_.get()); }
+
+ private:
+  bool done() const { return rank_zero_gone_ || Clock::now() > stop_at_.load(); }
+
+  void wait() {
+    std::vector<pollfd> entries{{listener_.get(), POLLIN, 0}};
+    for (const Connection& connection : connections_)
+      entries.push_back({connection.socket.get(),
+                         static_cast<short>(connection.unsent.empty() ? POLLIN : POLLIN | POLLOUT),
+                         0});
+    poll(entries.data(), entries.size(), 100);
+    if ((entries[0].revents & POLLIN) == 0) return;
+    FileHandle socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() >= 0) connections_.emplace_back(std::move(socket));
+  }
+
+  void read(Connection& connection) {
+    std::string bytes;
+    const bool open = receive_some(connection.socket.get(), 0, bytes);
+    try {
+      connection.reader.feed(bytes);
+      while (!connection.closed) {
+        const auto frame = connection.reader.next();
+        if (!frame) break;
+        handle(connection, *frame);
+      }
+    } catch (const Error& error) {
+      // A stranger, or a broken rank; its death is reported below.
+      log(LogLevel::debug, "control connection closed: {}", error.what());
+      connection.closed = true;
+    }
+    if (!open) connection.closed = true;
+    if (connection.closed && connection.rank >= 0) lose(connection);
+  }
+
+  void handle(Connection& connection, const Frame& frame) {
+    if (connection.rank < 0) {
+      require(frame.type == FrameType::hello, ErrorKind::corrupt,
+              "[comm control] got a message from a stranger, expected a hello");
+      admit(connection, hello_from(frame.body));
+      return;
+    }
+    Rank& rank = ranks_[connection.rank];
+    rank.last_seen = Clock::now();
+    switch (frame.type) {
+      case FrameType::blob:
+        rank.member.blob = frame.body;
+        rank.has_blob = true;
+        complete();
+        break;
+      case FrameType::beat:
+        rank.phase = frame.body.substr(0, 31);
+        break;
+      case FrameType::failure:
+        fail_group(failure_from(frame.body));
+        break;
+      case FrameType::leave:
+        rank.left = true;
+        break;
+      default:
+        fail(ErrorKind::corrupt, "[comm control] got a message of type {} from rank {}",
+             static_cast<int>(frame.type), connection.rank);
+    }
+  }
+
+  void admit(Connection& connection, const Hello& hello) {
+    const std::string reason = objection(hello);
+    if (!reason.empty()) {
+      connection.queue(FrameType::refusal, reason);
+      connection.flush();
+      connection.closed = true;
+      return;
+    }
+    connection.rank = hello.rank;
+    Rank& rank = ranks_[hello.rank];
+    rank.connection = &connection;
+    rank.member = {hello.host, hello.process, {}};
+    rank.last_seen = Clock::now();
+    if (failed_) connection.queue(FrameType::failure, to_body(failure_));
+  }
+
+  std::string objection(const Hello& hello) const {
+    if (hello.magic != kMagic) return "it is not a worker of artel";
+    if (hello.version != kVersion)
+      return fmt::format(
+          "different versions: got protocol {}, expected {}; try the same artel on "
+          "all machines",
+          hello.version, kVersion);
+    if (hello.token != options_.token) return "wrong token; it belongs to another run";
+    if (hello.size != options_.size)
+      return fmt::format("got a group of {} ranks, expected {}", hello.size, options_.size);
+    if (hello.rank < 0 || hello.rank >= options_.size)
+      return fmt::format("got rank {}, expected 0 to {}", hello.rank, options_.size - 1);
+    if (ranks_[hello.rank].connection != nullptr)
+      return fmt::format("rank {} is already there, on host {}", hello.rank,
+                         ranks_[hello.rank].member.host);
+    return {};
+  }
+
+  void complete() {
+    std::vector<Member> table;
+    for (const Rank& rank : ranks_) {
+      if (!rank.has_blob) return;
+      table.push_back(rank.member);
+    }
+    complete_ = true;
+    broadcast(FrameType::table, to_body(table));
+  }
+
+  void spread_news() {
+    std::vector<Sign> news;
+    for (const Rank& rank : ranks_)
+      news.push_back({static_cast<float>(seconds_between(rank.last_seen, Clock::now())), rank.phase,
+                      rank.left});
+    broadcast(FrameType::news, to_body(news));
+  }
+
+  void lose(Connection& connection) {
+    Rank& rank = ranks_[connection.rank];
+    rank.connection = nullptr;
+    if (!rank.left) {
+      fail_group(
+          {ErrorKind::communication,
+           fmt::format("[comm] rank {} on host {} (process {}) died, last seen {:.1f} s ago{}",
+                       connection.rank, rank.member.host, rank.member.process,
+                       seconds_between(rank.last_seen, Clock::now()),
+                       rank.phase.empty() ? "" : fmt::format(" in {}", rank.phase))});
+    }
+    if (connection.rank == 0) {
+      broadcast(FrameType::leave, {});
+      for (Connection& other : connections_) other.flush();
+      rank_zero_gone_ = true;
+    }
+  }
+
+  void fail_group(const Failure& failure) {
+    if (failed_) return;
+    failed_ = true;
+    failure_ = failure;
+    broadcast(FrameType::failure, to_body(failure));
+  }
+
+  void broadcast(FrameType type, const std::string& body) {
+    for (Connection& connection : connections_)
+      if (connection.rank >= 0 && !connection.closed && connection.unsent.size() < kMaxUnsent)
+        connection.queue(type, body);
+  }
+
+  HubOptions options_;
+  FileHandle listener_;
+  std::atomic<Clock::time_point> stop_at_{Clock::time_point::max()};
+  std::list<Connection> connections_;
+  std::vector<Rank> ranks_;
+  bool complete_ = false;
+  bool failed_ = false;
+  Failure failure_;
+  bool rank_zero_gone_ = false;
+};
+
+Hub::Hub(const HubOptions& options)
+    : loop_(std::make_unique<Loop>(options)), thread_([loop = loop_.get()] { loop->run(); }) {}
+
+Hub::~Hub() {
+  loop_->stop();
+  thread_.join();
+}
+
+uint16_t Hub::port() const { return loop_->port(); }
+
+}  // namespace artel::comm::control

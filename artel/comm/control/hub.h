@@ -1,0 +1,37 @@
+// Rank 0's side of the control connections: a thread that admits the ranks, hands out what they
+// want to know of each other, passes on failures, and notices who disappears.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "artel/base/time.h"
+#include "artel/comm/control/socket.h"
+
+namespace artel::comm::control {
+
+struct HubOptions {
+  Endpoint endpoint;  // port 0: any free one
+  std::string token;
+  int size = 1;
+};
+
+class Hub {
+ public:
+  // Listens from now on. Throws if it cannot.
+  explicit Hub(const HubOptions& options);
+  // Rank 0 must have closed its connection; returns when everybody was told.
+  ~Hub();
+  Hub(const Hub&) = delete;
+  Hub& operator=(const Hub&) = delete;
+
+  uint16_t port() const;
+
+ private:
+  class Loop;
+  std::unique_ptr<Loop> loop_;
+  std::thread thread_;
+};
+
+}  // namespace artel::comm::control

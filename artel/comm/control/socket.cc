@@ -1,0 +1,219 @@
+#include "artel/comm/control/socket.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "artel/base/error.h"
+
+namespace artel::comm::control {
+namespace {
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+Addresses resolve(const Endpoint& endpoint) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(endpoint.port);
+  const int error = getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &found);
+  require(error == 0, ErrorKind::communication,
+          "[comm] host '{}' cannot be resolved: {}; try its address in numbers", endpoint.host,
+          gai_strerror(error));
+  return {found, &freeaddrinfo};
+}
+
+std::string to_text(const sockaddr* address) {
+  std::array<char, NI_MAXHOST> text{};
+  const socklen_t bytes =
+      address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  getnameinfo(address, bytes, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return text.data();
+}
+
+FileHandle open_socket(const addrinfo& address) {
+  return FileHandle(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+int wait_for(int socket, short events, double seconds) {
+  pollfd entry{socket, events, 0};
+  return poll(&entry, 1, static_cast<int>(std::min(seconds, 1e6) * 1000) + 1);
+}
+
+// Connects within `seconds`; returns errno.
+int try_connect(int socket, const addrinfo& address, double seconds) {
+  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
+  if (connect(socket, address.ai_addr, address.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS) return errno;
+    if (wait_for(socket, POLLOUT, seconds) != 1) return ETIMEDOUT;
+    int error = 0;
+    socklen_t length = sizeof(error);
+    getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+std::string explain(int error) {
+  switch (error) {
+    case ECONNREFUSED:
+      return "the host is up but refuses the connection: rank 0 is not listening there, or a "
+             "firewall rejects it";
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return "there is no route to the host: it is down, or the wrong network interface is used";
+    case ETIMEDOUT:
+      return "there is no answer: the address is wrong, or a firewall drops the packets";
+    default:
+      return std::strerror(error);
+  }
+}
+
+struct Interface {
+  std::string name;
+  std::string address;
+  bool loopback;
+};
+
+// Those with an address; IPv4 before IPv6 for each, as the system lists them.
+std::vector<Interface> interfaces() {
+  ifaddrs* raw = nullptr;
+  require(getifaddrs(&raw) == 0, ErrorKind::io, "[comm] network interfaces: {}",
+          std::strerror(errno));
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all(raw, &freeifaddrs);
+  std::vector<Interface> found;
+  for (const ifaddrs* entry = raw; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    const int family = entry->ifa_addr->sa_family;
+    if (family == AF_INET || family == AF_INET6)
+      found.push_back(
+          {entry->ifa_name, to_text(entry->ifa_addr), (entry->ifa_flags & IFF_LOOPBACK) != 0});
+  }
+  return found;
+}
+
+}  // namespace
+
+Endpoint parse_endpoint(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  Endpoint endpoint;
+  bool valid = colon != std::string_view::npos && colon > 0;
+  if (valid) {
+    endpoint.host = text.substr(0, colon);
+    if (endpoint.host.front() == '[' && endpoint.host.back() == ']')
+      endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
+    const char* end = text.data() + text.size();
+    const auto [parsed, error] = std::from_chars(text.data() + colon + 1, end, endpoint.port);
+    valid = error == std::errc() && parsed == end && endpoint.port != 0 && !endpoint.host.empty();
+  }
+  require(valid, ErrorKind::invalid_argument,
+          "[comm] address of rank 0: got '{}', expected HOST:PORT such as 10.0.0.1:29500", text);
+  return endpoint;
+}
+
+std::string address_of_interface(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Interface& interface : interfaces()) {
+    if (interface.name == name || interface.address == name) return interface.address;
+    known.push_back(fmt::format("{} ({})", interface.name, interface.address));
+  }
+  fail(ErrorKind::invalid_argument, "[comm] network interface: got '{}', expected one of {}", name,
+       fmt::join(known, ", "));
+}
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> addresses;
+  std::vector<std::string> loopback;
+  for (const Interface& interface : interfaces())
+    (interface.loopback ? loopback : addresses).push_back(interface.address);
+  addresses.insert(addresses.end(), loopback.begin(), loopback.end());
+  return addresses;
+}
+
+FileHandle listen_at(const Endpoint& endpoint) {
+  const Addresses addresses = resolve(endpoint);
+  FileHandle socket = open_socket(*addresses);
+  const int yes = 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (bind(socket.get(), addresses->ai_addr, addresses->ai_addrlen) != 0) {
+    require(errno != EADDRNOTAVAIL, ErrorKind::communication,
+            "[comm] {}:{} is not an address of this machine, but rank 0 must listen there; try the "
+            "address of the machine that runs rank 0",
+            endpoint.host, endpoint.port);
+    fail(ErrorKind::communication, "[comm] {}:{}: {}; try another port", endpoint.host,
+         endpoint.port, std::strerror(errno));
+  }
+  require(::listen(socket.get(), 1024) == 0, ErrorKind::communication, "[comm] listen: {}",
+          std::strerror(errno));
+  return socket;
+}
+
+FileHandle connect_to(const Endpoint& endpoint, Deadline deadline) {
+  const Addresses addresses = resolve(endpoint);
+  int error = ETIMEDOUT;
+  do {
+    FileHandle socket = open_socket(*addresses);
+    error = try_connect(socket.get(), *addresses, deadline.left());
+    if (error == 0) {
+      const int yes = 1;
+      setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+      return socket;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  } while (!deadline.passed());
+  fail(ErrorKind::communication, "[comm] rank 0 at {}:{} cannot be reached: {}", endpoint.host,
+       endpoint.port, explain(error));
+}
+
+std::string local_address(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
+  return to_text(reinterpret_cast<const sockaddr*>(&address));
+}
+
+uint16_t port_of(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
+  // The port is at the same place for both families.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+void send_all(int socket, std::string_view bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      bytes.remove_prefix(sent);
+      continue;
+    }
+    require(errno == EAGAIN || errno == EINTR, ErrorKind::communication,
+            "[comm] control connection: {}", std::strerror(errno));
+    require(!deadline.passed(), ErrorKind::timeout,
+            "[comm] control connection: cannot send before the deadline");
+    wait_for(socket, POLLOUT, deadline.left());
+  }
+}
+
+bool receive_some(int socket, double seconds, std::string& out) {
+  if (wait_for(socket, POLLIN, seconds) != 1) return true;
+  std::array<char, 65536> buffer;
+  const ssize_t got = ::recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (got > 0) out.append(buffer.data(), got);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+}  // namespace artel::comm::control

@@ -1,0 +1,236 @@
+// Messages over TCP by Gloo: one connection for each pair of ranks, driven by Gloo's own thread.
+#include <gloo/allreduce.h>
+#include <gloo/common/error.h>
+#include <gloo/context.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "artel/comm/control/control.h"
+#include "artel/comm/kernels.h"
+#include "artel/comm/transports.h"
+
+namespace artel::comm {
+namespace {
+
+// Gloo closes every connection when one of its own timeouts passes, so ours are not given to it:
+// its waits are interrupted from outside instead, ten times a second.
+constexpr auto kGlooForever = std::chrono::hours(24 * 30);
+
+// The waits that are going on now.
+class Waits {
+ public:
+  void interrupt_all() {
+    const std::lock_guard lock(mutex_);
+    for (auto* buffer : receiving_) buffer->abortWaitRecv();
+    for (auto* buffer : sending_) buffer->abortWaitSend();
+  }
+
+  // Waits on the buffer; false if it was interrupted.
+  bool wait(::gloo::transport::UnboundBuffer& buffer, bool sends) {
+    const Registration registration(*this, sends ? sending_ : receiving_, &buffer);
+    return sends ? buffer.waitSend(kGlooForever) : buffer.waitRecv(kGlooForever);
+  }
+
+ private:
+  using Buffers = std::set<::gloo::transport::UnboundBuffer*>;
+
+  struct Registration {
+    Registration(Waits& waits, Buffers& buffers, ::gloo::transport::UnboundBuffer* buffer)
+        : waits(waits), buffers(buffers), buffer(buffer) {
+      const std::lock_guard lock(waits.mutex_);
+      buffers.insert(buffer);
+    }
+    ~Registration() {
+      const std::lock_guard lock(waits.mutex_);
+      buffers.erase(buffer);
+    }
+    Waits& waits;
+    Buffers& buffers;
+    ::gloo::transport::UnboundBuffer* buffer;
+  };
+
+  std::mutex mutex_;
+  Buffers receiving_;
+  Buffers sending_;
+};
+
+// Gives Gloo's collectives our connections.
+class NativeContext : public ::gloo::Context {
+ public:
+  NativeContext(int rank, int size, std::shared_ptr<::gloo::transport::Device> device,
+                std::shared_ptr<::gloo::transport::Context> context)
+      : ::gloo::Context(rank, size) {
+    device_ = std::move(device);
+    transportContext_ = std::move(context);
+  }
+};
+
+class GlooTransport : public Transport {
+ public:
+  explicit GlooTransport(const GroupOptions& options)
+      : interface_(options.interface.empty() ? ""
+                                             : control::address_of_interface(options.interface)),
+        timeout_(options.timeout),
+        control_({.address = options.address,
+                  .token = options.token,
+                  .rank = options.rank,
+                  .size = options.size,
+                  .deadline = Deadline::after(options.join_timeout)}) {
+    rank_ = options.rank;
+    if (interface_.empty()) interface_ = control_.local_address();
+    connect(options);
+    control_.watch([this] { waits_.interrupt_all(); });
+  }
+
+  std::string_view name() const override { return "gloo"; }
+
+  std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data) override {
+    return start(peer, true, const_cast<std::byte*>(data.data()), data.size(),
+                 [&](auto& buffer) { buffer.send(peer, tag, 0, data.size()); });
+  }
+  std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data) override {
+    return start(peer, false, data.data(), data.size(),
+                 [&](auto& buffer) { buffer.recv(peer, tag, 0, data.size()); });
+  }
+
+  bool native_all_reduce(std::span<std::byte> data, ElementType type,
+                         const Reduction& reduction) override {
+    if (reduction.kind == ReductionKind::user) return false;
+    translated(rank_, [&] {
+      ::gloo::AllreduceOptions options(
+          std::make_shared<NativeContext>(rank_, size(), device_, context_));
+      const size_t count = data.size() / size_of(type);
+      switch (size_of(type)) {
+        case 1:
+          options.setOutput(reinterpret_cast<uint8_t*>(data.data()), count);
+          break;
+        case 2:
+          options.setOutput(reinterpret_cast<uint16_t*>(data.data()), count);
+          break;
+        case 4:
+          options.setOutput(reinterpret_cast<uint32_t*>(data.data()), count);
+          break;
+        default:
+          options.setOutput(reinterpret_cast<uint64_t*>(data.data()), count);
+      }
+      options.setReduceFunction([&](void* to, const void* left, const void* right, size_t n) {
+        combine_pair(reduction.kind, type, static_cast<const std::byte*>(left),
+                     static_cast<const std::byte*>(right), static_cast<std::byte*>(to), n);
+      });
+      options.setTimeout(std::chrono::milliseconds(static_cast<int64_t>(timeout_ * 1000)));
+      ::gloo::allreduce(options);
+      if (reduction.kind == ReductionKind::mean) divide(type, data.data(), count, size());
+      return true;
+    });
+    return true;
+  }
+
+  void set_phase(std::string_view phase) override { control_.set_phase(phase); }
+  PeerStatus status(int peer) override { return control_.status(peer); }
+  void abort(ErrorKind kind, std::string_view cause) noexcept override {
+    control_.abort(kind, cause);
+  }
+  void check() override { control_.throw_if_failed(); }
+
+ private:
+  class GlooTransfer : public Transfer {
+   public:
+    GlooTransfer(GlooTransport& transport, int peer, bool sends, std::byte* data, size_t bytes)
+        : transport_(transport),
+          peer_(peer),
+          sends_(sends),
+          buffer_(transport.context_->createUnboundBuffer(data, bytes)) {}
+
+    ::gloo::transport::UnboundBuffer& buffer() { return *buffer_; }
+
+    bool wait(double) override {
+      if (!done_)
+        done_ = transport_.translated(peer_,
+                                      [this] { return transport_.waits_.wait(*buffer_, sends_); });
+      return done_;
+    }
+
+   private:
+    GlooTransport& transport_;
+    int peer_;
+    bool sends_;
+    bool done_ = false;
+    std::unique_ptr<::gloo::transport::UnboundBuffer> buffer_;
+  };
+
+  template <typename Post>
+  std::unique_ptr<Transfer> start(int peer, bool sends, std::byte* data, size_t bytes, Post post) {
+    auto transfer = std::make_unique<GlooTransfer>(*this, peer, sends, data, bytes);
+    translated(peer, [&] {
+      post(transfer->buffer());
+      return true;
+    });
+    return transfer;
+  }
+
+  // Gloo's errors are echoes of a broken connection; the cause is known to the hub a moment later.
+  // A peer that has left will never answer: false, and whoever waits says for what.
+  template <typename Body>
+  bool translated(int peer, Body&& body) {
+    try {
+      return body();
+    } catch (const ::gloo::Exception& error) {
+      if (control_.explain_loss(peer)) return false;
+      fail(ErrorKind::communication, "[comm gloo] the connection to rank {} broke: {}", peer,
+           error.what());
+    }
+  }
+
+  void connect(const GroupOptions& options) {
+    ::gloo::transport::tcp::attr attributes(interface_.c_str());
+    device_ = ::gloo::transport::tcp::CreateDevice(attributes);
+    context_ = device_->createContext(options.rank, options.size);
+    context_->setTimeout(
+        std::chrono::milliseconds(static_cast<int64_t>(options.join_timeout * 1000 / 5)));
+    // Each rank listens at one address for each peer.
+    std::vector<control::Member> addresses(options.size);
+    for (int peer = 0; peer < options.size; ++peer) {
+      if (peer == options.rank) continue;
+      const auto bytes = context_->createPair(peer)->address().bytes();
+      addresses[peer].host = interface_;
+      addresses[peer].blob.assign(bytes.begin(), bytes.end());
+    }
+    const auto table = control_.exchange(to_body(addresses));
+    for (const control::Member& member : table) hosts_.push_back(member.host);
+    for (int peer = 0; peer < options.size; ++peer) {
+      if (peer == options.rank) continue;
+      const auto theirs = control::table_from(table[peer].blob);
+      require(static_cast<int>(theirs.size()) == options.size, ErrorKind::corrupt,
+              "[comm gloo] addresses of rank {}: got {}, expected {}", peer, theirs.size(),
+              options.size);
+      const control::Member& target = theirs[options.rank];
+      try {
+        context_->getPair(peer)->connect({target.blob.begin(), target.blob.end()});
+      } catch (const ::gloo::Exception& error) {
+        fail(ErrorKind::communication,
+             "[comm gloo] rank {} at {} cannot reach rank {} on host {} at {}: {}; wrong network "
+             "interface? try naming one that both machines share",
+             options.rank, interface_, peer, table[peer].host, target.host, error.what());
+      }
+    }
+  }
+
+  std::string interface_;
+  double timeout_;
+  Waits waits_;
+  control::Control control_;
+  std::shared_ptr<::gloo::transport::Device> device_;
+  std::shared_ptr<::gloo::transport::Context> context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options) {
+  return std::make_unique<GlooTransport>(options);
+}
+
+}  // namespace artel::comm

@@ -1,0 +1,11 @@
+#include "artel/comm/transports.h"
+
+namespace artel::comm {
+
+std::unique_ptr<Transport> make_gloo_transport(const GroupOptions&) {
+  fail(ErrorKind::unsupported,
+       "[comm] transport gloo is not in this build; try installing libgloo-dev and building again, "
+       "or transport shm on one machine");
+}
+
+}  // namespace artel::comm

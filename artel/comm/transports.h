@@ -1,0 +1,18 @@
+// The transports by name. One that this build lacks is a file unavailable.cc, which says so.
+#pragma once
+
+#include <memory>
+
+#include "artel/comm/options.h"
+#include "artel/comm/transport.h"
+
+namespace artel::comm {
+
+// Returns when all ranks are there. Throws for an unknown or missing transport.
+std::unique_ptr<Transport> make_transport(const GroupOptions& options);
+
+std::unique_ptr<Transport> make_shm_transport(const GroupOptions& options);
+std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options);
+std::unique_ptr<Transport> make_mpi_transport(const GroupOptions& options);
+
+}  // namespace artel::comm

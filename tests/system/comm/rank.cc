@@ -1,0 +1,45 @@
+// One rank of a group that a launcher started: checks every collective.
+//   artel_comm_rank mpi
+//   artel_comm_rank gloo RANK SIZE HOST:PORT [INTERFACE]
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "artel/base/error.h"
+#include "collectives.h"
+
+namespace {
+
+void run(int argc, char** argv) {
+  artel::comm::GroupOptions options{.transport = argc > 1 ? argv[1] : "mpi"};
+  if (argc > 4) {
+    options.rank = std::stoi(argv[2]);
+    options.size = std::stoi(argv[3]);
+    options.address = argv[4];
+  }
+  if (argc > 5) options.interface = argv[5];
+  auto group = artel::comm::Group::connect(options);
+  artel::comm::check_every_collective(group, artel::comm::Algorithm::automatic);
+  artel::comm::check_reductions(group, 1000, {.algorithm = artel::comm::Algorithm::native});
+  auto half = group.split(group.rank() % 2);
+  artel::comm::check_reductions(half, 1000, {});
+  const std::vector<int> hosts = group.host_numbers();
+  if (group.rank() == 0)
+    fmt::print("{} ranks on {} hosts, {} failures\n", group.size(),
+               1 + *std::max_element(hosts.begin(), hosts.end()),
+               testing::Test::HasFailure() ? "some" : "no");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  try {
+    run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  return testing::Test::HasFailure() ? 1 : 0;
+}

@@ -1,0 +1,253 @@
+// Failure is an error, not a hang: the exact words on every rank.
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <regex>
+
+#include "artel/base/error.h"
+#include "artel/comm/host_name.h"
+#include "ranks.h"
+
+namespace artel::comm {
+namespace {
+
+class Failure : public testing::TestWithParam<const char*> {
+ protected:
+  GroupOptions options() const { return {.transport = GetParam()}; }
+};
+INSTANTIATE_TEST_SUITE_P(Transport, Failure, testing::Values("shm", "gloo"));
+
+TEST_P(Failure, RanksThatDisagreeSeeBothSides) {
+  const auto errors = run_ranks(
+      3,
+      [](Group& group) {
+        std::vector<float> data(group.rank() == 1 ? 5000 : 6000);
+        group.barrier();
+        if (group.rank() == 1)
+          group.broadcast(bytes(data), 0);
+        else
+          group.all_reduce(bytes(data), ElementType::f32, {}, {.label = "bucket 5"});
+      },
+      options());
+  const std::string sides =
+      "[comm] ranks of group 0 disagree: rank 0 calls all_reduce #3 of 24000 bytes of f32 (sum) "
+      "'bucket 5', rank 1 calls broadcast #3 of 20000 bytes of u8 with root 0; try to make the "
+      "same calls in the same order on every rank";
+  const std::string other_sides =
+      "[comm] ranks of group 0 disagree: rank 1 calls broadcast #3 of 20000 bytes of u8 with root "
+      "0, rank 2 calls all_reduce #3 of 24000 bytes of f32 (sum) 'bucket 5'; try to make the same "
+      "calls in the same order on every rank";
+  for (const std::string& error : errors)
+    EXPECT_TRUE(error.starts_with(sides) || error.starts_with(other_sides)) << error;
+}
+
+TEST_P(Failure, ATimeoutNamesWhomItWaitedForAndReachesEverybody) {
+  const auto errors = run_ranks(
+      3,
+      [](Group& group) {
+        group.barrier();
+        if (group.rank() == 2) {
+          group.set_phase("backward");
+          std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+          group.barrier();
+          return;
+        }
+        std::vector<float> data(1 << 20);
+        group.all_reduce(bytes(data), ElementType::f32, {}, {.label = "bucket 5", .timeout = 1});
+      },
+      options());
+  const std::regex expected(
+      R"(\[comm\] all_reduce #3 'bucket 5', 4 MiB: gave up after \d\.\d s of waiting for rank 2 on )"
+      R"(host )" +
+      host_name() + R"(, last seen \d\.\d s ago in backward( \(reported by rank [01]\))?)");
+  // On messages, rank 1 may wait for rank 0, which waits for rank 2.
+  int direct = 0;
+  for (const std::string& error : errors) direct += std::regex_match(error, expected) ? 1 : 0;
+  EXPECT_GE(direct, 2) << errors[0] << "\n" << errors[1] << "\n" << errors[2];
+  EXPECT_NE(errors[2], "");
+}
+
+TEST_P(Failure, TheWatchdogNamesTheSlowPeer) {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  GroupOptions slow = options();
+  slow.watch = {.after = 1, .report = [&](const std::string& line) {
+                  const std::lock_guard lock(mutex);
+                  lines.push_back(line);
+                }};
+  with_ranks(
+      2,
+      [](Group& group) {
+        group.set_phase("backward");
+        group.barrier();
+        if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1600));
+        std::vector<float> data(1 << 22);
+        group.all_reduce(bytes(data), ElementType::f32, {}, {.label = "bucket 5"});
+      },
+      slow);
+  ASSERT_EQ(lines.size(), 1);
+  const std::regex expected(R"(all_reduce #3 'bucket 5', 16 MiB: waiting 1 s for rank 1 on host )" +
+                            host_name() + R"(, last seen 0\.\d s ago in backward)");
+  EXPECT_TRUE(std::regex_match(lines[0], expected)) << lines[0];
+}
+
+TEST_P(Failure, TheFirstCauseIsWhatTheOthersSee) {
+  const auto errors = run_ranks(
+      3,
+      [](Group& group) {
+        group.barrier();
+        if (group.rank() == 1) {
+          group.abort("the data set is empty");
+          fail(ErrorKind::not_found, "[data] the data set is empty");
+        }
+        std::vector<float> data(100);
+        group.all_reduce(bytes(data), ElementType::f32);
+      },
+      options());
+  EXPECT_EQ(errors[0], "[comm] the data set is empty (reported by rank 1)");
+  EXPECT_EQ(errors[1], "[data] the data set is empty");
+  EXPECT_EQ(errors[2], errors[0]);
+}
+
+TEST_P(Failure, ARankThatHasLeftIsNotWaitedFor) {
+  const auto errors = run_ranks(
+      2,
+      [](Group& group) {
+        group.barrier();
+        if (group.rank() == 0) return;
+        std::vector<float> data(100);
+        group.all_reduce(bytes(data), ElementType::f32);
+      },
+      options());
+  EXPECT_EQ(errors[0], "");
+  EXPECT_EQ(errors[1], "[comm] all_reduce #3, 400 B: rank 0 has left the group");
+}
+
+TEST_P(Failure, AnErrorOnTheGroupsThreadReachesTheWaiter) {
+  const auto errors = run_ranks(
+      2,
+      [](Group& group) {
+        std::vector<float> data(3);
+        Handle handle = group.start(
+            [&](Group& self) { self.all_reduce(bytes(data).subspan(1), ElementType::f32); });
+        handle.wait(Deadline::after(10));
+      },
+      options());
+  EXPECT_EQ(errors[0], "[comm] all_reduce: got 11 bytes, expected a multiple of 4 for f32");
+}
+
+TEST_P(Failure, AMessageThatNeverComesTimesOut) {
+  with_ranks(
+      2,
+      [](Group& group) {
+        if (group.rank() == 0) {
+          std::vector<float> data(3);
+          Handle handle = group.receive(1, 7, bytes(data));
+          try {
+            handle.wait(Deadline::after(0.2));
+            ADD_FAILURE();
+          } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), ErrorKind::timeout);
+          }
+          group.barrier();
+          handle.wait(Deadline::after(10));  // it is still on its way
+          EXPECT_EQ(data, (std::vector<float>{1, 2, 3}));
+        } else {
+          group.barrier();
+          std::vector<float> data{1, 2, 3};
+          group.send(0, 7, bytes(data)).wait(Deadline::after(10));
+        }
+      },
+      options());
+}
+
+// The errors of a rendezvous in which rank 1 has other options than rank 0.
+std::vector<std::string> mismatched(const GroupOptions& zero, const GroupOptions& one) {
+  std::vector<std::string> errors(2);
+  const auto attempt = [&](int rank, const GroupOptions& options) {
+    try {
+      Group::connect(options);
+    } catch (const Error& error) {
+      errors[rank] = error.what();
+    }
+  };
+  std::thread other([&] { attempt(1, one); });
+  attempt(0, zero);
+  other.join();
+  return errors;
+}
+
+TEST(Rendezvous, WrongTokensAndSizesAreToldApart) {
+  for (const std::string transport : {"shm", "gloo"}) {
+    const GroupOptions zero{.transport = transport,
+                            .rank = 0,
+                            .size = 2,
+                            .address = transport == "gloo" ? free_address() : unique_name(),
+                            .token = "right",
+                            .join_timeout = 1,
+                            .arena_bytes = 1 << 20};
+    GroupOptions one = zero;
+    one.rank = 1;
+    one.token = "wrong";
+    EXPECT_TRUE(
+        std::regex_match(mismatched(zero, one)[1], std::regex(".*refused rank 1: wrong token.*")));
+    one.token = "right";
+    one.size = 3;
+    EXPECT_TRUE(
+        std::regex_match(mismatched(zero, one)[1],
+                         std::regex(".*refused rank 1: got a group of 3 ranks, expected 2")));
+  }
+}
+
+std::string error_of(const GroupOptions& options) {
+  try {
+    Group::connect(options);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Rendezvous, NetworkProblemsAreToldApart) {
+  GroupOptions options{
+      .transport = "gloo", .rank = 1, .size = 2, .address = free_address(), .join_timeout = 0.3};
+  EXPECT_EQ(error_of(options),
+            fmt::format("[comm] rank 0 at {} cannot be reached: the host is up but refuses the "
+                        "connection: rank 0 is not listening there, or a firewall rejects it",
+                        options.address));
+  options.address = "no.such.host.invalid:1234";
+  EXPECT_TRUE(
+      error_of(options).starts_with("[comm] host 'no.such.host.invalid' cannot be resolved: "));
+  options.address = "127.0.0.1:1234";
+  options.interface = "eth77";
+  EXPECT_TRUE(error_of(options).starts_with(
+      "[comm] network interface: got 'eth77', expected one of lo (127.0.0.1)"));
+  options = {.transport = "gloo", .rank = 0, .size = 2, .address = "192.0.2.1:1234"};
+  EXPECT_EQ(
+      error_of(options),
+      "[comm] 192.0.2.1:1234 is not an address of this machine, but rank 0 must listen there; "
+      "try the address of the machine that runs rank 0");
+}
+
+TEST(Rendezvous, AMissingRankIsATimeoutThatCounts) {
+  const std::string name = unique_name();
+  EXPECT_EQ(error_of({.rank = 0, .size = 3, .address = name, .join_timeout = 0.2}),
+            fmt::format("[comm shm] group '{}': got 1 of 3 ranks before the deadline", name));
+  EXPECT_EQ(error_of({.rank = 1, .size = 3, .address = name, .join_timeout = 0.2}),
+            fmt::format("[comm shm] group '{}': rank 0 did not appear on this machine before the "
+                        "deadline; try transport gloo for several machines",
+                        name));
+  const std::string address = free_address();
+  EXPECT_EQ(
+      error_of(
+          {.transport = "gloo", .rank = 0, .size = 2, .address = address, .join_timeout = 0.2}),
+      fmt::format("[comm] group at {}: not all of the 2 ranks came before the deadline", address));
+}
+
+TEST(Rendezvous, UnknownTransportsAreNamed) {
+  EXPECT_EQ(error_of({.transport = "globo"}),
+            "[comm] transport: got 'globo', expected shm, gloo or mpi; did you mean 'gloo'?");
+}
+
+}  // namespace
+}  // namespace artel::comm
