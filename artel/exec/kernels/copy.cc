@@ -79,19 +79,18 @@ void copy_row(CopyMode mode, int64_t n, const float* x, int64_t stride, float* y
   }
 }
 
-// y[r * y_pitch + c] = x[c * x_pitch + r]. The tile passes through a small buffer: with pitches
+// y[r * y_pitch + c] = x[c * x_pitch + r]. A full tile passes through a buffer: with pitches
 // that are powers of two the lines of y would evict one another before they are complete.
 void transpose_tile(CopyMode mode, int64_t rows, int64_t columns, const float* x, int64_t x_pitch,
                     float* y, int64_t y_pitch) {
-  alignas(64) std::array<float, kCopyTile * kCopyTile> buffer;
-  if (rows == kCopyTile && columns == kCopyTile) {
-    HWY_DYNAMIC_DISPATCH(transpose_full_tile)(x, x_pitch, buffer.data());
-  } else {
-    for (int64_t c = 0; c < columns; ++c)
-      for (int64_t r = 0; r < rows; ++r) buffer[r * kCopyTile + c] = x[c * x_pitch + r];
+  if (rows < kCopyTile || columns < kCopyTile) {
+    for (int64_t r = 0; r < rows; ++r) copy_row(mode, columns, x + r, x_pitch, y + r * y_pitch);
+    return;
   }
-  for (int64_t r = 0; r < rows; ++r)
-    copy_row(mode, columns, buffer.data() + r * kCopyTile, 1, y + r * y_pitch);
+  alignas(64) std::array<float, kCopyTile * kCopyTile> buffer;
+  HWY_DYNAMIC_DISPATCH(transpose_full_tile)(x, x_pitch, buffer.data());
+  for (int64_t r = 0; r < kCopyTile; ++r)
+    copy_row(mode, kCopyTile, buffer.data() + r * kCopyTile, 1, y + r * y_pitch);
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "artel/exec/kernels/dropout.cc"
 #include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+
+#include "artel/exec/kernels/loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace artel::kernels::HWY_NAMESPACE {
@@ -47,14 +48,20 @@ HWY_INLINE void philox_words(uint64_t key, uint64_t first, uint32_t* __restrict 
 }
 
 // `begin` is a multiple of 4.
-void dropout_range(uint64_t key, uint32_t threshold, float scale, const float* x, float* y,
+void dropout_range(uint64_t key, int32_t threshold, float scale, const float* x, float* y,
                    int64_t begin, int64_t end) {
   constexpr int64_t kBlock = 4 * kCounters;
   uint32_t words[kBlock];
   for (int64_t i = begin; i < end; i += kBlock) {
     philox_words(key, static_cast<uint64_t>(i) / 4, words);
-    const int64_t n = std::min(kBlock, end - i);
-    for (int64_t j = 0; j < n; ++j) y[i + j] = words[j] >> 8 >= threshold ? x[i + j] * scale : 0.0f;
+    for_each_vector(std::min(kBlock, end - i), [&](auto d, int64_t j) HWY_ATTR {
+      const hn::Rebind<int32_t, decltype(d)> di;
+      const hn::Rebind<uint32_t, decltype(d)> du;
+      const auto number = hn::BitCast(di, hn::ShiftRight<8>(hn::LoadU(du, words + j)));
+      const auto dropped = hn::RebindMask(d, hn::Lt(number, hn::Set(di, threshold)));
+      const auto kept = hn::Mul(hn::LoadU(d, x + i + j), hn::Set(d, scale));
+      hn::StoreU(hn::IfThenZeroElse(dropped, kept), d, y + i + j);
+    });
   }
 }
 
@@ -71,7 +78,7 @@ void dropout(ThreadPool& pool, uint64_t key, float probability, int64_t n, const
   require(probability >= 0 && probability <= 1, ErrorKind::invalid_argument,
           "[dropout] probability: got {}, expected 0 to 1", probability);
   // Random::uniform() is (word >> 8) / 2^24.
-  const auto threshold = static_cast<uint32_t>(std::ceil(probability * 0x1p24));
+  const auto threshold = static_cast<int32_t>(std::ceil(probability * 0x1p24));
   const float scale = probability < 1 ? 1.0f / (1.0f - probability) : 0.0f;
   const auto range = HWY_DYNAMIC_DISPATCH(dropout_range);
   parallel_for(pool, n, 4096,

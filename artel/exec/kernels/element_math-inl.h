@@ -30,8 +30,10 @@ template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp(D d, V x) {
   const hn::Rebind<int32_t, D> di;
   const auto bounded = hn::Min(hn::Max(x, hn::Set(d, -87.4f)), hn::Set(d, 89.0f));
-  const auto n = hn::NearestInt(hn::Mul(bounded, hn::Set(d, 1.44269504089f)));
-  const auto whole = hn::ConvertTo(d, n);
+  // Adding 1.5 * 2^23 rounds to an integer, whose low bits are then those of n.
+  const auto magic = hn::Set(d, 0x1.8p23f);
+  const auto n = hn::MulAdd(bounded, hn::Set(d, 1.44269504089f), magic);
+  const auto whole = hn::Sub(n, magic);
   auto r = hn::NegMulAdd(whole, hn::Set(d, 0.693145751953125f), bounded);
   r = hn::NegMulAdd(whole, hn::Set(d, 1.428606765330187e-6f), r);
   auto p = hn::Set(d, 1.392618181e-03f);
@@ -41,7 +43,8 @@ HWY_INLINE V exp(D d, V x) {
   p = hn::MulAdd(p, r, hn::Set(d, 0.5f));
   p = hn::MulAdd(hn::Mul(r, r), p, hn::Add(r, hn::Set(d, 1.0f)));
   // n is -126 to 128, so 2^(n-1) is a number or 0.
-  const auto power = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 126))));
+  const auto power =
+      hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::BitCast(di, n), hn::Set(di, 126))));
   return keep_nan(d, x, hn::Mul(hn::Mul(p, power), hn::Set(d, 2.0f)));
 }
 
