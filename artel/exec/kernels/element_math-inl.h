@@ -24,8 +24,8 @@ HWY_INLINE V keep_nan(D, V x, V result) {
 }
 
 // x = n * ln(2) + r, |r| <= ln(2) / 2; exp(r) by a polynomial (interpolation at Chebyshev nodes),
-// then 2^n through the exponent's bits. Results below the normal range are 0. About twice as fast
-// as Highway's.
+// then 2^n through the exponent's bits. Results below the normal range are 0. It makes a whole
+// softmax 1.6 times as fast as Highway's.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp(D d, V x) {
   const hn::Rebind<int32_t, D> di;
