@@ -257,8 +257,9 @@ class Planner {
       Buffer& buffer = plan_.buffers[slot];
       buffer.region = Region::gradients;
       buffer.offset = offset;
+      const int ready = buffer.last == kForever ? now() : buffer.last;
+      plan_.gradients.push_back({w.target, w.is_state, offset, buffer.bytes, ready});
       buffer.last = kForever;
-      plan_.gradients.push_back({w.target, w.is_state, offset, buffer.bytes, buffer.first});
       offset += aligned(buffer.bytes);
     }
     plan_.gradient_bytes = offset;

@@ -15,7 +15,7 @@ namespace artel {
 
 enum class Region {
   activations,  // one for each lane; shared by values with disjoint life times
-  gradients,    // one for each lane: gradients of parameters, then observed statistics
+  gradients,    // one for each lane: gradients as they become ready, then observed statistics
   parameters,   // one for the worker: parameters and states
   constants,    // one for the program
 };
@@ -45,7 +45,7 @@ struct GradientSlot {
   ValueId value;  // the parameter whose gradient it is, or the state whose observation
   bool is_state;
   size_t offset, bytes;
-  int ready = -1;  // the step after which it is final
+  int ready = -1;  // the step after which no other step reads or writes it
 };
 
 struct Plan {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "artel/base/error.h"
 #include "artel/exec/kernels/copy.h"
@@ -13,21 +14,80 @@
 namespace artel {
 namespace {
 
-// Behind the gradients: the weighted loss and the number of right answers of the lanes.
-struct Tail {
-  float loss, correct;
+// At the front of the region: sums over lanes that are no gradients.
+struct Statistics {
+  float loss = 0;  // times the lane's share of the batch
+  float correct = 0;
+  float stop = 0;
 };
 
-constexpr size_t kTailBytes = 64;
+constexpr size_t kStatisticsBytes = 64;
+
+// Parts of at least `bytes`; the first begins with the statistics.
+std::vector<Bucket> cut_into_buckets(const Plan& plan, size_t bytes) {
+  std::vector<Bucket> buckets;
+  Bucket current = {0, kStatisticsBytes};
+  for (const GradientSlot& slot : plan.gradients) {
+    if (current.bytes >= bytes) {
+      buckets.push_back(current);
+      current = {current.offset + current.bytes, 0};
+    }
+    current.bytes = kStatisticsBytes + slot.offset + (slot.bytes + 63) / 64 * 64 - current.offset;
+  }
+  buckets.push_back(current);
+  return buckets;
+}
 
 }  // namespace
 
-// The memory in which one lane at a time runs, and the sums it has collected.
+// The memory in which one lane at a time runs, and the sums of the lanes it has finished.
 struct Stepper::Slot {
   ThreadPool serial{1, limit_library_threads};
   std::map<int64_t, std::unique_ptr<Lane>> lanes;  // by samples
-  std::vector<PartialSum> sums;
+  struct Sum {
+    comm::LaneRange lanes;
+    std::byte* data;
+  };
+  std::vector<Sum> sums;
   std::vector<std::byte*> spare;
+};
+
+// How the sums of all slots become the partial sums of the worker, bucket by bucket: each slot's
+// last lane reports its buckets, and whoever reports a bucket last adds it up.
+struct Stepper::Assembly {
+  std::vector<comm::LaneRange> entries;
+  std::vector<std::byte*> data;             // of each entry, filled in as lanes begin
+  std::vector<std::pair<int, int>> merges;  // (into, from)
+  std::vector<int> survivors;
+  std::vector<std::atomic<int>> missing;  // slots that have not reported a bucket yet
+  const Ready& ready;
+
+  Assembly(int lanes, std::vector<comm::LaneRange> ranges, size_t buckets, int slots,
+           const Ready& ready)
+      : entries(std::move(ranges)), data(entries.size()), missing(buckets), ready(ready) {
+    for (auto& count : missing) count = slots;
+    std::vector<comm::LaneRange> now = entries;
+    for (size_t i = 0; i < now.size(); ++i) survivors.push_back(static_cast<int>(i));
+    // Adds neighbours that are the two halves of one node of the tree, until none are left.
+    for (size_t i = 1; i < survivors.size();) {
+      comm::LaneRange &left = now[survivors[i - 1]], &right = now[survivors[i]];
+      const comm::LaneRange both = {left.first, right.last};
+      if (comm::lane_subtrees(lanes, both).size() == 1 && comm::lane_split(both) == right.first) {
+        merges.emplace_back(survivors[i - 1], survivors[i]);
+        left = both;
+        survivors.erase(survivors.begin() + static_cast<std::ptrdiff_t>(i));
+        i = std::max<size_t>(1, i - 1);
+      } else {
+        ++i;
+      }
+    }
+  }
+
+  std::vector<std::byte*> partials() const {
+    std::vector<std::byte*> result;
+    for (const int survivor : survivors) result.push_back(data[survivor]);
+    return result;
+  }
 };
 
 Stepper::Stepper(const Model& model, const TensorType& x, const TensorType& y, const Loss& loss,
@@ -41,179 +101,244 @@ Stepper::Stepper(const Model& model, const TensorType& x, const TensorType& y, c
       choices_(choices),
       options_(std::move(options)),
       pool_(std::make_unique<ThreadPool>(options_.threads, limit_library_threads)),
-      optimizer_(optim::make_optimizer(optimizer)),
-      clip_norm_(optimizer.clip_norm),
-      config_(optimizer) {
-  size_t floats = 0;
+      config_(optimizer),
+      optimizer_(optim::make_optimizer(optimizer)) {
+  if (!options_.allocate_sums) options_.allocate_sums = allocate;
   for (const ParameterEntry& entry : parameters.entries())
-    floats = std::max(floats, entry.offset + static_cast<size_t>(entry.shape.elements()));
+    optimizer_floats_ =
+        std::max(optimizer_floats_, entry.offset + static_cast<size_t>(entry.shape.elements()));
   for (size_t i = 0; i < optimizer_->slots().size(); ++i)
-    optimizer_memory_.push_back(allocate(floats * sizeof(float)));
+    optimizer_memory_.push_back(allocate(optimizer_floats_ * sizeof(float)));
 }
 
 Stepper::~Stepper() = default;
 
-const Program& Stepper::program(int64_t lane_batch) {
-  std::unique_ptr<Program>& found = programs_[lane_batch];
+Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
+  std::unique_ptr<Compiled>& found = programs_[lane_batch];
   if (!found) {
     ModelGraph model = training_graph(model_, batch_of(x_, lane_batch), batch_of(y_, lane_batch),
                                       loss_, options_.trained);
     const bool side_by_side = options_.lanes >= options_.threads;
-    found = std::make_unique<Program>(std::move(model.graph),
-                                      CompileOptions{.threads = side_by_side ? 1 : options_.threads,
-                                                     .memory_limit = options_.memory_limit},
-                                      choices_);
+    found.reset(new Compiled{Program(std::move(model.graph),
+                                     {.threads = side_by_side ? 1 : options_.threads,
+                                      .memory_limit = options_.memory_limit},
+                                     choices_),
+                             {}});
+    const Plan& plan = found->program.plan();
+    if (buckets_.empty()) buckets_ = cut_into_buckets(plan, options_.bucket_bytes);
+    found->ready.assign(buckets_.size(), 0);
+    found->ready[0] = plan.buffers[plan.buffer_of[found->program.graph().output_id("loss")]].first;
+    for (const GradientSlot& slot : plan.gradients)
+      for (size_t i = 0; i < buckets_.size(); ++i)
+        if (buckets_[i].contains(kStatisticsBytes + slot.offset))
+          found->ready[i] = std::max(found->ready[i], slot.ready);
   }
   return *found;
 }
 
-size_t Stepper::sum_bytes() const {
-  return programs_.begin()->second->plan().gradient_bytes + kTailBytes;
+size_t Stepper::sum_bytes() const { return any_program().plan().gradient_bytes + kStatisticsBytes; }
+
+const std::vector<Bucket>& Stepper::buckets(int64_t batch) {
+  for (int lane = 0; lane < options_.lanes; ++lane) {
+    const auto [begin, end] = rows_of_lane(batch, options_.lanes, lane);
+    if (end > begin) compiled(end - begin);
+  }
+  return buckets_;
 }
 
-std::byte* Stepper::take_buffer(std::vector<std::byte*>& spare) {
-  if (spare.empty()) {
+std::byte* Stepper::take_buffer(Slot& slot) {
+  if (slot.spare.empty()) {
     const std::lock_guard lock(buffers_mutex_);
-    buffers_.push_back(allocate(sum_bytes()));
+    buffers_.push_back(options_.allocate_sums(sum_bytes()));
     return buffers_.back().get();
   }
-  std::byte* buffer = spare.back();
-  spare.pop_back();
+  std::byte* buffer = slot.spare.back();
+  slot.spare.pop_back();
   return buffer;
 }
 
-// Adds neighbours that are the two halves of one node of the tree, until none are left.
-void Stepper::collapse(ThreadPool& pool, std::vector<PartialSum>& sums,
-                       std::vector<std::byte*>& spare) {
-  for (size_t i = 1; i < sums.size();) {
-    const comm::LaneRange both = {sums[i - 1].lanes.first, sums[i].lanes.last};
-    const bool halves = comm::lane_subtrees(options_.lanes, both).size() == 1 &&
-                        comm::lane_split(both) == sums[i].lanes.first;
-    if (!halves) {
-      ++i;
-      continue;
-    }
-    kernels::add_into(pool, static_cast<int64_t>(sum_bytes() / sizeof(float)),
-                      reinterpret_cast<const float*>(sums[i].data),
-                      reinterpret_cast<float*>(sums[i - 1].data));
-    sums[i - 1].lanes = both;
-    spare.push_back(sums[i].data);
-    sums.erase(sums.begin() + static_cast<std::ptrdiff_t>(i));
-    i = std::max<size_t>(1, i - 1);
-  }
+void Stepper::merge(ThreadPool& pool, std::byte* into, const std::byte* from, size_t offset,
+                    size_t bytes) {
+  kernels::add_into(pool, static_cast<int64_t>(bytes / sizeof(float)),
+                    reinterpret_cast<const float*>(from + offset),
+                    reinterpret_cast<float*>(into + offset));
 }
 
 void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, const Tensor& y,
-                       int64_t batch, int64_t step) {
+                       const Work& work, Assembly* assembly) {
   const int64_t samples = x.shape()[0];
-  std::byte* buffer = take_buffer(slot.spare);
+  std::byte* buffer = take_buffer(slot);
+  slot.sums.push_back({{lane, lane + 1}, buffer});
+  if (assembly)
+    for (const Slot::Sum& sum : slot.sums)
+      for (size_t i = 0; i < assembly->entries.size(); ++i)
+        if (assembly->entries[i] == sum.lanes) assembly->data[i] = sum.data;
+
+  size_t next = 0;
+  Lane* memory = nullptr;
+  const Compiled* program = nullptr;  // of the lane's samples, if it has any
+  const float weight = static_cast<float>(samples) / static_cast<float>(work.batch);
+  const auto report = [&](int step) {
+    while (next < buckets_.size() && (!program || program->ready[next] <= step)) {
+      if (next == 0) {
+        Statistics statistics;
+        statistics.stop = work.stop ? 1 : 0;
+        if (memory) {
+          statistics.loss = memory->scalar("loss") * weight;
+          statistics.correct = static_cast<float>(count_correct(memory->output("prediction"), y));
+        }
+        std::memcpy(buffer, &statistics, sizeof statistics);
+      }
+      const Bucket& bucket = buckets_[next];
+      if (assembly && assembly->missing[next].fetch_sub(1) == 1) {
+        for (const auto& [into, from] : assembly->merges)
+          merge(pool, assembly->data[into], assembly->data[from], bucket.offset, bucket.bytes);
+        if (assembly->ready) assembly->ready(static_cast<int>(next), assembly->partials());
+      }
+      ++next;
+    }
+  };
   if (samples == 0) {
     std::memset(buffer, 0, sum_bytes());
   } else {
-    const Program& compiled = *programs_.at(samples);
-    std::unique_ptr<Lane>& memory = slot.lanes[samples];
-    if (!memory) memory = std::make_unique<Lane>(compiled, parameters_, buffer);
-    memory->bind_gradients(buffer);
-    const float weight = static_cast<float>(samples) / static_cast<float>(batch);
+    program = programs_.at(samples).get();
+    std::unique_ptr<Lane>& found = slot.lanes[samples];
+    if (!found)
+      found = std::make_unique<Lane>(program->program, parameters_, buffer + kStatisticsBytes);
+    memory = found.get();
+    memory->bind_gradients(buffer + kStatisticsBytes);
     memory->set_input("x", x);
     memory->set_input("y", y);
     memory->set_input("weight", Tensor::from<float>({}, {weight}));
     Program::RunOptions run;
-    run.context = {options_.seed, step, lane};
+    run.context = {options_.seed, work.step, lane};
     run.check_numbers = options_.check_numbers;
+    run.after_step = report;
     if (timing_) run.timing = [&](const StepTiming& timing) { timing_(lane, timing); };
-    compiled.run(*memory, pool, run);
-    const Tail tail = {memory->scalar("loss") * weight,
-                       static_cast<float>(count_correct(memory->output("prediction"), y))};
-    std::memcpy(buffer + sum_bytes() - kTailBytes, &tail, sizeof tail);
+    program->program.run(*memory, pool, run);
   }
-  slot.sums.push_back({{lane, lane + 1}, buffer});
-  collapse(pool, slot.sums, slot.spare);
+  report(std::numeric_limits<int>::max());
+  if (assembly) return;
+  // Not the last lane of this slot: whole neighbours that form one node are added at once.
+  while (slot.sums.size() > 1) {
+    const Slot::Sum right = slot.sums.back(), left = slot.sums[slot.sums.size() - 2];
+    const comm::LaneRange both = {left.lanes.first, right.lanes.last};
+    if (comm::lane_subtrees(options_.lanes, both).size() != 1 ||
+        comm::lane_split(both) != right.lanes.first)
+      break;
+    merge(pool, left.data, right.data, 0, sum_bytes());
+    slot.spare.push_back(right.data);
+    slot.sums.pop_back();
+    slot.sums.back().lanes = both;
+  }
 }
 
-std::vector<PartialSum> Stepper::compute(comm::LaneRange range, const Tensor& x, const Tensor& y,
-                                         int64_t batch, int64_t step) {
+void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const Ready& ready) {
+  buckets(work.batch);
+  const comm::LaneRange range = work.range;
   const bool side_by_side = options_.lanes >= options_.threads;
   const int running = side_by_side ? std::min(options_.threads, range.size()) : 1;
-  const int64_t first_row = rows_of_lane(batch, options_.lanes, range.first).first;
-  for (int lane = range.first; lane < range.last; ++lane) {
-    const auto [begin, end] = rows_of_lane(batch, options_.lanes, lane);
-    if (end > begin) program(end - begin);
-  }
   while (static_cast<int>(slots_.size()) < running) slots_.push_back(std::make_unique<Slot>());
+
+  std::vector<comm::LaneRange> entries, own;
+  for (int i = 0; i < running; ++i) {
+    const comm::LaneRange part = comm::even_lanes(range.size(), running, i);
+    own.push_back({range.first + part.first, range.first + part.last});
+    const int last = own.back().last - 1;
+    for (const comm::LaneRange& node :
+         comm::lane_subtrees(options_.lanes, {own.back().first, last}))
+      if (node.size() > 0) entries.push_back(node);
+    entries.push_back({last, last + 1});
+  }
+  Assembly assembly(options_.lanes, std::move(entries), buckets_.size(), running, ready);
+  const int64_t first_row = rows_of_lane(work.batch, options_.lanes, range.first).first;
   const auto run_slot = [&](int64_t index) {
     Slot& slot = *slots_[index];
-    for (const PartialSum& sum : slot.sums) slot.spare.push_back(sum.data);
+    for (const Slot::Sum& sum : slot.sums) slot.spare.push_back(sum.data);
     slot.sums.clear();
-    const comm::LaneRange own = comm::even_lanes(range.size(), running, static_cast<int>(index));
-    for (int lane = range.first + own.first; lane < range.first + own.last; ++lane) {
-      const auto [begin, end] = rows_of_lane(batch, options_.lanes, lane);
+    for (int lane = own[index].first; lane < own[index].last; ++lane) {
+      const auto [begin, end] = rows_of_lane(work.batch, options_.lanes, lane);
       run_lane(slot, side_by_side ? slot.serial : *pool_, lane,
                x.rows(begin - first_row, end - first_row),
-               y.rows(begin - first_row, end - first_row), batch, step);
+               y.rows(begin - first_row, end - first_row), work,
+               lane + 1 == own[index].last ? &assembly : nullptr);
     }
   };
   if (side_by_side)
     pool_->run(running, run_slot);
   else
     run_slot(0);
-
-  std::vector<PartialSum>& all = slots_[0]->sums;
-  for (int i = 1; i < running; ++i) {
-    all.insert(all.end(), slots_[i]->sums.begin(), slots_[i]->sums.end());
-    slots_[i]->sums.clear();
-  }
-  collapse(*pool_, all, slots_[0]->spare);
-  return all;
 }
 
-StepStatistics Stepper::apply(std::byte* total, int64_t step, float learning_rate) {
-  const Plan& plan = programs_.begin()->second->plan();
-  const Graph& graph = programs_.begin()->second->graph();
-  Tail tail;
-  std::memcpy(&tail, total + sum_bytes() - kTailBytes, sizeof tail);
-  require(std::isfinite(tail.loss), ErrorKind::numeric,
+std::span<const float> Stepper::summed(const std::byte* total, const GradientSlot& slot) const {
+  return {reinterpret_cast<const float*>(total + kStatisticsBytes + slot.offset),
+          slot.bytes / sizeof(float)};
+}
+
+StepStatistics Stepper::read_statistics(const std::byte* total, int64_t step) const {
+  Statistics statistics;
+  std::memcpy(&statistics, total, sizeof statistics);
+  require(std::isfinite(statistics.loss), ErrorKind::numeric,
           "[step {}] the loss is {}; lower the learning rate, or set check_numbers = true to find "
           "the first op that produced it",
-          step, tail.loss);
-  const auto sum_of = [&](const GradientSlot& slot) {
-    return std::span(reinterpret_cast<const float*>(total + slot.offset),
-                     slot.bytes / sizeof(float));
-  };
-  float scale = 1;
-  if (clip_norm_ > 0) {
-    double squares = 0;
-    for (const GradientSlot& slot : plan.gradients)
-      if (!slot.is_state) squares += optim::sum_of_squares(*pool_, sum_of(slot));
-    scale = optim::clip_scale(std::sqrt(squares), clip_norm_);
-  }
+          step, statistics.loss);
+  return {statistics.loss, static_cast<int64_t>(statistics.correct), statistics.stop > 0};
+}
+
+float Stepper::clip_scale(const std::byte* total) {
+  double squares = 0;
+  for (const GradientSlot& slot : any_program().plan().gradients)
+    if (!slot.is_state) squares += optim::sum_of_squares(*pool_, summed(total, slot));
+  return optim::clip_scale(std::sqrt(squares), config_.clip_norm);
+}
+
+void Stepper::apply_bucket(int bucket, const std::byte* total, int64_t step, float learning_rate,
+                           float gradient_scale) {
+  const Graph& graph = any_program().graph();
   std::vector<std::span<float>> state(optimizer_memory_.size());
-  for (const GradientSlot& slot : plan.gradients) {
+  for (const GradientSlot& slot : any_program().plan().gradients) {
+    if (!buckets_[bucket].contains(kStatisticsBytes + slot.offset)) continue;
     const ParameterEntry& entry = parameters_.entry(graph.value(slot.value).name);
     const std::span<float> values = parameters_.values(entry);
-    if (slot.is_state) continue;
+    if (slot.is_state) {
+      follow(slot, values, summed(total, slot));
+      continue;
+    }
     for (size_t i = 0; i < state.size(); ++i)
-      state[i] = {reinterpret_cast<float*>(optimizer_memory_[i].get()) + entry.offset,
-                  values.size()};
+      state[i] = optimizer_memory()[i].subspan(entry.offset, values.size());
     optimizer_->update(*pool_, {entry.name, optim::decays(config_, entry.shape)}, step,
-                       learning_rate, scale, values, sum_of(slot), state);
+                       learning_rate, gradient_scale, values, summed(total, slot), state);
   }
-  size_t next = plan.gradients.size() - graph.state_updates().size();
-  for (const StateUpdate& update : graph.state_updates()) {
-    const std::span<const float> observed = sum_of(plan.gradients[next++]);
-    const std::span<float> values =
-        parameters_.values(parameters_.entry(graph.value(update.state).name));
+}
+
+// Moves a running statistic towards the mean over lanes of what they observed.
+void Stepper::follow(const GradientSlot& slot, std::span<float> state,
+                     std::span<const float> observed) const {
+  for (const StateUpdate& update : any_program().graph().state_updates()) {
+    if (update.state != slot.value) continue;
     const auto momentum = static_cast<float>(update.momentum);
     const float share = momentum / static_cast<float>(options_.lanes);
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = (1 - momentum) * values[i] + share * observed[i];
+    for (size_t i = 0; i < state.size(); ++i)
+      state[i] = (1 - momentum) * state[i] + share * observed[i];
   }
-  return {tail.loss, static_cast<int64_t>(tail.correct)};
 }
 
 StepStatistics Stepper::step(const Tensor& x, const Tensor& y, int64_t step, float learning_rate) {
-  const std::vector<PartialSum> sums = compute({0, options_.lanes}, x, y, x.shape()[0], step);
-  return apply(sums.front().data, step, learning_rate);
+  std::byte* total = nullptr;
+  compute({.range = {0, options_.lanes}, .batch = x.shape()[0], .step = step}, x, y,
+          [&](int, const std::vector<std::byte*>& partials) { total = partials.front(); });
+  const StepStatistics statistics = read_statistics(total, step);
+  const float scale = clips() ? clip_scale(total) : 1;
+  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket)
+    apply_bucket(static_cast<int>(bucket), total, step, learning_rate, scale);
+  return statistics;
+}
+
+std::vector<std::span<float>> Stepper::optimizer_memory() {
+  std::vector<std::span<float>> blocks;
+  for (const auto& memory : optimizer_memory_)
+    blocks.emplace_back(reinterpret_cast<float*>(memory.get()), optimizer_floats_);
+  return blocks;
 }
 
 NamedTensors Stepper::optimizer_state() const {
@@ -223,7 +348,7 @@ NamedTensors Stepper::optimizer_state() const {
     for (const ParameterEntry& entry : parameters_.entries()) {
       if (!entry.trained) continue;
       Tensor tensor(entry.shape);
-      const float* memory = reinterpret_cast<const float*>(optimizer_memory_[i].get());
+      const auto* memory = reinterpret_cast<const float*>(optimizer_memory_[i].get());
       convert_layout(here, entry.shape, DType::f32,
                      reinterpret_cast<const std::byte*>(memory + entry.offset), entry.layout,
                      tensor.raw(), Layout::row_major());
@@ -243,7 +368,7 @@ void Stepper::set_optimizer_state(const NamedTensors& state) {
       require(found != state.end() && found->tensor.shape() == entry.shape, ErrorKind::corrupt,
               "[optimizer state] '{}' is missing or has another shape than {}", name,
               to_string(entry.shape));
-      float* memory = reinterpret_cast<float*>(optimizer_memory_[i].get());
+      auto* memory = reinterpret_cast<float*>(optimizer_memory_[i].get());
       convert_layout(here, entry.shape, DType::f32, found->tensor.raw(), Layout::row_major(),
                      reinterpret_cast<std::byte*>(memory + entry.offset), entry.layout);
     }

@@ -6,8 +6,13 @@
 // gradients are added in one canonical tree order (comm/lane_tree.h). So the weights after a step
 // have the same bits for any number of threads and workers. With fewer lanes than threads, lanes
 // run one after another and threads share each kernel.
+//
+// What is summed over lanes lies in one region: loss and accuracy, gradients in the order in
+// which they become ready, observations of states; cut into buckets. A bucket is handed out as soon
+// as all local lanes have it, while the backward pass goes on.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,18 +33,21 @@ struct StepperOptions {
   size_t memory_limit = 0;
   bool check_numbers = false;
   std::function<bool(const std::string&)> trained = {};  // which parameters; absent: all
+  // Memory for sums, zeroed and aligned; absent: ordinary memory.
+  std::function<std::shared_ptr<std::byte>(size_t)> allocate_sums = {};
+  size_t bucket_bytes = size_t{4} << 20;
 };
 
-// A sum over some lanes, the whole subtree `lanes` of the canonical tree: gradients and observed
-// statistics, then the weighted loss and the number of right answers.
-struct PartialSum {
-  comm::LaneRange lanes;
-  std::byte* data = nullptr;
+// A part of the summed region. The first bucket begins with the statistics.
+struct Bucket {
+  size_t offset = 0, bytes = 0;
+  bool contains(size_t at) const { return at >= offset && at < offset + bytes; }
 };
 
 struct StepStatistics {
   double loss = 0;      // the mean over the global batch
   int64_t correct = 0;  // predictions whose largest output is the label; 0 for other targets
+  bool stop = false;    // some worker wants to stop after this step
 };
 
 class Stepper {
@@ -51,45 +59,75 @@ class Stepper {
   ~Stepper();
 
   ThreadPool& pool() { return *pool_; }
-
-  // A whole step on one worker: all lanes of the global batch x, y.
-  StepStatistics step(const Tensor& x, const Tensor& y, int64_t step, float learning_rate);
-
-  // The first half: runs lanes [range.first, range.last) of a global batch of `batch` samples. `x`
-  // and `y` hold the samples of these lanes only. Returns the sums of the maximal subtrees, left to
-  // right, valid until the next call.
-  std::vector<PartialSum> compute(comm::LaneRange range, const Tensor& x, const Tensor& y,
-                                  int64_t batch, int64_t step);
-  // The second half: updates parameters and states from the sum over all lanes.
-  StepStatistics apply(std::byte* total, int64_t step, float learning_rate);
-
-  // Bytes of a PartialSum.
-  size_t sum_bytes() const;
+  int lanes() const { return options_.lanes; }
 
   // Which rows of a global batch a lane has.
   static std::pair<int64_t, int64_t> rows_of_lane(int64_t batch, int lanes, int lane) {
     return {batch * lane / lanes, batch * (lane + 1) / lanes};
   }
 
+  // A whole step on one worker: all lanes of the global batch x, y.
+  StepStatistics step(const Tensor& x, const Tensor& y, int64_t step, float learning_rate);
+
+  // The first half of a step: runs lanes [range.first, range.last) of a global batch of `batch`
+  // samples; `x` and `y` hold the samples of these lanes only. `ready(b, partials)` is called for
+  // each bucket in order, from a thread of the pool, with one pointer (to the beginning of the
+  // region) for each of the maximal subtrees of the range, left to right; they stay valid until the
+  // next call.
+  struct Work {
+    comm::LaneRange range;
+    int64_t batch = 0;
+    int64_t step = 0;
+    bool stop = false;  // carried to all workers with the statistics
+  };
+  using Ready = std::function<void(int bucket, const std::vector<std::byte*>& partials)>;
+  void compute(const Work& work, const Tensor& x, const Tensor& y, const Ready& ready);
+
+  // The second half: reads the statistics (throws if the loss is not finite), then updates the
+  // parameters and states of one bucket after another. `total` is the region summed over lanes.
+  StepStatistics read_statistics(const std::byte* total, int64_t step) const;
+  void apply_bucket(int bucket, const std::byte* total, int64_t step, float learning_rate,
+                    float gradient_scale = 1);
+  // What clipping the norm of the whole gradient multiplies it by.
+  float clip_scale(const std::byte* total);
+  bool clips() const { return config_.clip_norm > 0; }
+
+  // Of a global batch size; compiles the programs it needs.
+  const std::vector<Bucket>& buckets(int64_t batch);
+  size_t sum_bytes() const;
+
   // The compiled program of lanes with that many samples, for profiles and plans.
-  const Program& program(int64_t lane_batch);
+  const Program& program(int64_t lane_batch) { return compiled(lane_batch).program; }
   // Called for every kernel that runs, from the thread of the lane; absent: no clock is read.
   void set_timing(std::function<void(int lane, const StepTiming&)> timing) {
     timing_ = std::move(timing);
   }
 
   const optim::Optimizer& optimizer() const { return *optimizer_; }
-  // The optimizer's state of one parameter, one row-major tensor for each slot, for checkpoints.
+  // The optimizer's state, one row-major tensor for each slot and parameter, for checkpoints.
   NamedTensors optimizer_state() const;
   void set_optimizer_state(const NamedTensors& state);
+  // The same as raw memory, one block for each slot, in the order of the parameters.
+  std::vector<std::span<float>> optimizer_memory();
 
  private:
   struct Slot;
+  struct Assembly;
 
   void run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, const Tensor& y,
-                int64_t batch, int64_t step);
-  void collapse(ThreadPool& pool, std::vector<PartialSum>& sums, std::vector<std::byte*>& spare);
-  std::byte* take_buffer(std::vector<std::byte*>& spare);
+                const Work& work, Assembly* assembly);
+  std::byte* take_buffer(Slot& slot);
+  void merge(ThreadPool& pool, std::byte* into, const std::byte* from, size_t offset, size_t bytes);
+  void follow(const GradientSlot& slot, std::span<float> state,
+              std::span<const float> observed) const;
+  std::span<const float> summed(const std::byte* total, const GradientSlot& slot) const;
+  // Programs of different batch sizes sum the same things at the same places, but at other steps.
+  struct Compiled {
+    Program program;
+    std::vector<int> ready;  // for each bucket, the planned step after which it is final
+  };
+  Compiled& compiled(int64_t lane_batch);
+  const Program& any_program() const { return programs_.begin()->second->program; }
 
   Model model_;
   TensorType x_, y_;
@@ -98,14 +136,15 @@ class Stepper {
   KernelChoices& choices_;
   StepperOptions options_;
   std::unique_ptr<ThreadPool> pool_;
-  std::unique_ptr<optim::Optimizer> optimizer_;
-  double clip_norm_;
   optim::OptimizerConfig config_;
-  std::map<int64_t, std::unique_ptr<Program>> programs_;  // by samples of a lane
-  std::vector<std::unique_ptr<Slot>> slots_;              // one for each lane that runs at a time
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::map<int64_t, std::unique_ptr<Compiled>> programs_;  // by samples of a lane
+  std::vector<Bucket> buckets_;
+  std::vector<std::unique_ptr<Slot>> slots_;  // one for each lane that runs at a time
   std::mutex buffers_mutex_;
   std::vector<std::shared_ptr<std::byte>> buffers_;
   std::vector<std::shared_ptr<std::byte>> optimizer_memory_;  // by slot of the optimizer
+  size_t optimizer_floats_ = 0;
   std::function<void(int, const StepTiming&)> timing_;
 };
 
