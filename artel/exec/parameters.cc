@@ -9,12 +9,11 @@
 namespace artel {
 
 Parameters::Parameters(std::vector<ParameterEntry> entries) : entries_(std::move(entries)) {
-  size_t offset = 0;
   for (ParameterEntry& entry : entries_) {
-    entry.offset = offset;
-    offset += (static_cast<size_t>(entry.shape.elements()) + 15) / 16 * 16;
+    entry.offset = floats_;
+    floats_ += (static_cast<size_t>(entry.shape.elements()) + 15) / 16 * 16;
   }
-  memory_ = allocate(offset * sizeof(float));
+  memory_ = allocate(floats_ * sizeof(float));
 }
 
 bool Parameters::contains(std::string_view name) const {

@@ -34,6 +34,8 @@ class Parameters {
   const ParameterEntry& entry(std::string_view name) const;
 
   std::span<float> values(const ParameterEntry& entry);
+  // All entries, with the padding between them.
+  std::span<float> block() { return {reinterpret_cast<float*>(memory_.get()), floats_}; }
   std::span<const float> values(const ParameterEntry& entry) const;
 
   Tensor get(std::string_view name) const;
@@ -43,6 +45,7 @@ class Parameters {
  private:
   std::vector<ParameterEntry> entries_;
   std::shared_ptr<std::byte> memory_;
+  size_t floats_ = 0;
 };
 
 }  // namespace artel

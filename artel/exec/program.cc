@@ -8,6 +8,7 @@
 #include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/exec/memory_plan.h"
+#include "artel/graph/passes/recompute.h"
 
 namespace artel {
 namespace {
@@ -33,10 +34,8 @@ void check_finite(const Graph& graph, const Plan& plan, const PlannedStep& step,
 
 Program::Program(Graph graph, const CompileOptions& options, KernelChoices& choices)
     : graph_(std::move(graph)), plan_(make_plan(graph_, options.threads, choices)) {
-  require(options.memory_limit == 0 || plan_.activation_bytes <= options.memory_limit,
-          ErrorKind::memory, "the step needs {} for activations, the limit is {}",
-          format_bytes(static_cast<double>(plan_.activation_bytes)),
-          format_bytes(static_cast<double>(options.memory_limit)));
+  if (options.memory_limit > 0 && plan_.activation_bytes > options.memory_limit)
+    fit_into(options, choices);
   constant_offsets_.resize(plan_.buffers.size());
   size_t bytes = 0;
   for (const ValueId id : graph_.of_kind(ValueKind::constant)) {
@@ -51,6 +50,25 @@ Program::Program(Graph graph, const CompileOptions& options, KernelChoices& choi
     convert_layout(here, value.shape(), value.dtype(), value.raw(), Layout::row_major(),
                    constants_.get() + constant_offsets_[buffer], plan_.buffers[buffer].layout);
   }
+}
+
+// Tries the choices of what to recompute, the cheapest first, until a plan fits.
+void Program::fit_into(const CompileOptions& options, KernelChoices& choices) {
+  size_t least = plan_.activation_bytes;
+  for (const RecomputeChoice& choice : recompute_choices(graph_)) {
+    Graph graph = recompute(graph_, choice);
+    Plan plan = make_plan(graph, options.threads, choices);
+    least = std::min(least, plan.activation_bytes);
+    if (plan.activation_bytes > options.memory_limit) continue;
+    graph_ = std::move(graph);
+    plan_ = std::move(plan);
+    return;
+  }
+  fail(ErrorKind::memory,
+       "memory_limit: got {} for the activations of a lane, expected at least {}; raise it, use "
+       "more lanes or a smaller batch",
+       format_bytes(static_cast<double>(options.memory_limit)),
+       format_bytes(static_cast<double>(least)));
 }
 
 std::vector<ParameterEntry> Program::parameter_entries() const {

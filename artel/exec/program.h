@@ -54,6 +54,8 @@ class Program {
 
  private:
   friend class Lane;
+  void fit_into(const CompileOptions& options, KernelChoices& choices);
+
   Graph graph_;
   Plan plan_;
   std::vector<size_t> constant_offsets_;  // by buffer

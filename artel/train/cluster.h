@@ -1,7 +1,14 @@
 // The workers of a run: one, or all that the launcher started.
+//
+// A launcher tells each worker its place in the environment: `artel train -n 4` and `artel launch`
+// through ARTEL_* variables, mpirun and srun through their own. User code does not see the
+// difference.
 #pragma once
 
 #include <memory>
+#include <optional>
+
+#include "artel/comm/group.h"
 
 namespace artel {
 
@@ -9,20 +16,27 @@ class Cluster {
  public:
   // One worker: this process.
   Cluster();
-  // What the launcher said on the command line or in the environment; one worker without a
-  // launcher.
+  // What the launcher said in the environment; one worker without a launcher.
   Cluster(int argc, char** argv);
+  // Returns when all workers are there.
+  explicit Cluster(const comm::GroupOptions& options);
   ~Cluster();
   Cluster(Cluster&&) noexcept;
 
-  int rank() const;
-  int size() const;
-  // The cores that this worker may use.
+  int rank() const { return group_ ? group_->rank() : 0; }
+  int size() const { return group_ ? group_->size() : 1; }
+  // The cores that this worker may use: those of its machine, shared with the workers on it.
   int cores() const;
+  // Nothing for one worker.
+  comm::Group* group() { return group_.get(); }
+  // "worker 2 on host n07, 4 cores" for each worker. A collective call.
+  std::vector<std::string> members();
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<comm::Group> group_;
 };
+
+// How the environment says to join, or nothing if no launcher started this process.
+std::optional<comm::GroupOptions> launched_group();
 
 }  // namespace artel

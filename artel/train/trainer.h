@@ -39,6 +39,9 @@ struct TrainerOptions {
   size_t memory_limit = 0;     // bytes of activations of one lane; 0: no limit
   bool check_numbers = false;  // stop at the first op that gives NaN or infinity, naming it
   std::vector<std::string> freeze = {};  // parameters whose names begin so are not trained
+  // How the gradients of several workers meet (train/exchange.h).
+  std::string strategy = "auto";
+  std::string reduction = "exact";
 };
 
 // What a callback sees after a step or an epoch.
@@ -52,6 +55,7 @@ struct TrainingState {
   double test_loss = 0, test_accuracy = 0;  // after an epoch with a validation set
   double seconds = 0;                       // since fit began
   double seconds_waited = 0;                // of these, waiting for data
+  double seconds_exchanging = 0;            // and waiting for the sums of other workers
 };
 
 // Returns false to stop training after the current step.
@@ -126,6 +130,7 @@ class Trainer {
 
  private:
   struct State;
+  class FitLoop;
   std::unique_ptr<State> state_;
 };
 

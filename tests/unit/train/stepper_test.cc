@@ -1,0 +1,143 @@
+// A step gives the same bits for any number of threads, and with or without recomputation.
+#include "artel/train/stepper.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "artel/nn/layers.h"
+#include "artel/train/batches.h"
+
+namespace artel {
+namespace {
+
+nn::Layer block(int64_t channels) {
+  return nn::residual(
+      nn::chain({nn::named("conv1", nn::conv(channels, {3, 3}, {.padding = {1, 1}, .bias = false})),
+                 nn::named("bn1", nn::batch_norm()), nn::relu(),
+                 nn::named("conv2", nn::conv(channels, {3, 3}, {.padding = {1, 1}, .bias = false})),
+                 nn::named("bn2", nn::batch_norm())}));
+}
+
+// Batch norm, dropout, residual sums, pooling: everything that could depend on the order of things.
+Model small_network() {
+  return nn::sequential({nn::conv(8, {3, 3}, {.padding = {1, 1}}), nn::relu(), block(8), block(8),
+                         nn::max_pool({2, 2}), nn::dropout(0.2), nn::flatten(), nn::dense(16),
+                         nn::activation("gelu"), nn::dense(5)});
+}
+
+struct Run {
+  int threads = 1, lanes = 1;
+  size_t memory_limit = 0;
+  int64_t batch = 13;
+  int steps = 4;
+};
+
+class Training {
+ public:
+  explicit Training(const Run& run) : run_(run) {
+    const Model model = small_network();
+    ModelGraph graph = inference_graph(model, batch_of(x_, 1));
+    const Program program(std::move(graph.graph), {}, choices_);
+    parameters_ = Parameters(program.parameter_entries());
+    for (const ParameterEntry& entry : parameters_.entries())
+      parameters_.set(entry.name, nn::initial_value(3, entry.name, entry.shape,
+                                                    graph.initialisers.at(entry.name)));
+    stepper_ = std::make_unique<Stepper>(model, x_, y_, loss_by_name("cross_entropy"),
+                                         optim::sgd(0.05, {.momentum = 0.9}), parameters_, choices_,
+                                         StepperOptions{.threads = run.threads,
+                                                        .lanes = run.lanes,
+                                                        .seed = 3,
+                                                        .memory_limit = run.memory_limit,
+                                                        .check_numbers = true});
+  }
+
+  // The weights and states after training, as one sequence of floats.
+  std::vector<float> weights() {
+    Tensor x(batch_of(x_, run_.batch).shape), y({run_.batch}, DType::i32);
+    for (int step = 1; step <= run_.steps; ++step) {
+      Random random{9, static_cast<uint64_t>(step)};
+      for (float& v : x.values<float>()) v = random.normal();
+      for (int32_t& v : y.values<int32_t>()) v = static_cast<int32_t>(random.below(5));
+      loss_ = stepper_->step(x, y, step, 0.05f).loss;
+    }
+    std::vector<float> all;
+    for (const ParameterEntry& entry : parameters_.entries()) {
+      const Tensor tensor = parameters_.get(entry.name);
+      all.insert(all.end(), tensor.values<float>().begin(), tensor.values<float>().end());
+    }
+    return all;
+  }
+
+  Stepper& stepper() { return *stepper_; }
+  double loss() const { return loss_; }
+
+ private:
+  Run run_;
+  TensorType x_ = {DType::f32, {3, 8, 8}}, y_ = {DType::i32, Shape{}};
+  KernelChoices choices_;
+  Parameters parameters_;
+  std::unique_ptr<Stepper> stepper_;
+  double loss_ = 0;
+};
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST(Stepper, SameBitsForAnyNumberOfThreads) {
+  for (const int lanes : {1, 3, 8}) {
+    SCOPED_TRACE(lanes);
+    const std::vector<float> one = Training({.threads = 1, .lanes = lanes}).weights();
+    for (const int threads : {2, 3, 8})
+      EXPECT_TRUE(same_bits(one, Training({.threads = threads, .lanes = lanes}).weights()))
+          << threads << " threads";
+  }
+}
+
+TEST(Stepper, TheNumberOfLanesDecidesTheBits) {
+  const std::vector<float> one = Training({.lanes = 5}).weights();
+  EXPECT_FALSE(same_bits(one, Training({.lanes = 4}).weights()));
+}
+
+TEST(Stepper, RecomputationGivesTheSameBits) {
+  Training free({});
+  const std::vector<float> expected = free.weights();
+  const size_t needed = free.stepper().program(13).plan().activation_bytes;
+  bool saved = false;
+  for (const double share : {0.9, 0.8, 0.7, 0.6}) {
+    const auto limit = static_cast<size_t>(share * static_cast<double>(needed));
+    try {
+      Training limited({.memory_limit = limit});
+      EXPECT_TRUE(same_bits(expected, limited.weights())) << share;
+      EXPECT_LE(limited.stepper().program(13).plan().activation_bytes, limit);
+      check_plan(limited.stepper().program(13).graph(), limited.stepper().program(13).plan());
+      saved = true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::memory);
+    }
+  }
+  EXPECT_TRUE(saved);
+}
+
+TEST(Stepper, SaysTheLeastMemory) {
+  try {
+    Training({.memory_limit = 1000}).weights();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::memory);
+    EXPECT_TRUE(
+        std::string(error.what())
+            .starts_with(
+                "memory_limit: got 1000 B for the activations of a lane, expected at least "))
+        << error.what();
+  }
+}
+
+TEST(Stepper, PlanNeverOverlapsLiveBuffers) {
+  Training training({});
+  check_plan(training.stepper().program(7).graph(), training.stepper().program(7).plan());
+}
+
+}  // namespace
+}  // namespace artel
