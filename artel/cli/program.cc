@@ -7,6 +7,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
+#include "artel/train/cluster.h"
 
 namespace artel::cli {
 namespace {
@@ -73,6 +74,10 @@ int run(int argc, char** argv) {
     return exit.get_exit_code();
   } catch (const CLI::ParseError& error) {
     return usage_error(program, error);
+  } catch (const Error& error) {
+    // Every worker learns of a failure elsewhere; one line is enough.
+    const bool echo = error.kind() == ErrorKind::communication && !speaks_for_the_run();
+    return echo ? kFailure : report(kFailure, error.what());
   } catch (const std::bad_alloc&) {
     return report(kFailure, "out of memory");
   } catch (const std::exception& error) {

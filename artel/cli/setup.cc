@@ -79,10 +79,6 @@ TrainerOptions trainer_options(const RunConfig& config) {
           "train.precision: got \"{}\", which {}; try \"fp32\"", train.precision,
           __builtin_cpu_supports("avx512bf16") ? "this build has no kernels for"
                                                : "this processor cannot compute in");
-  require(config.cluster.workers == 1, ErrorKind::unsupported,
-          "cluster.workers: got {}, but this build trains with one worker only; use "
-          "cluster.threads for more cores",
-          config.cluster.workers);
   optim::OptimizerConfig optimizer = optim::optimizer_from_options(train.optimizer);
   if (train.clip_norm > 0) optimizer.clip_norm = train.clip_norm;
   return {.optimizer = optimizer,
@@ -96,7 +92,9 @@ TrainerOptions trainer_options(const RunConfig& config) {
           .exact_convolutions = train.exact_convolutions,
           .memory_limit = static_cast<size_t>(train.memory_limit.bytes),
           .check_numbers = train.check_numbers,
-          .freeze = train.freeze};
+          .freeze = train.freeze,
+          .strategy = config.cluster.strategy,
+          .reduction = config.cluster.reduction};
 }
 
 NamedTensors weights_at(const fs::path& path) {

@@ -10,12 +10,15 @@
 #include "artel/cli/run_folder.h"
 #include "artel/cli/run_options.h"
 #include "artel/cli/setup.h"
+#include "artel/train/launch.h"
 
 namespace artel::cli {
 namespace {
 
 struct Arguments {
   std::string file, out, name;
+  std::string join, token, interface;
+  int rank = 0;
   bool resume = false;
   std::vector<std::string> overrides;
 };
@@ -44,8 +47,8 @@ int64_t step_to_resume(const RunFolder& folder) {
   return newest ? newest->checkpoint.step : 0;
 }
 
-FitOptions fit_options(const RunConfig& config, const RunData& data, const RunFolder& folder,
-                       bool resume) {
+FitOptions fit_options(const RunConfig& config, const RunData& data,
+                       const std::filesystem::path& checkpoints, bool resume) {
   const TrainConfig& train = config.train;
   return {.batch_size = train.batch_size,
           .epochs = train.steps > 0 ? 0 : train.epochs,
@@ -56,7 +59,7 @@ FitOptions fit_options(const RunConfig& config, const RunData& data, const RunFo
           .target_accuracy = train.target_accuracy,
           .patience = train.patience,
           .max_seconds = train.max_seconds,
-          .checkpoints = folder.checkpoints(),
+          .checkpoints = checkpoints,
           .save_every = train.save_every,
           .keep_last = static_cast<int>(train.keep_last),
           .resume = resume};
@@ -69,16 +72,61 @@ int64_t count_parameters(Trainer& trainer) {
   return count;
 }
 
+// This program with these arguments once for each worker, on this machine.
+int launch_here(int workers) {
+  comm::GroupOptions group = {.transport = "shm",
+                              .size = workers,
+                              .address = "run-" + random_token(),
+                              .token = random_token()};
+  std::vector<std::string> arguments = split(read_file("/proc/self/cmdline"), '\0');
+  arguments.pop_back();  // behind the last zero
+  arguments[0] = std::filesystem::read_symlink("/proc/self/exe");
+  std::vector<WorkerCommand> commands;
+  for (group.rank = 0; group.rank < workers; ++group.rank)
+    commands.push_back(
+        {fmt::format("worker {}", group.rank), arguments, worker_environment(group)});
+  return supervise(commands);
+}
+
+Cluster connect(const Arguments& arguments, const RunConfig& config) {
+  if (arguments.join.empty()) return Cluster(0, nullptr);
+  return Cluster(comm::GroupOptions{.transport = "gloo",
+                                    .rank = arguments.rank,
+                                    .size = static_cast<int>(config.cluster.workers),
+                                    .address = arguments.join,
+                                    .token = arguments.token,
+                                    .interface = arguments.interface});
+}
+
+// What the other workers do: the same training, silently. Worker 0 writes and reports.
+void follow(const Arguments& arguments, const RunConfig& config, Cluster& cluster) {
+  const RunData data = open_data(config);
+  Trainer trainer(cluster, make_model(config.model, data.layout().classes),
+                  trainer_options(config));
+  trainer.build(sample_type(data.layout(), data.augment));
+  const StopOnSignal stop(trainer);
+  FitOptions fit = fit_options(config, data, {}, arguments.resume);
+  trainer.fit(data.split.train, fit);
+}
+
 void train(const Arguments& arguments) {
   const RunConfig config = read_config(arguments.file, arguments.overrides);
   const TrainerOptions options = trainer_options(config);
+  if (config.cluster.workers > 1 && arguments.join.empty() && !launched_group()) {
+    open_data(config);  // fetched once, before all workers want it
+    const int code = launch_here(static_cast<int>(config.cluster.workers));
+    if (code != 0) throw CLI::RuntimeError(code);
+    return;
+  }
+  Cluster cluster = connect(arguments, config);
+  const std::vector<std::string> members = cluster.members();
+  if (cluster.rank() > 0) return follow(arguments, config, cluster);
   const RunFolder folder =
       choose_folder({arguments.file, arguments.out, arguments.name, arguments.resume});
   const RunData data = open_data(config);
   const data::SampleLayout& layout = data.layout();
   const bool has_classes = layout.target_kind == data::TargetKind::classes;
 
-  Cluster cluster;
   Trainer trainer(cluster, make_model(config.model, layout.classes), options);
   trainer.build(sample_type(layout, data.augment));
   if (!config.model.weights.empty()) trainer.load_weights(weights_at(config.model.weights));
@@ -94,12 +142,14 @@ void train(const Arguments& arguments) {
                           format_count(data.split.train->size()),
                           format_count(data.split.test->size()), to_string(layout.input),
                           format_count(count_parameters(trainer))));
+  if (cluster.size() > 1)
+    for (const std::string& member : members) report.note(member);
   if (arguments.resume)
     report.note(resumed_step > 0
                     ? fmt::format("resuming {} after step {}", folder.path().string(), resumed_step)
                     : fmt::format("nothing to resume in {}: starting", folder.path().string()));
 
-  FitOptions fit = fit_options(config, data, folder, resumed_step > 0);
+  FitOptions fit = fit_options(config, data, folder.checkpoints(), resumed_step > 0);
   fit.after_step.push_back([&](const TrainingState& state) {
     report.after_step(state);
     return true;
@@ -127,6 +177,11 @@ void add_train(CLI::App& program) {
   command->add_option("--name", arguments->name, "Name of the run (default: that of FILE)")
       ->type_name("NAME");
   command->add_flag("--resume", arguments->resume, "Go on from the newest checkpoint of the run");
+  command->add_option("--join", arguments->join, "Meet the other machines there (worker 0 listens)")
+      ->type_name("HOST:PORT");
+  command->add_option("--rank", arguments->rank, "With --join: which worker this is, from 0");
+  command->add_option("--token", arguments->token, "With --join: a secret that all workers give");
+  command->add_option("--interface", arguments->interface, "With --join: network interface to use");
   add_overrides(command, arguments->overrides);
   const auto shorthand = [&](const std::string& flags, const std::string& key,
                              const std::string& help) {
@@ -150,7 +205,9 @@ void add_train(CLI::App& program) {
       "Examples:\n"
       "  artel train examples/fashion_mnist.toml\n"
       "  artel train examples/mnist.toml --out runs/fast --set train.optimizer.lr=0.2\n"
-      "  artel train examples/mnist.toml --out runs/fast --resume --set train.epochs=20");
+      "  artel train examples/mnist.toml --out runs/fast --resume --set train.epochs=20\n"
+      "  artel train examples/mnist.toml -n 4\n"
+      "  mpirun -n 4 artel train examples/mnist.toml");
   command->callback([arguments] { train(*arguments); });
 }
 

@@ -47,6 +47,12 @@ std::optional<comm::GroupOptions> launched_group() {
   return std::nullopt;
 }
 
+bool speaks_for_the_run() {
+  for (const char* name : {"ARTEL_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (number(name, 0) > 0) return false;
+  return true;
+}
+
 Cluster::Cluster() = default;
 
 Cluster::Cluster(int, char**) {

@@ -36,6 +36,9 @@ class Cluster {
   std::unique_ptr<comm::Group> group_;
 };
 
+// Whether errors that other workers report too should be printed here: one worker speaks for all.
+bool speaks_for_the_run();
+
 // How the environment says to join, or nothing if no launcher started this process.
 std::optional<comm::GroupOptions> launched_group();
 

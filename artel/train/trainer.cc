@@ -280,6 +280,12 @@ class Trainer::FitLoop {
     }
     if (!s_.cluster.group()) return;
     comm::Group& group = *s_.cluster.group();
+    if (s_.choices.tune) {
+      // Timing decides on worker 0 only; all others get its choices.
+      if (group.rank() == 0)
+        s_.stepper_for(target_type(loader_.layout())).buckets(options_.batch_size);
+      s_.choices.tune = false;
+    }
     s_.restore_state(broadcast_text(group, s_.state_text()));
     check_agreement(group, facts());
   }

@@ -1,0 +1,31 @@
+// Starts the workers of a run as processes and watches over them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "artel/comm/options.h"
+
+namespace artel {
+
+struct WorkerCommand {
+  std::string name;                    // "worker 2"
+  std::vector<std::string> arguments;  // the program (found on the PATH) and its arguments
+  std::vector<std::pair<std::string, std::string>> environment;  // added to ours
+};
+
+// Runs all commands at once and waits for them. Interrupt and termination signals are passed on.
+// When one fails, the others are given ten seconds to notice and stop by themselves, then they are
+// killed. A worker that a signal ended is reported on standard error. Returns the exit code of the
+// first that failed (128 plus the signal), or 0. No worker outlives this process.
+int supervise(const std::vector<WorkerCommand>& workers);
+
+// The environment that tells a worker its place (train/cluster.h reads it).
+std::vector<std::pair<std::string, std::string>> worker_environment(
+    const comm::GroupOptions& options);
+
+// A secret that only the workers of one run know.
+std::string random_token();
+
+}  // namespace artel
