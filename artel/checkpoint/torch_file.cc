@@ -175,8 +175,11 @@ Tensor materialise(const PickleTensor& tensor, const Bytes& storage, const std::
 // many times its size.
 void check_total(const Tensors& tensors, const Bytes& bytes) {
   double total = 0;
-  for (const auto& [name, tensor] : tensors)
-    total += static_cast<double>(tensor.shape.elements()) * 8;
+  for (const auto& [name, tensor] : tensors) {
+    double size = 8;  // of the widest element
+    for (const int64_t extent : tensor.shape.extents()) size *= static_cast<double>(extent);
+    total += size;
+  }
   require(total <= 64.0 * static_cast<double>(bytes.data.size()) + (64 << 20), ErrorKind::corrupt,
           "[{}] a file of {} bytes describes tensors of up to {:.0f} bytes", bytes.name,
           bytes.data.size(), total);

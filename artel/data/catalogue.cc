@@ -35,7 +35,7 @@ CatalogueEntry idx_entry(std::string name, std::string description, std::vector<
 RemoteFile archive(std::string from, std::string digest, const std::string& inside,
                    const Names& names) {
   RemoteFile file{std::move(from), std::move(digest), {}};
-  for (const std::string& name : names) file.members.emplace_back(inside + name, name);
+  for (const std::string& name : names) file.members.push_back({inside + name, name});
   return file;
 }
 

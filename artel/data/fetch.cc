@@ -139,12 +139,13 @@ class Fetcher {
       return;
     }
     const std::vector<TarEntry> entries = parse_tar(map_or_gunzip(path));
-    for (const auto& [inside, name] : file.members) {
-      const auto found = std::find_if(entries.begin(), entries.end(),
-                                      [&](const TarEntry& entry) { return entry.name == inside; });
+    for (const Member& member : file.members) {
+      const auto found = std::find_if(entries.begin(), entries.end(), [&](const TarEntry& entry) {
+        return entry.name == member.inside;
+      });
       require(found != entries.end(), ErrorKind::corrupt, "[{}] does not hold {}", path.string(),
-              inside);
-      write_file_atomically(unpacked_ / name, std::span(&found->content.data, 1));
+              member.inside);
+      write_file_atomically(unpacked_ / member.name, std::span(&found->content.data, 1));
     }
   }
 

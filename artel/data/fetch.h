@@ -14,13 +14,18 @@
 
 namespace artel::data {
 
+// A file in an archive.
+struct Member {
+  std::string inside;  // path in the archive
+  std::string name;    // in the folder of the set
+};
+
 // A file on a server or an archive of them, and what is taken from it.
 struct RemoteFile {
   std::string from;    // what follows the source's address, or the package
   std::string digest;  // MD5, SHA-1 or SHA-256
-  // For an archive: path inside and name in the folder of the set. Empty: the file itself, under
-  // the last part of `from`.
-  std::vector<std::pair<std::string, std::string>> members;
+  // What is taken from an archive. Empty: the file itself, under the last part of `from`.
+  std::vector<Member> members;
 };
 
 enum class SourceKind { folder, server, npm };

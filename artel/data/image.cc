@@ -13,11 +13,16 @@
 namespace artel::data {
 namespace {
 
-void check_size(const std::string& name, int64_t height, int64_t width) {
+// Neither format packs more pixels into a byte: deflate reaches 1032:1 on one-bit pixels.
+constexpr int64_t kMaxPixelsOfByte = 1032 * 8;
+
+void check_size(const Bytes& bytes, int64_t height, int64_t width) {
+  const auto possible = kMaxPixelsOfByte * static_cast<int64_t>(bytes.data.size());
   require(height > 0 && width > 0 && height <= kMaxSide && width <= kMaxSide &&
-              height * width <= kMaxPixels,
-          ErrorKind::corrupt, "[{}] a picture of {} x {} pixels; at most {} are allowed", name,
-          width, height, kMaxPixels);
+              height * width <= std::min(kMaxPixels, possible),
+          ErrorKind::corrupt,
+          "[{}] a picture of {} x {} pixels in {} bytes; at most {} are allowed", bytes.name, width,
+          height, bytes.data.size(), kMaxPixels);
 }
 
 // libjpeg reports errors by a function that must not return: this one jumps back to the caller.
@@ -80,7 +85,7 @@ Picture decode_jpeg(const Bytes& bytes, int channels, int64_t least_side) {
   jpeg_decompress_struct& info = reader.info;
   require(reader.read_header(bytes.data), ErrorKind::corrupt, "[{}] bad JPEG header: {}",
           bytes.name, reader.error.message);
-  check_size(bytes.name, info.image_height, info.image_width);
+  check_size(bytes, info.image_height, info.image_width);
   require(info.num_components == 1 || info.num_components == 3, ErrorKind::unsupported,
           "[{}] a JPEG picture of {} components, expected grey or colour", bytes.name,
           info.num_components);
@@ -109,7 +114,7 @@ Picture decode_png(const Bytes& bytes, int channels) {
   png_image& image = reader.image;
   require(png_image_begin_read_from_memory(&image, bytes.data.data(), bytes.data.size()),
           ErrorKind::corrupt, "[{}] bad PNG header: {}", bytes.name, image.message);
-  check_size(bytes.name, image.height, image.width);
+  check_size(bytes, image.height, image.width);
   if (channels == 0) channels = image.format & PNG_FORMAT_FLAG_COLOR ? 3 : 1;
   image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
   Picture picture{image.height, image.width, channels, {}};

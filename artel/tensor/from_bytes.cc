@@ -5,6 +5,16 @@
 namespace artel {
 namespace {
 
+// As Shape::elements, with an error that names the file.
+int64_t count_elements(const Bytes& bytes, const Shape& shape) {
+  int64_t elements = 1;
+  for (const int64_t extent : shape.extents())
+    require(extent >= 0 && !__builtin_mul_overflow(elements, extent, &elements), ErrorKind::corrupt,
+            "[{}] shape {}: the number of elements is negative or too large", bytes.name,
+            to_string(shape));
+  return elements;
+}
+
 void require_inside(const Bytes& storage, const Shape& shape, int64_t storage_elements,
                     int64_t offset, const std::vector<int64_t>& strides) {
   bool inside = offset >= 0 && static_cast<int>(strides.size()) == shape.rank() &&
@@ -39,7 +49,7 @@ std::byte* gather(const std::byte* from, std::byte* to, const Shape& shape,
 
 Tensor tensor_over(const Bytes& bytes, Shape shape, DType type) {
   // Divided, not multiplied: a shape from a broken file may overflow.
-  const auto elements = static_cast<uint64_t>(shape.elements());
+  const auto elements = static_cast<uint64_t>(count_elements(bytes, shape));
   require(bytes.data.size() % size_of(type) == 0 && bytes.data.size() / size_of(type) == elements,
           ErrorKind::corrupt, "[{}] {} of shape {}: got {} bytes, expected {} elements of {} bytes",
           bytes.name, to_string(type), to_string(shape), bytes.data.size(), elements,
@@ -56,7 +66,7 @@ Tensor strided_tensor(const Bytes& storage, Shape shape, DType type, int64_t off
                       const std::vector<int64_t>& strides) {
   const size_t size = size_of(type);
   const auto storage_elements = static_cast<int64_t>(storage.data.size() / size);
-  if (shape.elements() == 0) return Tensor(std::move(shape), type);
+  if (count_elements(storage, shape) == 0) return Tensor(std::move(shape), type);
   require_inside(storage, shape, storage_elements, offset, strides);
   const size_t first = static_cast<size_t>(offset) * size;
   if (strides == row_major_strides(shape)) {

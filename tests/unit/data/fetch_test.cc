@@ -150,7 +150,7 @@ TEST(Catalogue, IsConsistent) {
       for (const RemoteFile& file : source.files) {
         EXPECT_NO_THROW(digest_like(file.digest, {}));
         if (file.members.empty()) names.insert(file.from);
-        for (const auto& [inside, name] : file.members) names.insert(name);
+        for (const Member& member : file.members) names.insert(member.name);
       }
       const bool enough = std::any_of(
           entry.complete.begin(), entry.complete.end(),

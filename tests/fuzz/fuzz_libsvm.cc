@@ -1,0 +1,16 @@
+#include "artel/data/libsvm.h"
+#include "tests/fuzz/target.h"
+
+namespace artel::fuzz {
+
+void read_untrusted(const Bytes& bytes) {
+  const data::SparseFile file(bytes);
+  data::SparseSample sample;
+  for (int64_t i = 0; i < file.size(); ++i) file.read(i, sample);
+}
+
+std::vector<std::string> seeds() {
+  return {"+1 1:0.5 7:2 # note\n\n-1 3:1e-1\n", "0.25 0:1 1:-3.5e2\n1 2:4"};
+}
+
+}  // namespace artel::fuzz
