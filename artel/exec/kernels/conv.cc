@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "artel/base/error.h"
+#include "artel/exec/kernels/conv_few_channels.h"
 #include "artel/exec/kernels/conv_kernel.h"
 #include "artel/exec/kernels/conv_onednn.h"
 #include "artel/exec/kernels/conv_patches.h"
 #include "artel/exec/kernels/conv_pointwise.h"
+#include "artel/exec/kernels/conv_positions.h"
 #include "artel/exec/kernels/winograd.h"
 
 namespace artel::kernels {
@@ -61,6 +63,8 @@ std::unique_ptr<ConvKernel> make_kernel(const ConvShape& shape, ConvPass pass,
     case ConvAlgorithm::direct:
       return make_onednn(shape, pass, threads);
     case ConvAlgorithm::im2col:
+      if (positions_pay(shape)) return make_positions(shape, pass, threads);
+      if (shape.c < 16) return make_few_channels(shape, pass, threads);
       return make_patches(shape, pass, threads);
     case ConvAlgorithm::pointwise:
       return make_pointwise(shape, pass, threads);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "artel/exec/kernels/conv_window.h"
 #include "artel/exec/kernels/gemm_panels.h"
 #include "artel/exec/kernels/slots.h"
 
@@ -10,31 +11,6 @@ namespace artel::kernels {
 namespace {
 
 constexpr int64_t kBandFloats = 32 * 1024;  // of copied input: a quarter of the L2 cache
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Rows [first_row, first_row + rows) and columns [first_column, ...) of an image, zeros outside it.
-struct Window {
-  int64_t first_row, rows, first_column, columns;
-};
-
-void copy_window(const float* image, int64_t height, int64_t width, int64_t channels,
-                 const Window& window, float* out) {
-  const int64_t left = std::clamp<int64_t>(-window.first_column, 0, window.columns);
-  const int64_t right = std::clamp(width - window.first_column, left, window.columns);
-  for (int64_t i = 0; i < window.rows; ++i, out += window.columns * channels) {
-    const int64_t row = window.first_row + i;
-    float* const end = out + window.columns * channels;
-    if (row < 0 || row >= height) {
-      std::fill(out, end, 0.f);
-      continue;
-    }
-    const float* in = image + (row * width + window.first_column + left) * channels;
-    std::fill(out, out + left * channels, 0.f);
-    std::copy_n(in, (right - left) * channels, out + left * channels);
-    std::fill(out + right * channels, end, 0.f);
-  }
-}
 
 // Joins segments that continue each other.
 void append(std::vector<Segment>& segments, const Segment& next) {
@@ -228,89 +204,108 @@ class PatchImage final : public ConvKernel {
   std::vector<std::vector<Segment>> segments_;  // of each pair of phases
 };
 
-// dw = sum over pixels of patch^T dy, taken over blocks of images whose number is fixed by the
-// shape: all threads copy the padded images and pack dy, then each takes rows and panels of dw.
+// dw = sum over pixels of patch^T dy, over blocks of images whose size is fixed by the shape. All
+// threads pack dy; then each takes some channels of one tap: their values at all pixels of the
+// block are gathered into panels, read in order by the products with all panels of dy.
 class PatchWeights final : public ConvKernel {
  public:
-  PatchWeights(const ConvShape& s, int threads) : s_(s), threads_(threads) {
-    padded_h_ = s.h + s.pad_top + s.pad_bottom;
-    padded_w_ = s.w + s.pad_left + s.pad_right;
-    pixels_ = s.out_h() * s.out_w();
-    const int64_t floats = padded_h_ * padded_w_ * s.c + pixels_ * panel_floats(1, s.k);
-    block_images_ = std::clamp<int64_t>(kBlockFloats / floats, 1, std::max<int64_t>(1, s.n));
+  PatchWeights(const ConvShape& s, int threads)
+      : s_(s), threads_(threads), pixels_(s.out_h() * s.out_w()) {
+    block_images_ = std::clamp<int64_t>(kBlockPixels / std::max<int64_t>(1, pixels_), 1,
+                                        std::max<int64_t>(1, s.n));
+    channels_ = std::min<int64_t>(kTaskPanels * panel_width(), s.c);
   }
 
   size_t workspace_bytes() const override {
-    return sizeof(float) * (image_floats() * block_images_ + panel_stride() * panel_count(s_.k));
+    return sizeof(float) * (panel_floats(block_pixels(), s_.k) +
+                            threads_ * panel_floats(block_pixels(), channels_));
   }
 
   void run(ThreadPool& pool, const float* x, const float* dy, float* dw, const ConvEpilogue&,
            std::byte* workspace) const override {
-    const int64_t width = panel_width(), depth = s_.kh * s_.kw * s_.c;
-    float* images = reinterpret_cast<float*>(workspace);
-    float* panels = images + image_floats() * block_images_;
-    if (s_.n == 0) std::fill_n(dw, depth * s_.k, 0.f);
-    const int64_t row_step =
-        std::min<int64_t>(kTaskRows, divide_up(divide_up(depth, threads_), 6) * 6);
-    const int64_t row_tasks = divide_up(depth, row_step);
+    const int64_t width = panel_width(), taps = s_.kh * s_.kw;
+    const int64_t chunks = divide_up(s_.c, channels_);
+    float* gradient = reinterpret_cast<float*>(workspace);
+    float* slots = gradient + panel_floats(block_pixels(), s_.k);
+    if (s_.n == 0) std::fill_n(dw, taps * s_.c * s_.k, 0.f);
     for (int64_t first = 0; first < s_.n; first += block_images_) {
-      const int64_t count = std::min(block_images_, s_.n - first);
-      for_each_with_slot(pool, threads_, count, [&](int64_t, int64_t i) {
-        copy_window(x + (first + i) * s_.h * s_.w * s_.c, s_.h, s_.w, s_.c,
-                    {-s_.pad_top, padded_h_, -s_.pad_left, padded_w_}, images + i * image_floats());
-        pack_panels(dy + (first + i) * pixels_ * s_.k, s_.k, false, pixels_, s_.k,
-                    panels + i * pixels_ * width, panel_stride());
+      const int64_t images = std::min(block_images_, s_.n - first);
+      for_each_with_slot(pool, threads_, panel_count(s_.k), [&](int64_t, int64_t panel) {
+        pack_panels(dy + first * pixels_ * s_.k + panel * width, s_.k, false, images * pixels_,
+                    std::min(width, s_.k - panel * width),
+                    gradient + panel * block_pixels() * width, 0);
       });
-      const std::vector<Segment> segments = segments_of(count);
-      for_each_with_slot(pool, threads_, row_tasks * panel_count(s_.k), [&](int64_t, int64_t task) {
-        const int64_t row = task % row_tasks * row_step, column = task / row_tasks * width;
-        multiply_rows(images, panels + task / row_tasks * panel_stride(), segments, row,
-                      std::min(row_step, depth - row), column, first > 0, dw);
+      for_each_with_slot(pool, threads_, taps * chunks, [&](int64_t slot, int64_t task) {
+        const int64_t tap = task / chunks, channel = task % chunks * channels_;
+        const int64_t channels = std::min(channels_, s_.c - channel);
+        float* values = slots + slot * panel_floats(block_pixels(), channels_);
+        for (int64_t i = 0; i < images; ++i) {
+          gather(x + (first + i) * s_.h * s_.w * s_.c + channel, tap, channels,
+                 values + i * pixels_ * width);
+        }
+        accumulate(values, gradient, images * pixels_, channels, first > 0,
+                   dw + (tap * s_.c + channel) * s_.k);
       });
     }
   }
 
  private:
-  static constexpr int64_t kBlockFloats = 256 * 1024;
-  static constexpr int64_t kTaskRows = 96;
+  static constexpr int64_t kBlockPixels = 512;
+  static constexpr int64_t kTaskPanels = 3;  // 48 channels: eight tiles of six rows
+  static constexpr int64_t kDepth = 256;     // pixels of a product, so that a panel stays in L1
 
-  int64_t image_floats() const { return aligned_floats(padded_h_ * padded_w_ * s_.c); }
-  int64_t panel_stride() const { return block_images_ * pixels_ * panel_width(); }
+  int64_t block_pixels() const { return block_images_ * pixels_; }
 
-  // One segment for each row of output pixels.
-  std::vector<Segment> segments_of(int64_t images) const {
-    std::vector<Segment> segments;
-    for (int64_t i = 0; i < images; ++i) {
-      for (int64_t y = 0; y < s_.out_h(); ++y) {
-        segments.push_back({i * image_floats() + y * s_.stride_h * padded_w_ * s_.c,
-                            i * pixels_ + y * s_.out_w(), s_.out_w()});
+  // The values of some channels under one tap at all pixels of an image, as panels.
+  void gather(const float* x, int64_t tap, int64_t channels, float* out) const {
+    const int64_t width = panel_width(), out_w = s_.out_w();
+    const int64_t shift = tap % s_.kw * s_.dilation_w - s_.pad_left;
+    const int64_t begin = std::clamp<int64_t>(divide_up(-shift, s_.stride_w), 0, out_w);
+    const int64_t end = std::clamp(divide_up(s_.w - shift, s_.stride_w), begin, out_w);
+    const auto clear = [&](int64_t from, int64_t to) {
+      for (int64_t panel = 0; panel < panel_count(channels); ++panel) {
+        float* row = out + panel * block_pixels() * width;
+        std::fill(row + from * width, row + to * width, 0.f);
       }
+    };
+    for (int64_t row = 0; row < s_.out_h(); ++row, out += out_w * width) {
+      const int64_t y = row * s_.stride_h + tap / s_.kw * s_.dilation_h - s_.pad_top;
+      if (y < 0 || y >= s_.h) {
+        clear(0, out_w);
+        continue;
+      }
+      clear(0, begin);
+      pack_panels(x + (y * s_.w + begin * s_.stride_w + shift) * s_.c, s_.stride_w * s_.c, false,
+                  end - begin, channels, out + begin * width, block_pixels() * width);
+      clear(end, out_w);
     }
-    return segments;
   }
 
-  void multiply_rows(const float* images, const float* panel, const std::vector<Segment>& segments,
-                     int64_t row, int64_t rows, int64_t column, bool add, float* dw) const {
-    std::vector<const float*> a(rows);
-    std::vector<float*> c(rows);
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t channel = (row + i) % s_.c, tap = (row + i) / s_.c;
-      const int64_t y = tap / s_.kw * s_.dilation_h, x = tap % s_.kw * s_.dilation_w;
-      a[i] = images + (y * padded_w_ + x) * s_.c + channel;
-      c[i] = dw + (row + i) * s_.k + column;
+  void accumulate(const float* values, const float* gradient, int64_t pixels, int64_t channels,
+                  bool add, float* dw) const {
+    const int64_t width = panel_width();
+    std::vector<const float*> a(channels);
+    std::vector<float*> c(channels);
+    for (int64_t i = 0; i < channels; ++i) {
+      a[i] = values + i / width * block_pixels() * width + i % width;
+      c[i] = dw + i * s_.k;
     }
-    multiply_panels({.a = a,
-                     .a_step = s_.stride_w * s_.c,
-                     .c = c,
-                     .columns = std::min(panel_width(), s_.k - column),
-                     .segments = segments,
-                     .panels = panel,
-                     .accumulate = add});
+    for (int64_t at = 0; at < pixels; at += kDepth) {
+      const Segment segment{at * width, at, std::min(kDepth, pixels - at)};
+      multiply_panels({.a = a,
+                       .a_step = width,
+                       .c = c,
+                       .columns = s_.k,
+                       .segments = {&segment, 1},
+                       .panels = gradient,
+                       .panel_stride = block_pixels() * width,
+                       .accumulate = add || at > 0});
+    }
   }
 
   ConvShape s_;
   int threads_;
-  int64_t padded_h_, padded_w_, pixels_, block_images_;
+  int64_t pixels_, block_images_, channels_;
 };
 
 }  // namespace

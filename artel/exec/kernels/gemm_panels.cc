@@ -86,19 +86,19 @@ HWY_INLINE void compute_tile(const PanelProduct& p, int64_t row, int64_t column,
     hwy::Prefetch(p.c[row + i] + column);
     for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
   }
-  const int64_t step = p.a_step;
+  const int64_t step = p.a_step, b_step = p.panel_step;
   for (const Segment& segment : p.segments) {
-    const float* HWY_RESTRICT b = panel + segment.b * kPanel;
+    const float* HWY_RESTRICT b = panel + segment.b * p.panel_step;
     int64_t at = segment.a;
     for (int64_t k = 0; k < segment.length; ++k) {
       V right[kVectors];
-      for (int v = 0; v < kVectors; ++v) right[v] = hn::Load(d, b + v * kLanes);
+      for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * kLanes);
       for (int i = 0; i < kRows; ++i) {
         const V left = hn::Set(d, a[i][at]);
         for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(left, right[v], sum[i][v]);
       }
       at += step;
-      b += kPanel;
+      b += b_step;
     }
   }
   store_tile<kRows, kVectors>(p, row, column, sum);

@@ -11,6 +11,9 @@
 
 namespace artel::kernels {
 
+// Columns of a panel: two vectors of the machine.
+int64_t panel_width();
+
 // Part of the summation: `length` steps that start `a` elements after each row pointer and at row
 // `b` of the panels. A patch of an image has one segment for each kernel row.
 struct Segment {
@@ -25,15 +28,13 @@ struct PanelProduct {
   int64_t columns = 0;
   std::span<const Segment> segments;
   const float* panels = nullptr;
-  int64_t panel_stride = 0;  // floats from one panel to the next
+  int64_t panel_step = panel_width();  // floats from one row of a panel to the next
+  int64_t panel_stride = 0;            // floats from one panel to the next
   bool accumulate = false;
   float alpha = 1;
   const float* bias = nullptr;  // one value for each column
   bool relu = false;
 };
-
-// Columns of a panel: two vectors of the machine.
-int64_t panel_width();
 
 // The number of panels that hold n columns, and the floats of panels with k rows.
 inline int64_t panel_count(int64_t n) { return (n + panel_width() - 1) / panel_width(); }

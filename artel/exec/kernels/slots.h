@@ -21,6 +21,9 @@ inline void for_each_with_slot(ThreadPool& pool, int slots, int64_t count,
   });
 }
 
+// For a of any sign and positive b.
+inline int64_t divide_up(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
+
 // Rounds a number of floats up to whole cache lines, so that the next buffer is aligned too.
 inline int64_t aligned_floats(int64_t floats) { return (floats + 15) / 16 * 16; }
 

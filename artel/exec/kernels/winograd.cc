@@ -14,8 +14,6 @@ namespace {
 // and read side by side, and power-of-two distances would map them all to one cache set.
 constexpr int64_t kLine = 16;
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // y = conv(x, w), and dx = conv(dy, flipped and transposed w), which has the same form.
 //
 // With many tiles the transformed weights are made once and each thread takes blocks of tiles
