@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "artel/base/error.h"
-#include "artel/exec/kernels/conv_few_channels.h"
 #include "artel/exec/kernels/conv_kernel.h"
 #include "artel/exec/kernels/conv_onednn.h"
 #include "artel/exec/kernels/conv_patches.h"
@@ -64,8 +63,8 @@ std::unique_ptr<ConvKernel> make_kernel(const ConvShape& shape, ConvPass pass,
       return make_onednn(shape, pass, threads);
     case ConvAlgorithm::im2col:
       if (positions_pay(shape)) return make_positions(shape, pass, threads);
-      if (shape.c < 16) return make_few_channels(shape, pass, threads);
-      return make_patches(shape, pass, threads);
+      if (pass == ConvPass::backward_weights) return make_patch_weights(shape, threads);
+      return make_patch_image(shape, pass == ConvPass::backward_data, threads);
     case ConvAlgorithm::pointwise:
       return make_pointwise(shape, pass, threads);
     case ConvAlgorithm::winograd2:
@@ -113,14 +112,17 @@ std::vector<ConvAlgorithm> conv_candidates(const ConvShape& shape, ConvPass, boo
   return all;
 }
 
-ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass, bool exact) {
+ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass pass, bool exact) {
   if (shape.groups > 1) return ConvAlgorithm::direct;
   if (pointwise_applies(shape)) return ConvAlgorithm::pointwise;
-  if (!exact && winograd_applies(shape) && shape.c >= 16 && shape.k >= 16) {
-    return std::min(shape.out_h(), shape.out_w()) > 2 ? ConvAlgorithm::winograd4
-                                                      : ConvAlgorithm::winograd2;
+  const bool tiny_map = std::min(shape.out_h(), shape.out_w()) <= 2;
+  if (!exact && winograd_applies(shape) && std::min(shape.c, shape.k) >= 16) {
+    if (!tiny_map) return ConvAlgorithm::winograd4;
+    if (shape.n < 8) return ConvAlgorithm::winograd2;
   }
-  return ConvAlgorithm::im2col;
+  // Vectors run over output channels: oneDNN's kernels waste less of them when there are few.
+  const bool few_outputs = (pass == ConvPass::backward_data ? shape.c : shape.k) < 8;
+  return few_outputs ? ConvAlgorithm::direct : ConvAlgorithm::im2col;
 }
 
 double conv_flops(const ConvShape& s) {

@@ -12,6 +12,10 @@
 
 namespace artel::kernels {
 
-std::unique_ptr<ConvKernel> make_patches(const ConvShape& shape, ConvPass pass, int threads);
+// The forward pass, or the gradient of the input.
+std::unique_ptr<ConvKernel> make_patch_image(const ConvShape& shape, bool backward, int threads);
+
+// The gradient of the weights.
+std::unique_ptr<ConvKernel> make_patch_weights(const ConvShape& shape, int threads);
 
 }  // namespace artel::kernels

@@ -20,9 +20,9 @@ constexpr int64_t kLanes = HWY_LANES(float);
 constexpr int64_t kPanel = 2 * kLanes;
 
 // A tile keeps all its sums in registers: 6 x 2 of 16, or 12 x 2 of 32 with AVX-512. A panel of one
-// vector needs twice the rows to cover the latency of the multiply-add units.
+// vector needs eight rows to cover the latency of the multiply-add units.
 constexpr int kWideRows = kLanes >= 16 ? 12 : 6;
-constexpr int kNarrowRows = 12;
+constexpr int kNarrowRows = 8;
 
 // Finishes the sums of one vector of columns and stores them; `load` and `store` know how much of
 // the vector is inside C.
@@ -86,19 +86,19 @@ HWY_INLINE void compute_tile(const PanelProduct& p, int64_t row, int64_t column,
     hwy::Prefetch(p.c[row + i] + column);
     for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
   }
-  const int64_t step = p.a_step, b_step = p.panel_step;
+  const int64_t step = p.a_step;
   for (const Segment& segment : p.segments) {
-    const float* HWY_RESTRICT b = panel + segment.b * p.panel_step;
+    const float* HWY_RESTRICT b = panel + segment.b * kPanel;
     int64_t at = segment.a;
     for (int64_t k = 0; k < segment.length; ++k) {
       V right[kVectors];
-      for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * kLanes);
+      for (int v = 0; v < kVectors; ++v) right[v] = hn::Load(d, b + v * kLanes);
       for (int i = 0; i < kRows; ++i) {
         const V left = hn::Set(d, a[i][at]);
         for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(left, right[v], sum[i][v]);
       }
       at += step;
-      b += b_step;
+      b += kPanel;
     }
   }
   store_tile<kRows, kVectors>(p, row, column, sum);

@@ -28,8 +28,7 @@ struct PanelProduct {
   int64_t columns = 0;
   std::span<const Segment> segments;
   const float* panels = nullptr;
-  int64_t panel_step = panel_width();  // floats from one row of a panel to the next
-  int64_t panel_stride = 0;            // floats from one panel to the next
+  int64_t panel_stride = 0;  // floats from one panel to the next
   bool accumulate = false;
   float alpha = 1;
   const float* bias = nullptr;  // one value for each column
