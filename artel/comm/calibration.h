@@ -12,8 +12,6 @@
 
 namespace artel::comm {
 
-class Group;
-
 struct LinkCost {
   double latency;    // seconds for a message without content
   double bandwidth;  // bytes a second, each way

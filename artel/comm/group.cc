@@ -185,6 +185,8 @@ SharedBytes Group::allocate(size_t bytes) { return core_->transport->allocate(by
 
 void Group::set_phase(std::string_view phase) { core_->transport->set_phase(phase); }
 
+void Group::set_calibration(const Calibration& calibration) { core_->calibration = calibration; }
+
 void Group::abort(std::string_view cause) {
   core_->report(ErrorKind::cancelled, fmt::format("[comm] {}", cause));
 }

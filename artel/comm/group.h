@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "artel/base/time.h"
+#include "artel/comm/calibration.h"
 #include "artel/comm/handle.h"
 #include "artel/comm/lane_tree.h"
 #include "artel/comm/options.h"
@@ -115,6 +116,8 @@ class Group {
 
   // What this rank is doing now, for the messages of those who wait for it.
   void set_phase(std::string_view phase);
+  // What `automatic` chooses by; must be the same on all ranks. See calibrate in benchmark.h.
+  void set_calibration(const Calibration& calibration);
   // Makes the waits of all ranks fail with this cause.
   void abort(std::string_view cause);
 

@@ -1,0 +1,227 @@
+#include "artel/comm/benchmark.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "artel/base/file.h"
+#include "artel/base/text.h"
+
+namespace artel::comm {
+namespace {
+
+std::span<std::byte> bytes_of(double& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+double slowest(Group& group, double seconds) {
+  group.all_reduce(bytes_of(seconds), ElementType::f64, ReductionKind::max);
+  return seconds;
+}
+
+template <typename Body>
+double timed(Body&& body) {
+  const auto begin = Clock::now();
+  body();
+  return seconds_between(begin, Clock::now());
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+double measure(Group& group, std::span<std::byte> data, const Call& call, double budget) {
+  const auto once = [&] {
+    group.barrier();
+    return slowest(group, timed([&] { group.all_reduce(data, ElementType::f32, {}, call); }));
+  };
+  once();
+  const double estimate = std::max(once(), 1e-6);
+  const int repetitions = std::clamp(static_cast<int>(budget / estimate), 3, 1000);
+  std::vector<double> times;
+  for (int i = 0; i < repetitions; ++i) times.push_back(once());
+  return median(times);
+}
+
+// Round trips between pairs of ranks, all pairs at once; ranks without a partner return nothing.
+LinkCost measure_link(Group& group, int partner) {
+  if (partner < 0) return {0, 0};
+  const bool first = group.rank() < partner;
+  const auto round_trip = [&](std::span<std::byte> data) {
+    const auto limit = Deadline::after(30);
+    if (first) group.send(partner, 0, data).wait(limit);
+    group.receive(partner, 0, data).wait(limit);
+    if (!first) group.send(partner, 0, data).wait(limit);
+  };
+  std::vector<std::byte> data(1 << 20);
+  const auto one_way = [&](size_t bytes, int repetitions) {
+    std::vector<double> times;
+    for (int i = 0; i < repetitions; ++i)
+      times.push_back(timed([&] { round_trip({data.data(), bytes}); }) / 2);
+    return median(times);
+  };
+  const double latency = one_way(8, 20);
+  const double large = one_way(data.size(), 3);
+  return {latency, static_cast<double>(data.size()) / std::max(large - latency, 1e-7)};
+}
+
+// The worst link that anybody measured; the defaults if there is none of this kind.
+LinkCost worst(Group& group, const LinkCost& mine, const LinkCost& fallback) {
+  double latency = mine.latency;
+  double slowness = mine.bandwidth > 0 ? 1 / mine.bandwidth : 0;
+  latency = slowest(group, latency);
+  slowness = slowest(group, slowness);
+  return latency > 0 ? LinkCost{latency, 1 / slowness} : fallback;
+}
+
+// Pairs up ranks 0-1, 2-3, ... of those for which `belongs` holds; -1 for one that is left over.
+template <typename Belongs>
+int partner_among(int size, int rank, Belongs belongs) {
+  std::vector<int> ranks;
+  for (int r = 0; r < size; ++r)
+    if (belongs(r)) ranks.push_back(r);
+  const auto self = std::find(ranks.begin(), ranks.end(), rank);
+  if (self == ranks.end()) return -1;
+  const size_t other = static_cast<size_t>(self - ranks.begin()) ^ 1;
+  return other < ranks.size() ? ranks[other] : -1;
+}
+
+std::string layout_text(Group& group) {
+  const std::vector<int> hosts = group.host_numbers();
+  return fmt::format("{} {}", group.transport(), fmt::join(hosts, ","));
+}
+
+}  // namespace
+
+std::vector<BenchmarkRow> benchmark_all_reduce(Group& group, const BenchmarkOptions& options) {
+  const size_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());
+  SharedBytes shared;
+  std::vector<std::byte> own;
+  std::byte* data = nullptr;
+  if (options.shared_memory) {
+    shared = group.allocate(largest);
+    data = shared.get();
+  } else {
+    own.resize(largest);
+    data = own.data();
+  }
+  const double n = group.size();
+  std::vector<BenchmarkRow> rows;
+  for (const Algorithm algorithm : options.algorithms)
+    for (const size_t bytes : options.sizes) {
+      const double seconds =
+          measure(group, {data, bytes}, {.algorithm = algorithm}, options.seconds);
+      const double bandwidth = static_cast<double>(bytes) / seconds;
+      rows.push_back({algorithm, bytes, seconds, bandwidth, bandwidth * 2 * (n - 1) / n});
+    }
+  return rows;
+}
+
+std::string benchmark_table(std::span<const BenchmarkRow> rows) {
+  std::string table = fmt::format("{:<17} {:>9} {:>10} {:>12} {:>12}\n", "algorithm", "size",
+                                  "time", "algorithmic", "bus");
+  for (const BenchmarkRow& row : rows)
+    table += fmt::format("{:<17} {:>9} {:>10} {:>10}/s {:>10}/s\n", to_string(row.algorithm),
+                         format_bytes(static_cast<double>(row.bytes)), format_duration(row.seconds),
+                         format_bytes(row.algorithm_bandwidth), format_bytes(row.bus_bandwidth));
+  return table;
+}
+
+std::string benchmark_svg(std::span<const BenchmarkRow> rows) {
+  constexpr double kWidth = 640, kHeight = 400, kLeft = 80, kBottom = 50, kTop = 20, kRight = 150;
+  std::map<Algorithm, std::vector<const BenchmarkRow*>> curves;
+  double low_x = 1e300, high_x = 0, low_y = 1e300, high_y = 0;
+  for (const BenchmarkRow& row : rows) {
+    curves[row.algorithm].push_back(&row);
+    low_x = std::min(low_x, std::log2(row.bytes));
+    high_x = std::max(high_x, std::log2(row.bytes));
+    low_y = std::min(low_y, std::floor(std::log10(std::max(row.bus_bandwidth, 1.0))));
+    high_y = std::max(high_y, std::ceil(std::log10(std::max(row.bus_bandwidth, 1.0))));
+  }
+  const auto x = [&](double bytes) {
+    const double share = high_x > low_x ? (std::log2(bytes) - low_x) / (high_x - low_x) : 0.5;
+    return kLeft + share * (kWidth - kLeft - kRight);
+  };
+  const auto y = [&](double bandwidth) {
+    const double share =
+        (std::log10(std::max(bandwidth, 1.0)) - low_y) / std::max(high_y - low_y, 1.0);
+    return kHeight - kBottom - share * (kHeight - kBottom - kTop);
+  };
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+      "{1}\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
+      "fill=\"white\"/>\n",
+      kWidth, kHeight);
+  for (double decade = low_y; decade <= high_y && !rows.empty(); ++decade) {
+    const double at = y(std::pow(10, decade));
+    svg += fmt::format(
+        "<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#ddd\"/>\n<text x=\"{}\" "
+        "y=\"{:.1f}\" text-anchor=\"end\">{:g} MB/s</text>\n",
+        kLeft, kWidth - kRight, at, at, kLeft - 6, at + 4, std::pow(10, decade - 6));
+  }
+  constexpr std::array kColours{"#1b6ca8", "#d1495b", "#3a8a4d", "#b07d1b",
+                                "#6d4c9f", "#444",    "#0aa"};
+  size_t index = 0;
+  for (const auto& [algorithm, curve] : curves) {
+    const char* colour = kColours[index % kColours.size()];
+    std::string points;
+    for (const BenchmarkRow* row : curve)
+      points +=
+          fmt::format("{:.1f},{:.1f} ", x(static_cast<double>(row->bytes)), y(row->bus_bandwidth));
+    svg += fmt::format(
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n<text x=\"{}\" "
+        "y=\"{}\" fill=\"{}\">{}</text>\n",
+        points, colour, kWidth - kRight + 10, kTop + 20 + 18 * static_cast<double>(index), colour,
+        to_string(algorithm));
+    ++index;
+  }
+  if (!curves.empty())
+    for (const BenchmarkRow* row : curves.begin()->second)
+      svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                         x(static_cast<double>(row->bytes)), kHeight - kBottom + 20,
+                         format_bytes(static_cast<double>(row->bytes)));
+  return svg + "</svg>\n";
+}
+
+Calibration calibrate(Group& group) {
+  const std::vector<int> hosts = group.host_numbers();
+  const int own = hosts[group.rank()];
+  const int neighbour =
+      partner_among(group.size(), group.rank(), [&](int r) { return hosts[r] == own; });
+  // The first rank of each host.
+  const int stranger = partner_among(group.size(), group.rank(), [&](int r) {
+    return std::find(hosts.begin(), hosts.end(), hosts[r]) - hosts.begin() == r;
+  });
+  Calibration result;
+  group.barrier();
+  result.inside = worst(group, measure_link(group, neighbour), result.inside);
+  result.between = worst(group, measure_link(group, stranger), result.between);
+  group.set_calibration(result);
+  return result;
+}
+
+Calibration calibrate(Group& group, const std::string& cache) {
+  const std::string layout = layout_text(group);
+  std::array<char, 256> shared{};
+  if (group.rank() == 0) {
+    try {
+      const auto lines = split(read_file(cache, 1 << 20), '\n');
+      if (lines.size() >= 2 && lines[0] == layout) lines[1].copy(shared.data(), shared.size() - 1);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::not_found) throw;
+    }
+  }
+  group.broadcast(std::as_writable_bytes(std::span(shared)), 0);
+  if (shared[0] != 0) {
+    const Calibration known = Calibration::from_text(shared.data());
+    group.set_calibration(known);
+    return known;
+  }
+  const Calibration measured = calibrate(group);
+  if (group.rank() == 0) write_file_atomically(cache, layout + "\n" + measured.to_text() + "\n");
+  return measured;
+}
+
+}  // namespace artel::comm

@@ -1,0 +1,45 @@
+// How fast all_reduce is on a group: by algorithm and size, as rows, a table and a plot.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "artel/comm/calibration.h"
+#include "artel/comm/group.h"
+
+namespace artel::comm {
+
+struct BenchmarkOptions {
+  std::vector<size_t> sizes{4 << 10, 64 << 10, 1 << 20, 16 << 20};  // bytes
+  std::vector<Algorithm> algorithms{Algorithm::automatic};
+  bool shared_memory = true;  // buffers from Group::allocate, or from the heap
+  double seconds = 0.3;       // for each row, about
+};
+
+struct BenchmarkRow {
+  Algorithm algorithm;
+  size_t bytes;
+  double seconds;              // median over repetitions of the slowest rank's time
+  double algorithm_bandwidth;  // bytes a second
+  double bus_bandwidth;        // times 2(N-1)/N: comparable with the speed of the wire
+};
+
+// Collective; sums of f32. All ranks get the same rows.
+std::vector<BenchmarkRow> benchmark_all_reduce(Group& group, const BenchmarkOptions& options);
+
+// Time, algorithmic and bus bandwidth, one line for each row.
+std::string benchmark_table(std::span<const BenchmarkRow> rows);
+// Bus bandwidth over size, one curve for each algorithm, as an SVG document.
+std::string benchmark_svg(std::span<const BenchmarkRow> rows);
+
+// Collective: measures latency and bandwidth between neighbours inside a host and between hosts, in
+// about a tenth of a second, and makes the group choose by them. All ranks get the same numbers.
+Calibration calibrate(Group& group);
+
+// The same, but rank 0 first looks for the result of an earlier run in the file `cache`, which is
+// written otherwise. The file belongs to one layout of ranks on hosts; another one is measured
+// anew.
+Calibration calibrate(Group& group, const std::string& cache);
+
+}  // namespace artel::comm
