@@ -54,6 +54,91 @@ HWY_ATTR void pair_loop(const T* left, const T* right, T* target, size_t count) 
   for (size_t i = 0; i < count; ++i) target[i] = Operation::apply(left[i], right[i]);
 }
 
+// The same operations on vectors of floating-point numbers.
+template <typename V>
+HWY_INLINE V apply_vector(Add, V a, V b) {
+  return hn::Add(a, b);
+}
+template <typename V>
+HWY_INLINE V apply_vector(Multiply, V a, V b) {
+  return hn::Mul(a, b);
+}
+template <typename V>
+HWY_INLINE V apply_vector(Min, V a, V b) {
+  return hn::Min(a, b);
+}
+template <typename V>
+HWY_INLINE V apply_vector(Max, V a, V b) {
+  return hn::Max(a, b);
+}
+
+// One pass over memory: what was read is still in the first-level cache when it is written.
+template <typename Operation, typename T>
+HWY_ATTR void fold_loop(std::span<const std::byte* const> sources,
+                        std::span<std::byte* const> targets, size_t count, T scale) {
+  const hn::ScalableTag<T> tag;
+  const size_t lanes = hn::Lanes(tag);
+  const auto factor = hn::Set(tag, scale);
+  const auto source = [&](size_t s) { return reinterpret_cast<const T*>(sources[s]); };
+  size_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    auto a = hn::LoadU(tag, source(0) + i);
+    auto b = hn::LoadU(tag, source(0) + i + lanes);
+    auto c = hn::LoadU(tag, source(0) + i + 2 * lanes);
+    auto d = hn::LoadU(tag, source(0) + i + 3 * lanes);
+    for (size_t s = 1; s < sources.size(); ++s) {
+      a = apply_vector(Operation{}, a, hn::LoadU(tag, source(s) + i));
+      b = apply_vector(Operation{}, b, hn::LoadU(tag, source(s) + i + lanes));
+      c = apply_vector(Operation{}, c, hn::LoadU(tag, source(s) + i + 2 * lanes));
+      d = apply_vector(Operation{}, d, hn::LoadU(tag, source(s) + i + 3 * lanes));
+    }
+    if (scale != 1) {
+      a = hn::Mul(a, factor);
+      b = hn::Mul(b, factor);
+      c = hn::Mul(c, factor);
+      d = hn::Mul(d, factor);
+    }
+    for (std::byte* target : targets) {
+      T* out = reinterpret_cast<T*>(target) + i;
+      hn::StoreU(a, tag, out);
+      hn::StoreU(b, tag, out + lanes);
+      hn::StoreU(c, tag, out + 2 * lanes);
+      hn::StoreU(d, tag, out + 3 * lanes);
+    }
+  }
+  for (; i < count; ++i) {
+    T value = source(0)[i];
+    for (size_t s = 1; s < sources.size(); ++s) value = Operation::apply(value, source(s)[i]);
+    if (scale != 1) value *= scale;
+    for (std::byte* target : targets) reinterpret_cast<T*>(target)[i] = value;
+  }
+}
+
+template <typename T>
+HWY_ATTR void fold_kind(ReductionKind kind, std::span<const std::byte* const> sources,
+                        std::span<std::byte* const> targets, size_t count, size_t divisor) {
+  switch (kind) {
+    case ReductionKind::min:
+      return fold_loop<Min, T>(sources, targets, count, 1);
+    case ReductionKind::max:
+      return fold_loop<Max, T>(sources, targets, count, 1);
+    case ReductionKind::product:
+      return fold_loop<Multiply, T>(sources, targets, count, 1);
+    case ReductionKind::mean:
+      return fold_loop<Add, T>(sources, targets, count, 1 / static_cast<T>(divisor));
+    default:
+      return fold_loop<Add, T>(sources, targets, count, 1);
+  }
+}
+
+HWY_ATTR void fold(ReductionKind kind, ElementType type, std::span<const std::byte* const> sources,
+                   std::span<std::byte* const> targets, size_t count, size_t divisor) {
+  if (type == ElementType::f32)
+    fold_kind<float>(kind, sources, targets, count, divisor);
+  else
+    fold_kind<double>(kind, sources, targets, count, divisor);
+}
+
 constexpr size_t kHalfBlock = 512;
 
 HWY_ATTR void widen(ElementType type, const uint16_t* from, float* to, size_t count) {
@@ -211,10 +296,16 @@ namespace artel::comm {
 
 HWY_EXPORT(combine_pair);
 HWY_EXPORT(divide_elements);
+HWY_EXPORT(fold);
 
 void combine_pair(ReductionKind kind, ElementType type, const std::byte* left,
                   const std::byte* right, std::byte* target, size_t count) {
   HWY_DYNAMIC_DISPATCH(combine_pair)(kind, type, left, right, target, count);
+}
+
+void fold(ReductionKind kind, ElementType type, std::span<const std::byte* const> sources,
+          std::span<std::byte* const> targets, size_t count, size_t divisor) {
+  HWY_DYNAMIC_DISPATCH(fold)(kind, type, sources, targets, count, divisor);
 }
 
 void divide_elements(ElementType type, std::byte* data, size_t count, size_t divisor) {

@@ -104,6 +104,10 @@ void add_tree(int lanes, std::span<const LaneRange> nodes,
               std::span<const std::byte* const> partials, std::span<std::byte* const> targets,
               ElementType type, size_t count, const Reduction& reduction, size_t divisor) {
   const Program program(lanes, nodes);
+  if (nodes.size() <= 2) {  // one addition: its order is the tree's
+    combine(reduction, type, partials, targets, count, divisor);
+    return;
+  }
   const auto& instructions = program.instructions();
   const size_t width = size_of(type);
   // One block for each instruction: a few dozen at most, so they stay in the cache.

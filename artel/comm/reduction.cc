@@ -34,6 +34,10 @@ void combine(const Reduction& reduction, ElementType type,
   require(!sources.empty(), ErrorKind::internal, "[comm] combine: got no source, expected one");
   const size_t width = size_of(type);
   const bool built_in = reduction.kind != ReductionKind::user;
+  if (built_in && (type == ElementType::f32 || type == ElementType::f64)) {
+    fold(reduction.kind, type, sources, targets, count, divisor);
+    return;
+  }
   alignas(64) std::byte block[kBlockBytes];
   for (size_t begin = 0; begin < count; begin += kBlockBytes / width) {
     const size_t n = std::min(kBlockBytes / width, count - begin);

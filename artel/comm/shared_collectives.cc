@@ -6,7 +6,7 @@
 namespace artel::comm {
 namespace {
 
-// Up to here everybody copies and adds everything: one meeting instead of two.
+// Copies of this size are added by everybody, which saves a meeting.
 constexpr size_t kFlatBytes = 16 << 10;
 
 struct Slice {
@@ -62,26 +62,38 @@ void all_reduce_staged(shm::Channel& channel, Patience& patience, std::span<std:
 void all_reduce_shared(shm::Channel& channel, Patience& patience, std::span<std::byte> data,
                        ElementType type, const Reduction& reduction) {
   const size_t width = size_of(type);
+  const int size = channel.size();
   std::byte* const own = data.data();
-  if (data.size() <= kFlatBytes) {
-    std::memcpy(channel.staging(channel.rank()), own, data.size());
-    channel.meet(patience);
-    combine(reduction, type, staged(channel, 0), {&own, 1}, data.size() / width, channel.size());
-    channel.next_staging();
-    return;
+  // Small data that is elsewhere is shown as a copy.
+  const bool small = data.size() <= shm::kStagingBytes;
+  std::byte* shown = own;
+  if (small && !channel.shares(own, data.size())) {
+    shown = channel.staging(channel.rank());
+    if (!data.empty()) std::memcpy(shown, own, data.size());
   }
-  channel.meet(patience, {&own, 1}, data.size());
+  channel.meet(patience, {&shown, 1}, data.size());
   if (!channel.reachable()) {
     all_reduce_staged(channel, patience, data, type, reduction);
     return;
   }
-  const Slice mine = slice_of(data.size(), channel.size(), channel.rank());
-  std::vector<std::byte*> targets;
-  for (int rank = 0; rank < channel.size(); ++rank)
-    targets.push_back(channel.buffer(rank) + mine.begin);
-  const std::vector<const std::byte*> sources(targets.begin(), targets.end());
-  combine(reduction, type, sources, targets, (mine.end - mine.begin) / width, channel.size());
+  std::vector<std::byte*> buffers(size);
+  bool all_copies = small && data.size() <= kFlatBytes;
+  for (int rank = 0; rank < size; ++rank) {
+    buffers[rank] = channel.buffer(rank);
+    all_copies = all_copies && buffers[rank] == channel.staging(rank);
+  }
+  if (small) channel.next_staging();
+  if (all_copies) {
+    const std::vector<const std::byte*> sources(buffers.begin(), buffers.end());
+    combine(reduction, type, sources, {&own, 1}, data.size() / width, size);
+    return;
+  }
+  const Slice mine = slice_of(data.size(), size, channel.rank());
+  for (std::byte*& buffer : buffers) buffer += mine.begin;
+  const std::vector<const std::byte*> sources(buffers.begin(), buffers.end());
+  combine(reduction, type, sources, buffers, (mine.end - mine.begin) / width, size);
   channel.sync(patience);
+  if (shown != own) std::memcpy(own, shown, data.size());
 }
 
 void broadcast_shared(shm::Channel& channel, Patience& patience, std::span<std::byte> data,

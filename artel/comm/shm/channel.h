@@ -13,8 +13,9 @@
 
 namespace artel::comm::shm {
 
-// For buffers that are not in the arena: bytes that pass through shared memory at a time.
-constexpr size_t kStagingBytes = 256 << 10;
+// For buffers that are not in the arena: bytes that pass through shared memory at a time. Small
+// enough that both sets of all ranks stay in the second-level caches.
+constexpr size_t kStagingBytes = 64 << 10;
 constexpr size_t kMaxBuffers = 64;
 
 class Channel {
@@ -31,6 +32,8 @@ class Channel {
   // Shows the operation and up to kMaxBuffers buffers of `bytes`, waits for everybody's, and
   // compares the operations. Throws if they differ.
   void meet(Patience& patience, std::span<std::byte* const> buffers = {}, size_t bytes = 0);
+  // Whether these bytes can be shown as they are.
+  bool shares(const std::byte* data, size_t bytes) const { return segment_.contains(data, bytes); }
   // After `meet`: whether every buffer of every rank is in shared memory.
   bool reachable() const { return reachable_; }
   // After `meet`, if reachable: buffer `index` of a rank, in this process's addresses.

@@ -60,9 +60,9 @@ inline void check_reductions(Group& group, size_t count, const Call& call) {
     std::vector<float> output(rank == root ? count : 0);
     group.reduce(std::as_bytes(std::span(input)), bytes(output), ElementType::f32, root, {}, call);
     EXPECT_EQ(output, rank == root ? sum : std::vector<float>{});
-    data = input;  // in place
-    group.reduce(bytes(data), bytes(data), ElementType::f32, root, {}, call);
-    EXPECT_EQ(data, rank == root ? sum : input);
+    std::vector<float> in_place(input);
+    group.reduce(bytes(in_place), bytes(in_place), ElementType::f32, root, {}, call);
+    EXPECT_EQ(in_place, rank == root ? sum : input);
   }
 
   // reduce_scatter with uneven parts, beside and in place.
