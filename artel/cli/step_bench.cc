@@ -1,0 +1,48 @@
+#include "artel/cli/step_bench.h"
+
+#include "artel/base/time.h"
+#include "artel/train/batches.h"
+
+namespace artel::cli {
+namespace {
+
+// Normal numbers, or whole ones below `limit`.
+Tensor random_tensor(const TensorType& type, int64_t limit, uint64_t seed) {
+  Tensor tensor(type.shape, type.dtype);
+  Random random({seed});
+  if (type.dtype == DType::i32)
+    for (int32_t& value : tensor.values<int32_t>())
+      value = static_cast<int32_t>(random.below(static_cast<uint64_t>(limit)));
+  else
+    for (float& value : tensor.values<float>()) value = random.normal();
+  return tensor;
+}
+
+}  // namespace
+
+StepBench::StepBench(const Model& model, StepBenchOptions options)
+    : options_(std::move(options)), trainer_(cluster_, model) {
+  if (options_.threads == 0) options_.threads = cluster_.cores();
+  trainer_.build(options_.x);
+  stepper_ = std::make_unique<Stepper>(
+      model, options_.x, options_.y, loss_by_name(options_.loss), options_.optimizer,
+      trainer_.parameters(), choices_,
+      StepperOptions{.threads = options_.threads, .lanes = options_.lanes});
+  const int64_t limit = std::max<int64_t>(1, options_.classes);
+  x_ = random_tensor(batch_of(options_.x, options_.batch), limit, 1);
+  y_ = random_tensor(batch_of(options_.y, options_.batch), limit, 2);
+}
+
+StepBench::Result StepBench::run(double seconds) {
+  Result result;
+  const auto rate = static_cast<float>(options_.optimizer.learning_rate);
+  const Clock::time_point begin = Clock::now();
+  do {
+    stepper_->step(x_, y_, ++step_, rate);
+    ++result.steps;
+    result.seconds = seconds_between(begin, Clock::now());
+  } while (result.seconds < seconds);
+  return result;
+}
+
+}  // namespace artel::cli
