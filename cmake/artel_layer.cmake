@@ -14,7 +14,7 @@ function(artel_layer name)
   target_include_directories(artel_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                   $<INSTALL_INTERFACE:include>)
   target_link_libraries(artel_${name} PUBLIC ${ARG_PUBLIC_LIBRARIES} PRIVATE ${ARG_LIBRARIES}
-                                             artel_options)
+                                             $<BUILD_INTERFACE:artel_options>)
   foreach(line ${ARTEL_LAYER_LINES})
     if(line MATCHES "^${name}:(.*)$")
       separate_arguments(allowed UNIX_COMMAND "${CMAKE_MATCH_1}")

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "artel/base/error.h"
-#include "artel/base/random.h"
 #include "artel/base/text.h"
 
 namespace artel {
@@ -157,45 +156,6 @@ TEST(Config, MistakesInOptionsAreNamed) {
       << wrong_option;
   const std::string wrong_name = error_of("", {"train.schedule=cosin"});
   EXPECT_NE(wrong_name.find("did you mean 'cosine'?"), std::string::npos) << wrong_name;
-}
-
-// Random damage to a valid file: it is read or refused, nothing else, and what is read can be
-// written and read again.
-TEST(Config, DamagedFilesAreReadOrRefused) {
-  const std::string original = to_toml(parse("[data]\nset = \"mnist\"\naugment = [\"flip\"]\n"));
-  const std::string alphabet = "[]{}=\"'.,\n\\#x01-_ \x80\xff";
-  int read = 0, refused = 0;
-  for (uint64_t round = 0; round < 3000; ++round) {
-    Random random({round});
-    std::string text = original;
-    for (uint64_t changes = 1 + random.below(3); changes > 0; --changes) {
-      const size_t at = random.below(text.size());
-      const char c = alphabet[random.below(alphabet.size())];
-      switch (random.below(4)) {
-        case 0:
-          text[at] = c;
-          break;
-        case 1:
-          text.insert(at, 1, c);
-          break;
-        case 2:
-          text.erase(at, 1 + random.below(20));
-          break;
-        default:
-          text.insert(at, text.substr(random.below(text.size()), random.below(40)));
-      }
-    }
-    try {
-      const std::string written = to_toml(parse(text));
-      EXPECT_EQ(written, to_toml(parse(written)));
-      ++read;
-    } catch (const Error& error) {
-      EXPECT_TRUE(std::string_view(error.what()).starts_with("[run.toml:")) << error.what();
-      ++refused;
-    }
-  }
-  EXPECT_GT(read, 20);
-  EXPECT_GT(refused, 1000);
 }
 
 }  // namespace

@@ -1,0 +1,20 @@
+// All that a program needs to train networks with Artel; examples/quickstart.cc is a tour.
+#pragma once
+
+#include "artel/base/error.h"
+#include "artel/base/log.h"
+#include "artel/checkpoint/weights.h"
+#include "artel/data/augment.h"
+#include "artel/data/sets.h"
+#include "artel/exec/kernel.h"
+#include "artel/graph/op.h"
+#include "artel/graph/ops.h"
+#include "artel/nn/initialisers.h"
+#include "artel/nn/layers.h"
+#include "artel/nn/model.h"
+#include "artel/nn/parse_layers.h"
+#include "artel/nn/zoo/registry.h"
+#include "artel/optim/config.h"
+#include "artel/optim/schedule.h"
+#include "artel/train/cluster.h"
+#include "artel/train/trainer.h"

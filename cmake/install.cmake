@@ -1,0 +1,32 @@
+# `cmake --install` and find_package(artel): the target artel::artel has all layers but the command line.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+add_library(artel_library INTERFACE)
+add_library(artel::artel ALIAS artel_library)
+set_target_properties(artel_library PROPERTIES EXPORT_NAME artel)
+target_compile_features(artel_library INTERFACE cxx_std_20)
+foreach(line ${ARTEL_LAYER_LINES})
+  string(REGEX MATCH "^([a-z]+):" _ "${line}")
+  if(TARGET artel_${CMAKE_MATCH_1} AND NOT CMAKE_MATCH_1 STREQUAL "cli")
+    target_link_libraries(artel_library INTERFACE artel_${CMAKE_MATCH_1})
+    install(TARGETS artel_${CMAKE_MATCH_1} EXPORT artel)
+  endif()
+endforeach()
+
+get_target_property(libraries artel_comm LINK_LIBRARIES)
+set(ARTEL_USES_MPI OFF)
+if(MPI::MPI_C IN_LIST libraries)
+  set(ARTEL_USES_MPI ON)
+endif()
+
+set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/artel)
+install(TARGETS artel_library EXPORT artel)
+install(EXPORT artel NAMESPACE artel:: DESTINATION ${folder} FILE artelTargets.cmake)
+install(DIRECTORY artel TYPE INCLUDE FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE)
+configure_package_config_file(cmake/artelConfig.cmake.in ${PROJECT_BINARY_DIR}/artelConfig.cmake
+                              INSTALL_DESTINATION ${folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/artelConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/artelConfig.cmake ${PROJECT_BINARY_DIR}/artelConfigVersion.cmake
+        DESTINATION ${folder})
