@@ -1,0 +1,16 @@
+#include "artel/comm/codecs/rank_sum.h"
+
+#include "artel/comm/group.h"
+
+namespace artel::comm {
+
+size_t add_over_ranks(Group& group, std::span<float> values, bool mean) {
+  const std::span<std::byte> data = std::as_writable_bytes(values);
+  std::byte* const partial = data.data();
+  group.lane_reduce(LaneLayout::even(group.size(), group.size()), {&partial, 1}, data,
+                    ElementType::f32, mean ? ReductionKind::mean : ReductionKind::sum);
+  const auto size = static_cast<size_t>(group.size());
+  return 2 * data.size() * (size - 1) / size;
+}
+
+}  // namespace artel::comm
