@@ -1,7 +1,8 @@
-// What int8 and sign share: blocks of kCodecBlock values, each with a scale of its own.
+// What fp16, bf16, int8 and sign share: blocks of kCodecBlock values, some with a scale of their
+// own.
 //
-// A message is the scales of all blocks, then their codes. The last block is padded with zeros
-// while it is worked on; only the codes of real values are sent.
+// A message is the scales of all blocks, if there are any, then their codes. The last block is
+// padded with zeros while it is worked on; only the codes of real values are sent.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +13,10 @@
 
 namespace artel::comm {
 
-// Format has a kName, kBlockBytes (of the codes of a whole block), bytes(count) of the codes of a
-// block with so many values, and
+// Format has a kName, kScaled, kBlockBytes (of the codes of a whole block), bytes(count) of the
+// codes of a block with so many values, and
 //   float encode(key, block, values, count, codes): one block, of which `count` values are real;
-//     returns its scale
+//     returns its scale, or anything if it has none
 //   void add(codes, scale, sum): one block
 template <typename Format>
 class BlockCodec final : public Codec {
@@ -23,42 +24,71 @@ class BlockCodec final : public Codec {
   std::string name() const override { return Format::kName; }
 
   size_t encoded_bytes(size_t floats) const override {
-    const size_t whole = floats / kCodecBlock;
-    return codec_blocks(floats) * sizeof(float) + whole * Format::kBlockBytes +
+    return scale_bytes(floats) + floats / kCodecBlock * Format::kBlockBytes +
            Format::bytes(floats % kCodecBlock);
   }
 
  private:
+  static size_t scale_bytes(size_t floats) {
+    return Format::kScaled ? codec_blocks(floats) * sizeof(float) : 0;
+  }
+
+  static float scale_of(std::span<const std::byte> in, size_t block) {
+    return Format::kScaled ? load_at<float>(in.data(), block) : 1.0f;
+  }
+
   void write(const CodecContext& context, std::span<const float> values,
              std::byte* out) const override {
     const uint64_t key = context.key();
-    const size_t whole = values.size() / kCodecBlock;
-    std::byte* codes = out + codec_blocks(values.size()) * sizeof(float);
-    for (size_t block = 0; block < whole; ++block, codes += Format::kBlockBytes)
-      store_at(out, block,
-               Format::encode(key, block, &values[block * kCodecBlock], kCodecBlock, codes));
-    const std::span<const float> rest = values.subspan(whole * kCodecBlock);
-    if (rest.empty()) return;
-    float padded[kCodecBlock] = {};
-    std::byte padded_codes[Format::kBlockBytes];
-    std::copy(rest.begin(), rest.end(), padded);
-    store_at(out, whole, Format::encode(key, whole, padded, rest.size(), padded_codes));
-    std::copy_n(padded_codes, Format::bytes(rest.size()), codes);
+    std::byte* const codes = out + scale_bytes(values.size());
+    for (size_t block = 0; block < codec_blocks(values.size()); ++block) {
+      const size_t begin = block * kCodecBlock;
+      const size_t count = std::min(kCodecBlock, values.size() - begin);
+      std::byte* const target = codes + block * Format::kBlockBytes;
+      float scale;
+      if (count == kCodecBlock) {
+        scale = Format::encode(key, block, &values[begin], count, target);
+      } else {
+        float padded[kCodecBlock] = {};
+        std::byte padded_codes[Format::kBlockBytes];
+        std::copy_n(&values[begin], count, padded);
+        scale = Format::encode(key, block, padded, count, padded_codes);
+        std::copy_n(padded_codes, Format::bytes(count), target);
+      }
+      if constexpr (Format::kScaled) store_at(out, block, scale);
+    }
   }
 
   void add_read(std::span<const std::byte> in, std::span<float> sum, float scale) const override {
-    const size_t whole = sum.size() / kCodecBlock;
-    const std::byte* codes = in.data() + codec_blocks(sum.size()) * sizeof(float);
-    for (size_t block = 0; block < whole; ++block, codes += Format::kBlockBytes)
-      Format::add(codes, scale * load_at<float>(in.data(), block), &sum[block * kCodecBlock]);
-    const std::span<float> rest = sum.subspan(whole * kCodecBlock);
-    if (rest.empty()) return;
-    float padded[kCodecBlock] = {};
-    std::byte padded_codes[Format::kBlockBytes] = {};
-    std::copy(rest.begin(), rest.end(), padded);
-    std::copy_n(codes, Format::bytes(rest.size()), padded_codes);
-    Format::add(padded_codes, scale * load_at<float>(in.data(), whole), padded);
-    std::copy_n(padded, rest.size(), rest.begin());
+    const std::byte* const codes = in.data() + scale_bytes(sum.size());
+    for (size_t block = 0; block < codec_blocks(sum.size()); ++block) {
+      const size_t begin = block * kCodecBlock;
+      const size_t count = std::min(kCodecBlock, sum.size() - begin);
+      const std::byte* const source = codes + block * Format::kBlockBytes;
+      if (count == kCodecBlock) {
+        Format::add(source, scale * scale_of(in, block), &sum[begin]);
+      } else {
+        float padded[kCodecBlock] = {};
+        std::byte padded_codes[Format::kBlockBytes] = {};
+        std::copy_n(&sum[begin], count, padded);
+        std::copy_n(source, Format::bytes(count), padded_codes);
+        Format::add(padded_codes, scale * scale_of(in, block), padded);
+        std::copy_n(padded, count, &sum[begin]);
+      }
+    }
+  }
+};
+
+// A format of two bytes for each value on its own; Kernels has narrow(values, codes) and
+// add(codes, scale, sum), both of a whole block.
+template <typename Kernels>
+struct HalfFormat : Kernels {
+  static constexpr bool kScaled = false;
+  static constexpr size_t kBlockBytes = kCodecBlock * 2;
+  static size_t bytes(size_t count) { return count * 2; }
+  static float encode(uint64_t, size_t, const float* values, size_t, std::byte* codes) {
+    Kernels::narrow(values, codes);
+    return 1;
   }
 };
 

@@ -7,47 +7,68 @@
 //
 #include "hwy/highway.h"
 
-#include <algorithm>
-#include <bit>
+#include <cstring>
 
-#include "artel/comm/codecs/half_codec.h"
-#include "artel/comm/codecs/makers.h"
-#include "artel/comm/codecs/unaligned.h"
+#include "artel/comm/codecs/block_codec.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace artel::comm::HWY_NAMESPACE {
 
-// Selections instead of branches, so that the loops below become vectors.
-HWY_INLINE uint32_t half_of(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const uint32_t magnitude = bits & 0x7fffffffu;
-  const uint32_t odd = (magnitude >> 13) & 1u;
-  const uint32_t normal =
-      std::min((magnitude + 0xfffu + odd - (112u << 23)) >> 13, uint32_t{0x7bff});
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Integers = hn::RebindToSigned<Floats>;
+using Halves = hn::Rebind<uint16_t, Floats>;
+constexpr Floats kFloats;
+constexpr Integers kIntegers;
+constexpr Halves kHalves;
+
+HWY_INLINE hn::Vec<Integers> all(int32_t value) { return hn::Set(kIntegers, value); }
+
+HWY_INLINE hn::Vec<Halves> halves_of(hn::Vec<Floats> values) {
+  const auto bits = hn::BitCast(kIntegers, values);
+  const auto magnitude = hn::And(bits, all(0x7fffffff));
+  const auto odd = hn::And(hn::ShiftRight<13>(magnitude), all(1));
+  const auto rebiased = hn::Add(hn::Add(magnitude, odd), all(0xfff - (112 << 23)));
+  const auto normal = hn::Min(hn::ShiftRight<13>(rebiased), all(0x7bff));
   // Below 2^-14, the sum with 0.5 has the unit of a subnormal half as its own last bit.
-  const uint32_t subnormal =
-      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
-  const uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
-  const uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
-  return (magnitude < 0x7f800000u ? finite : special) | (bits & 0x80000000u) >> 16;
+  const auto shifted = hn::Add(hn::BitCast(kFloats, magnitude), hn::Set(kFloats, 0.5f));
+  const auto subnormal = hn::Sub(hn::BitCast(kIntegers, shifted), all(0x3f000000));
+  const auto finite = hn::IfThenElse(hn::Lt(magnitude, all(0x38800000)), subnormal, normal);
+  const auto special = hn::IfThenElse(hn::Gt(magnitude, all(0x7f800000)), all(0x7e00), all(0x7c00));
+  const auto half = hn::IfThenElse(hn::Lt(magnitude, all(0x7f800000)), finite, special);
+  const auto sign = hn::And(hn::ShiftRight<16>(bits), all(0x8000));
+  return hn::DemoteTo(kHalves, hn::Or(half, sign));
 }
 
-HWY_INLINE float float_of(uint32_t half) {
-  const uint32_t magnitude = half & 0x7fffu;
-  const uint32_t bias = magnitude < 0x7c00u ? 112u << 23 : 224u << 23;
-  const float normal = std::bit_cast<float>((magnitude << 13) + bias);
-  const float subnormal = static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f;
-  const auto bits = std::bit_cast<uint32_t>(magnitude < 0x400u ? subnormal : normal);
-  return std::bit_cast<float>(bits | (half & 0x8000u) << 16);
+HWY_INLINE hn::Vec<Floats> floats_of(hn::Vec<Halves> halves) {
+  const auto half = hn::PromoteTo(kIntegers, halves);
+  const auto magnitude = hn::And(half, all(0x7fff));
+  const auto sign = hn::ShiftLeft<16>(hn::And(half, all(0x8000)));
+  const auto bias = hn::IfThenElse(hn::Lt(magnitude, all(0x7c00)), all(112 << 23), all(224 << 23));
+  const auto normal = hn::Add(hn::ShiftLeft<13>(magnitude), bias);
+  const auto subnormal = hn::Mul(hn::ConvertTo(kFloats, magnitude), hn::Set(kFloats, 0x1p-24f));
+  const auto result =
+      hn::IfThenElse(hn::Lt(magnitude, all(0x400)), hn::BitCast(kIntegers, subnormal), normal);
+  return hn::BitCast(kFloats, hn::Or(result, sign));
 }
 
-void narrow_to_fp16(const float* HWY_RESTRICT values, size_t count, std::byte* HWY_RESTRICT out) {
-  for (size_t i = 0; i < count; ++i) store_at(out, i, static_cast<uint16_t>(half_of(values[i])));
+// Through aligned buffers, as codes may lie at any address.
+void narrow_to_fp16(const float* values, std::byte* codes) {
+  HWY_ALIGN uint16_t halves[kCodecBlock];
+  for (size_t i = 0; i < kCodecBlock; i += hn::Lanes(kFloats))
+    hn::Store(halves_of(hn::LoadU(kFloats, values + i)), kHalves, halves + i);
+  std::memcpy(codes, halves, sizeof(halves));
 }
 
-void add_fp16(const std::byte* HWY_RESTRICT in, size_t count, float scale,
-              float* HWY_RESTRICT sum) {
-  for (size_t i = 0; i < count; ++i) sum[i] += scale * float_of(load_at<uint16_t>(in, i));
+void add_fp16(const std::byte* codes, float scale, float* sum) {
+  HWY_ALIGN uint16_t halves[kCodecBlock];
+  std::memcpy(halves, codes, sizeof(halves));
+  for (size_t i = 0; i < kCodecBlock; i += hn::Lanes(kFloats)) {
+    const auto decoded = floats_of(hn::Load(kHalves, halves + i));
+    const auto total = hn::MulAdd(hn::Set(kFloats, scale), decoded, hn::LoadU(kFloats, sum + i));
+    hn::StoreU(total, kFloats, sum + i);
+  }
 }
 
 }  // namespace artel::comm::HWY_NAMESPACE
@@ -62,17 +83,17 @@ HWY_EXPORT(add_fp16);
 
 struct Fp16 {
   static constexpr const char* kName = "fp16";
-  static void narrow(const float* values, size_t count, std::byte* out) {
-    HWY_DYNAMIC_DISPATCH(narrow_to_fp16)(values, count, out);
+  static void narrow(const float* values, std::byte* codes) {
+    HWY_DYNAMIC_DISPATCH(narrow_to_fp16)(values, codes);
   }
-  static void add_wide(const std::byte* in, size_t count, float scale, float* sum) {
-    HWY_DYNAMIC_DISPATCH(add_fp16)(in, count, scale, sum);
+  static void add(const std::byte* codes, float scale, float* sum) {
+    HWY_DYNAMIC_DISPATCH(add_fp16)(codes, scale, sum);
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Codec> make_fp16() { return std::make_unique<HalfCodec<Fp16>>(); }
+std::unique_ptr<Codec> make_fp16() { return std::make_unique<BlockCodec<HalfFormat<Fp16>>>(); }
 
 }  // namespace artel::comm
 #endif

@@ -14,36 +14,68 @@
 #include <bit>
 #include <limits>
 
+#include "artel/base/random.h"
 #include "artel/comm/codecs/block_codec.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace artel::comm::HWY_NAMESPACE {
 
+namespace hn = hwy::HWY_NAMESPACE;
+
 constexpr size_t kCounters = 32;
 static_assert(kCounters * 8 == kCodecBlock);
 
+using Words = hn::CappedTag<uint32_t, kCounters>;
+using Vector = hn::Vec<Words>;
+constexpr Words kWords;
+
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE void philox_vectors(uint64_t key, uint64_t first, Vector (&c)[4]) {
+  const auto block = philox(key, first, 0);
+  for (size_t w = 0; w < 4; ++w) c[w] = hn::Set(kWords, block[w]);
+}
+#else
+struct Product {
+  Vector high, low;
+};
+
+// The 64-bit products with a constant, in two halves.
+HWY_INLINE Product multiply(Vector a, uint32_t factor) {
+  const hn::Repartition<uint64_t, Words> wide;
+  const Vector b = hn::Set(kWords, factor);
+  const auto even = hn::MulEven(a, b);
+  const auto odd = hn::MulEven(hn::BitCast(kWords, hn::ShiftRight<32>(hn::BitCast(wide, a))), b);
+  return {hn::OddEven(hn::BitCast(kWords, odd), hn::BitCast(kWords, hn::ShiftRight<32>(even))),
+          hn::OddEven(hn::BitCast(kWords, hn::ShiftLeft<32>(odd)), hn::BitCast(kWords, even))};
+}
+
+// artel::philox(key, first + lane, 0) in each lane. As `first` is a multiple of the lanes, no
+// counter carries into its upper word.
+HWY_INLINE void philox_vectors(uint64_t key, uint64_t first, Vector (&c)[4]) {
+  c[0] = hn::Iota(kWords, static_cast<uint32_t>(first));
+  c[1] = hn::Set(kWords, static_cast<uint32_t>(first >> 32));
+  c[2] = c[3] = hn::Zero(kWords);
+  auto k0 = static_cast<uint32_t>(key);
+  auto k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const Product p0 = multiply(c[0], 0xD2511F53u);
+    const Product p1 = multiply(c[2], 0xCD9E8D57u);
+    c[0] = hn::Xor(hn::Xor(p1.high, c[1]), hn::Set(kWords, k0));
+    c[1] = p1.low;
+    c[2] = hn::Xor(hn::Xor(p0.high, c[3]), hn::Set(kWords, k1));
+    c[3] = p0.low;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+}
+#endif
+
 // Word w of artel::philox(key, first + j, 0) as words[w][j].
 HWY_INLINE void random_words(uint64_t key, uint64_t first, uint32_t (&words)[4][kCounters]) {
-  for (size_t j = 0; j < kCounters; ++j) {
-    uint32_t c0 = static_cast<uint32_t>(first) + static_cast<uint32_t>(j);  // never carries
-    uint32_t c1 = static_cast<uint32_t>(first >> 32);
-    uint32_t c2 = 0, c3 = 0;
-    auto k0 = static_cast<uint32_t>(key);
-    auto k1 = static_cast<uint32_t>(key >> 32);
-    for (int round = 0; round < 10; ++round) {
-      const uint64_t p0 = uint64_t{0xD2511F53u} * c0;
-      const uint64_t p1 = uint64_t{0xCD9E8D57u} * c2;
-      c0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0;
-      c1 = static_cast<uint32_t>(p1);
-      c2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
-      c3 = static_cast<uint32_t>(p0);
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    words[0][j] = c0;
-    words[1][j] = c1;
-    words[2][j] = c2;
-    words[3][j] = c3;
+  for (size_t j = 0; j < kCounters; j += hn::Lanes(kWords)) {
+    Vector vectors[4];
+    philox_vectors(key, first + j, vectors);
+    for (size_t w = 0; w < 4; ++w) hn::StoreU(vectors[w], kWords, words[w] + j);
   }
 }
 
@@ -101,6 +133,7 @@ HWY_EXPORT(dequantise);
 
 struct Int8 {
   static constexpr const char* kName = "int8";
+  static constexpr bool kScaled = true;
   static constexpr size_t kBlockBytes = kCodecBlock;
   static size_t bytes(size_t count) { return count; }
   static float encode(uint64_t key, size_t block, const float* values, size_t, std::byte* codes) {

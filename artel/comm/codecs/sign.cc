@@ -55,6 +55,7 @@ HWY_EXPORT(add_signs);
 
 struct Sign {
   static constexpr const char* kName = "sign";
+  static constexpr bool kScaled = true;
   static constexpr size_t kBlockBytes = kCodecBlock / 8;
   static size_t bytes(size_t count) { return std::min(count, kBlockBytes); }
   static float encode(uint64_t, size_t, const float* values, size_t count, std::byte* codes) {

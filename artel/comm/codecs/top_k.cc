@@ -144,14 +144,15 @@ class TopK final : public Codec {
         continue;
       }
       const size_t index = first + (done < kept ? std::to_integer<size_t>(lower[done]) : 0);
-      require(done < kept && index < sum.size(), ErrorKind::corrupt,
-              "[comm] index {} of {}: got {}, expected less than {}", done, name(), index,
-              sum.size());
+      if (done == kept || index >= sum.size()) damaged(done);
       sum[index] += scale * float_of_brain_float(load_at<uint16_t>(in.data(), done));
       ++done;
     }
-    require(done == kept, ErrorKind::corrupt, "[comm] values of {}: got {}, expected {}", name(),
-            done, kept);
+    if (done < kept) damaged(done);
+  }
+
+  [[noreturn]] void damaged(size_t done) const {
+    fail(ErrorKind::corrupt, "[comm] index {} of a message by {}: it is damaged", done, name());
   }
 
   double percent_;
