@@ -4,6 +4,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/data/text/tokenizer.h"
 
 namespace artel::cli {
 namespace {
@@ -27,6 +28,7 @@ void RunFolder::save_layout(const data::SampleLayout& layout) const {
                      {"classes", layout.classes},
                      {"class_names", layout.class_names}};
   write_file_atomically(samples(), json.dump(2) + "\n");
+  if (layout.tokenizer) layout.tokenizer->save(tokenizer());
 }
 
 data::SampleLayout RunFolder::load_layout() const {
@@ -38,6 +40,7 @@ data::SampleLayout RunFolder::load_layout() const {
     layout.input_type = dtype_from_string(json.at("type").get<std::string>());
     layout.classes = json.at("classes");
     layout.class_names = json.at("class_names").get<std::vector<std::string>>();
+    if (fs::exists(tokenizer())) layout.tokenizer = data::open_tokenizer(tokenizer());
     return layout;
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[{}] {}", samples().string(), error.what());

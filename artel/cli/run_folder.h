@@ -24,6 +24,7 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.toml"; }
   std::filesystem::path samples() const { return path_ / "samples.json"; }
+  std::filesystem::path tokenizer() const { return path_ / "tokenizer"; }  // of text
   std::filesystem::path curves() const { return path_ / "curves.svg"; }
   std::filesystem::path plan() const { return path_ / "plan.txt"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }

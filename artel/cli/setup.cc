@@ -47,7 +47,8 @@ RunData open_data(const RunConfig& config) {
                                 .table = {.target = data.target, .task = task_by_name(data.task)},
                                 .image_size = data.image_size,
                                 .context = data.context,
-                                .stride = data.stride}),
+                                .stride = data.stride,
+                                .tokenizer = data.tokenizer}),
                  .augment = data::Augmentation::parse(data.augment)};
   if (data.validation > 0) result.split = data::split(result.split.train, data.validation, seed);
   return result;

@@ -12,6 +12,8 @@
 
 namespace artel::data {
 
+class Tokenizer;
+
 enum class TargetKind {
   none,     // only inputs
   classes,  // whole numbers in [0, classes)
@@ -23,9 +25,10 @@ struct SampleLayout {
   Shape input;                    // of one sample; images are [channels, height, width]
   DType input_type = DType::f32;  // f32, or i32 for tokens
   TargetKind target_kind = TargetKind::classes;
-  Shape target;                          // of one sample; [] for one label
-  int64_t classes = 0;                   // for TargetKind::classes
-  std::vector<std::string> class_names;  // empty if they have none
+  Shape target;                                     // of one sample; [] for one label
+  int64_t classes = 0;                              // for TargetKind::classes
+  std::vector<std::string> class_names;             // empty if they have none
+  std::shared_ptr<const Tokenizer> tokenizer = {};  // of text; classes are its tokens
 
   DType target_type() const { return target_kind == TargetKind::values ? DType::f32 : DType::i32; }
   size_t input_bytes() const { return static_cast<size_t>(input.elements()) * size_of(input_type); }

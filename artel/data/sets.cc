@@ -59,7 +59,7 @@ Split open_images(const OpenOptions& options) {
 
 Split open_text(const OpenOptions& options) {
   return text(options.path, options.test_fraction,
-              {.context = options.context, .stride = options.stride});
+              {.context = options.context, .stride = options.stride}, options.tokenizer);
 }
 
 Split open_npy(const OpenOptions& options) {

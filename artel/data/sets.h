@@ -30,6 +30,7 @@ struct OpenOptions {
   int64_t image_size = 0;           // folder: side of the images; 0 is that of the first picture
   int64_t context = 128;            // text: tokens in a sample
   int64_t stride = 0;               // text: distance of samples; 0 is `context`
+  std::string tokenizer = "character";  // text: see make_tokenizer
 };
 
 // Opens "mnist", "fashion_mnist", "kmnist", "cifar10", "cifar100", "tinyshakespeare" or "a9a",

@@ -1,14 +1,18 @@
 #include "artel/data/text.h"
 
-#include <array>
+#include <charconv>
 #include <cmath>
-#include <optional>
 
 #include "artel/base/bytes.h"
-#include "artel/tensor/from_bytes.h"
+#include "artel/data/fetch.h"
+#include "artel/data/text/byte_pair.h"
+#include "artel/data/text/token_file.h"
 
 namespace artel::data {
 namespace {
+
+constexpr size_t kTrainingBytes = size_t{16} << 20;  // of text, from which byte pairs are learnt
+constexpr size_t kMostInMemory = size_t{16} << 20;   // larger texts are tokenised into a file
 
 template <typename T>
 int64_t element(const Tensor& tokens, int64_t i) {
@@ -29,25 +33,22 @@ int64_t token_at(const Tensor& tokens, int64_t i) {
 }
 
 SampleLayout window_layout(const WindowOptions& options, int64_t vocabulary,
-                           std::vector<std::string> names) {
+                           TokenizerPtr tokenizer) {
   SampleLayout layout;
   layout.input = layout.target = {options.context};
   layout.input_type = DType::i32;
   layout.classes = vocabulary;
-  layout.class_names = std::move(names);
+  if (tokenizer) layout.class_names = tokenizer->names();
+  layout.tokenizer = std::move(tokenizer);
   return layout;
 }
 
-// What a token of the file stands for in the vocabulary: itself, or a number from a table.
-using ByteTable = std::array<int32_t, 256>;
-
 class TokenWindows : public Dataset {
  public:
-  TokenWindows(Tensor tokens, SampleLayout layout, int64_t stride, std::optional<ByteTable> table)
+  TokenWindows(Tensor tokens, SampleLayout layout, int64_t stride)
       : tokens_(std::move(tokens)),
         layout_(std::move(layout)),
-        stride_(stride > 0 ? stride : layout_.input[0]),
-        table_(table) {
+        stride_(stride > 0 ? stride : layout_.input[0]) {
     require(layout_.input[0] > 0, ErrorKind::invalid_argument, "a context of {} tokens",
             layout_.input[0]);
     require(size() > 0, ErrorKind::invalid_argument,
@@ -75,7 +76,6 @@ class TokenWindows : public Dataset {
  private:
   int32_t known_token(int64_t place) const {
     const int64_t token = token_at(tokens_, place);
-    if (table_) return (*table_)[static_cast<size_t>(token)];
     require(token >= 0 && token < layout_.classes, ErrorKind::corrupt,
             "token {} of the text is {}, expected 0 to {}", place, token, layout_.classes - 1);
     return static_cast<int32_t>(token);
@@ -84,41 +84,51 @@ class TokenWindows : public Dataset {
   Tensor tokens_;
   SampleLayout layout_;
   int64_t stride_;
-  std::optional<ByteTable> table_;
 };
 
 }  // namespace
 
 DatasetPtr token_windows(Tensor tokens, int64_t vocabulary, const WindowOptions& options,
-                         std::vector<std::string> token_names) {
+                         TokenizerPtr tokenizer) {
   const DType type = tokens.dtype();
   require(type == DType::u8 || type == DType::i16 || type == DType::i32 || type == DType::i64,
           ErrorKind::invalid_argument, "tokens of type {}, expected whole numbers",
           to_string(type));
-  return std::make_shared<TokenWindows>(std::move(tokens),
-                                        window_layout(options, vocabulary, std::move(token_names)),
-                                        options.stride, std::nullopt);
+  return std::make_shared<TokenWindows>(
+      std::move(tokens), window_layout(options, vocabulary, std::move(tokenizer)), options.stride);
 }
 
-Split text(const std::filesystem::path& path, double test_fraction, const WindowOptions& options) {
+TokenizerPtr make_tokenizer(const std::string& name, std::string_view text) {
+  if (name == "character") return character_tokenizer(text);
+  if (name == "byte") return byte_tokenizer();
+  if (name.starts_with("bpe ")) {
+    int64_t size = 0;
+    const char* end = name.data() + name.size();
+    const auto [rest, error] = std::from_chars(name.data() + 4, end, size);
+    require(error == std::errc() && rest == end, ErrorKind::invalid_argument,
+            "[tokenizer] got '{}', expected a number of tokens such as 'bpe 4096'", name);
+    return byte_pair_tokenizer(train_byte_pair(text.substr(0, kTrainingBytes), size));
+  }
+  require(std::filesystem::exists(name), ErrorKind::invalid_argument,
+          "[tokenizer] got '{}', expected character, byte, 'bpe N' or a path of its files", name);
+  return open_tokenizer(name);
+}
+
+Split text(const std::filesystem::path& path, double test_fraction, const WindowOptions& options,
+           const std::string& tokenizer_name) {
   const Bytes bytes = map_file(path);
   require(test_fraction > 0 && test_fraction < 1, ErrorKind::invalid_argument,
           "the test fraction is {}, expected a number between 0 and 1", test_fraction);
-  ByteTable table{};
-  for (const std::byte byte : bytes.data) table[std::to_integer<size_t>(byte)] = 1;
-  std::vector<std::string> names;
-  for (size_t byte = 0; byte < table.size(); ++byte) {
-    if (!table[byte]) continue;
-    table[byte] = static_cast<int32_t>(names.size());
-    names.emplace_back(1, static_cast<char>(byte));
-  }
-  const auto count = static_cast<int64_t>(bytes.data.size());
-  const Tensor tokens = tensor_over(bytes, {count}, DType::u8);
+  const TokenizerPtr tokenizer = make_tokenizer(tokenizer_name, bytes.text());
+  const Tensor tokens = bytes.data.size() <= kMostInMemory
+                            ? tokenise(bytes.text(), *tokenizer)
+                            : token_file(path, *tokenizer, data_folder() / "tokens");
+  const int64_t count = tokens.elements();
   const int64_t cut = count - std::llround(static_cast<double>(count) * test_fraction);
-  const auto vocabulary = static_cast<int64_t>(names.size());
-  const SampleLayout layout = window_layout(options, vocabulary, std::move(names));
-  return {std::make_shared<TokenWindows>(tokens.rows(0, cut), layout, options.stride, table),
-          std::make_shared<TokenWindows>(tokens.rows(cut, count), layout, options.stride, table)};
+  const auto windows = [&](int64_t begin, int64_t end) {
+    return token_windows(tokens.rows(begin, end), tokenizer->size(), options, tokenizer);
+  };
+  return {windows(0, cut), windows(cut, count)};
 }
 
 }  // namespace artel::data

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "artel/data/dataset.h"
+#include "artel/data/text/tokenizer.h"
 
 namespace artel::data {
 
@@ -17,12 +18,17 @@ struct WindowOptions {
 // Input and target are i32 [context]; the target is the input moved on by one. Throws if there are
 // not enough tokens for one window; a token outside of [0, vocabulary) throws when it is read.
 DatasetPtr token_windows(Tensor tokens, int64_t vocabulary, const WindowOptions& options,
-                         std::vector<std::string> token_names = {});
+                         TokenizerPtr tokenizer = {});
 
-// A plain file, each byte a token; only the bytes that occur are in the vocabulary, in ascending
-// order, and are named by the layout's class_names. The file is mapped. The last part of the text
-// is for testing.
+// A tokenizer by name: "character" (those of the text), "byte", "bpe N" (byte pairs learnt from the
+// first 16 MiB of the text until there are N tokens), or the path of files that open_tokenizer
+// knows.
+TokenizerPtr make_tokenizer(const std::string& name, std::string_view text);
+
+// Windows over a plain file, tokenised; large texts once, into a mapped file in the data folder.
+// The last part of the text is for testing. The layout has the tokenizer, and its names as
+// class_names.
 Split text(const std::filesystem::path& path, double test_fraction,
-           const WindowOptions& options = {});
+           const WindowOptions& options = {}, const std::string& tokenizer = "character");
 
 }  // namespace artel::data

@@ -27,6 +27,7 @@ struct DataConfig {
   int64_t image_size = 0;
   int64_t context = 128;
   int64_t stride = 0;
+  std::string tokenizer = "character";
   int64_t threads = 1;
 };
 

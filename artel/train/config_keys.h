@@ -59,6 +59,10 @@ void visit_keys(auto& config, auto&& field) {
         data.context);
   field({"data.stride", "Distance between samples of `text`, in tokens. 0: `context`."},
         data.stride);
+  field({"data.tokenizer",
+         "How `text` becomes tokens: `character`, `byte`, `bpe N` (learns N byte pairs), or the "
+         "path of `vocab.json` with `merges.txt`, `vocab.txt` or `tokenizer.json`."},
+        data.tokenizer);
   field({.name = "data.threads",
          .help = "Background threads that read and augment.",
          .least = 1,

@@ -1,0 +1,40 @@
+// Byte-pair encoding as GPT-2 does it (Sennrich et al., 2016; Radford et al., 2019).
+//
+// Text is cut into words by GPT-2's rule; a word begins as its bytes, and the neighbours whose
+// merge stands first in the list are joined until none are left. Any bytes come back unchanged.
+#pragma once
+
+#include <utility>
+
+#include "artel/data/text/tokenizer.h"
+
+namespace artel::data {
+
+// GPT-2's text of the end of a document; one token where the vocabulary has it.
+inline constexpr std::string_view kEndOfText = "<|endoftext|>";
+
+// Both parts of a merge, as bytes.
+using Merge = std::pair<std::string, std::string>;
+
+// The published files: vocab.json maps printable tokens to numbers, merges.txt holds a merge a line
+// and may begin with "#version". Throws an Error of kind corrupt that names file and line for a
+// merge without two parts, parts or results that are not in the vocabulary, and numbers that are
+// not 0 to n - 1.
+TokenizerPtr read_byte_pair(const std::filesystem::path& vocabulary,
+                            const std::filesystem::path& merges);
+void save_byte_pair(const std::filesystem::path& folder, const std::vector<std::string>& names,
+                    const std::vector<Merge>& merges);
+
+// Learns merges from a text until there are `size` tokens (bytes and kEndOfText included) or no
+// pair is left that occurs twice. Of pairs that occur equally often the greatest, by its bytes,
+// is merged. The text is cut at kEndOfText.
+std::vector<Merge> train_byte_pair(std::string_view text, int64_t size);
+// Tokens in GPT-2's order: bytes, merges, kEndOfText.
+TokenizerPtr byte_pair_tokenizer(std::vector<Merge> merges);
+
+// The first word of a text by GPT-2's rule: a contraction such as 's; letters, digits or other
+// signs with at most one space before; or white space, whose last space goes to the next word.
+// `text` is not empty, nor is the result.
+std::string_view first_word(std::string_view text);
+
+}  // namespace artel::data

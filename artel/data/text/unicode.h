@@ -1,0 +1,33 @@
+// Code points and their properties: what tokenizers need of Unicode.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace artel::data::unicode {
+
+// The code point at the front of UTF-8 text, and how many bytes it takes. A byte that begins no
+// valid sequence stands for itself: code kInvalid, one byte. `text` is not empty.
+constexpr uint32_t kInvalid = 0xFFFFFFFF;
+struct CodePoint {
+  uint32_t code;
+  size_t bytes;
+};
+CodePoint first_code_point(std::string_view text);
+
+// Appends a valid code point as UTF-8.
+void append_utf8(std::string& text, uint32_t code);
+
+bool is_letter(uint32_t code);
+bool is_number(uint32_t code);
+bool is_punctuation(uint32_t code);  // by category
+bool is_control(uint32_t code);
+bool is_accent(uint32_t code);
+bool is_space(uint32_t code);
+bool is_chinese(uint32_t code);  // ideographs, which are words by themselves
+
+// Appends the code point in lower case without accents: canonically decomposed, marks removed.
+void append_folded(std::string& text, uint32_t code);
+
+}  // namespace artel::data::unicode

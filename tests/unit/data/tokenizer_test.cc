@@ -1,0 +1,194 @@
+// Tokenizers: what they promise of any text, known encodings, and damaged files.
+#include <gtest/gtest.h>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/data/text.h"
+#include "artel/data/text/byte_pair.h"
+#include "artel/data/text/token_file.h"
+#include "artel/data/text/unicode.h"
+#include "artel/data/text/word_piece.h"
+#include "tests/support/temporary_folder.h"
+
+namespace artel::data {
+namespace {
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> result;
+  while (!text.empty()) {
+    result.emplace_back(first_word(text));
+    text.remove_prefix(result.back().size());
+  }
+  return result;
+}
+
+std::vector<std::string> pieces(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<std::string> result;
+  for (const int32_t token : tokenizer.encode(text)) result.push_back(tokenizer.names()[token]);
+  return result;
+}
+
+using Strings = std::vector<std::string>;
+
+TEST(Unicode, RejectsWhatIsNotUtf8) {
+  EXPECT_EQ(unicode::first_code_point("é").code, 0xE9u);
+  EXPECT_EQ(unicode::first_code_point("😀").code, 0x1F600u);
+  for (const char* bad : {"\x80", "\xC0\x80", "\xE2\x82", "\xED\xA0\x80", "\xF5\x80\x80\x80"})
+    EXPECT_EQ(unicode::first_code_point(bad).code, unicode::kInvalid) << bad;
+}
+
+TEST(Words, FollowTheRuleOfGpt2) {
+  EXPECT_EQ(words("Hello world's  end, it's 2024!!\n\n next"),
+            (Strings{"Hello", " world", "'s", " ", " end", ",", " it", "'s", " 2024", "!!", "\n\n",
+                     " next"}));
+  EXPECT_EQ(words("a \n b"), (Strings{"a", " \n", " b"}));
+  EXPECT_EQ(words("  "), (Strings{"  "}));
+  EXPECT_EQ(words("größe½ 東京"), (Strings{"größe", "½", " 東京"}));
+  EXPECT_EQ(words("don'T 'tis"), (Strings{"don", "'", "T", " '", "tis"}));
+}
+
+TEST(BytePair, MergesTheMostFrequentPairAndTheGreatestOfEquals) {
+  const std::vector<Merge> merges = train_byte_pair(
+      "low low low low low lower lower widest widest widest newest newest newest "
+      "newest newest newest",
+      257 + 6);
+  const std::vector<Merge> expected = {{"s", "t"},  {"e", "st"},  {"o", "w"},
+                                       {"l", "ow"}, {"w", "est"}, {"n", "e"}};
+  EXPECT_EQ(merges, expected);
+}
+
+TEST(BytePair, GivesAnyBytesBack) {
+  const TokenizerPtr tokenizer =
+      byte_pair_tokenizer(train_byte_pair("the cat sat on the mat; the dog sat too", 300));
+  std::string every;
+  for (int byte = 0; byte < 256; ++byte) every += static_cast<char>(byte);
+  for (const std::string& text :
+       {std::string("the cat’s naïve 東京 😀\n\n\tend  "), every, std::string()})
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  EXPECT_LT(tokenizer->encode("the sat").size(), 7u);
+}
+
+TEST(BytePair, EndOfTextIsOneToken) {
+  const TokenizerPtr tokenizer = byte_pair_tokenizer({});
+  const std::vector<int32_t> tokens = tokenizer->encode("a<|endoftext|>b");
+  ASSERT_EQ(tokens.size(), 3u);
+  EXPECT_EQ(tokens[1], 256);
+  EXPECT_EQ(tokenizer->decode(tokens), "a<|endoftext|>b");
+}
+
+TEST(BytePair, FilesGiveTheSameTokenizer) {
+  const TemporaryFolder folder;
+  const std::string text = "she sells sea shells by the sea shore, the shells she sells";
+  const TokenizerPtr trained = byte_pair_tokenizer(train_byte_pair(text, 280));
+  trained->save(folder.path());
+  const TokenizerPtr read = open_tokenizer(folder.path());
+  EXPECT_EQ(read->names(), trained->names());
+  EXPECT_EQ(read->encode(text), trained->encode(text));
+}
+
+TEST(Tokenizers, SurviveARoundTripThroughFiles) {
+  const TemporaryFolder folder;
+  byte_tokenizer()->save(folder / "bytes");
+  EXPECT_EQ(open_tokenizer(folder / "bytes")->encode("né"), byte_tokenizer()->encode("né"));
+  character_tokenizer("née\n")->save(folder / "characters");
+  EXPECT_EQ(open_tokenizer(folder / "characters")->names(), (Strings{"\n", "e", "n", "é"}));
+}
+
+TEST(Tokenizers, DamagedFilesAreErrorsWithTheirPlace) {
+  const TemporaryFolder folder;
+  byte_pair_tokenizer({{"a", "b"}})->save(folder.path());
+  const auto reason = [&](const std::string& file, const std::string& content) {
+    const std::string before = read_file(folder / file);
+    write_file_atomically(folder / file, content);
+    std::string message = "accepted";
+    try {
+      open_tokenizer(folder.path());
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    write_file_atomically(folder / file, before);
+    return message;
+  };
+  EXPECT_NE(reason("merges.txt", "#version: 0.2\na b\nabc\n").find("merges.txt:3"),
+            std::string::npos);
+  EXPECT_NE(reason("merges.txt", "a c\n").find("'ac' is not in the vocabulary"), std::string::npos);
+  EXPECT_NE(reason("merges.txt", "東 京\n").find("stands for no byte"), std::string::npos);
+  EXPECT_NE(reason("vocab.json", "{\"a\": 0, \"b\": 0}").find("expected each of 0 to 1 once"),
+            std::string::npos);
+  EXPECT_NE(reason("vocab.json", "[1, 2]").find("vocab.json"), std::string::npos);
+  EXPECT_NE(reason("vocab.json", "{\"a\": ").find("vocab.json"), std::string::npos);
+  EXPECT_EQ(reason("merges.txt", "#version: 0.2\na b\n"), "accepted");
+  EXPECT_THROW(open_tokenizer(folder / "nothing"), Error);
+  EXPECT_THROW(character_tokenizer("abc")->encode("abd"), Error);
+  EXPECT_THROW(byte_tokenizer()->decode(std::vector<int32_t>{256}), Error);
+}
+
+WordPiece small_word_piece() {
+  return WordPiece({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "un", "##aff", "##able", "a", ",", "naive",
+                    "東", "京", "$", "##s"},
+                   true, "test");
+}
+
+TEST(WordPiece, CutsWordsGreedily) {
+  const WordPiece tokenizer = small_word_piece();
+  EXPECT_EQ(pieces(tokenizer, "UNaffable, a"), (Strings{"un", "##aff", "##able", ",", "a"}));
+  EXPECT_EQ(pieces(tokenizer, "unknown a"), (Strings{"[UNK]", "a"}));
+  EXPECT_EQ(pieces(tokenizer, std::string(101, 'a')), (Strings{"[UNK]"}));
+}
+
+TEST(WordPiece, FoldsAccentsAndSetsIdeographsApart) {
+  const WordPiece tokenizer = small_word_piece();
+  EXPECT_EQ(pieces(tokenizer, "Naïve東京$as"), (Strings{"naive", "東", "京", "$", "a", "##s"}));
+  EXPECT_EQ(pieces(tokenizer, "na\u0308i\u00ADve"), (Strings{"naive"}));  // combining, soft hyphen
+}
+
+TEST(WordPiece, MarksSentencesAndFitsThemIntoPositions) {
+  const WordPiece tokenizer = small_word_piece();
+  const WordPiece::Sentence pair = tokenizer.sentence("a a a a", "naive", 7, true);
+  EXPECT_EQ(pair.tokens, (std::vector<int32_t>{2, 7, 7, 7, 3, 9, 3}));
+  EXPECT_EQ(pair.types, (std::vector<int32_t>{0, 0, 0, 0, 0, 1, 1}));
+  const WordPiece::Sentence one = tokenizer.sentence("a", "", 5, true);
+  EXPECT_EQ(one.tokens, (std::vector<int32_t>{2, 7, 3, 0, 0}));
+}
+
+TEST(WordPiece, ReadsVocabularies) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n");
+  EXPECT_EQ(pieces(*open_tokenizer(folder / "vocab.txt"), "WORD"), (Strings{"word"}));
+  small_word_piece().save(folder.path());
+  EXPECT_EQ(pieces(*open_tokenizer(folder / "tokenizer.json"), "A"), (Strings{"a"}));
+  write_file_atomically(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\nword\n");
+  EXPECT_THROW(open_tokenizer(folder / "vocab.txt"), Error);
+  write_file_atomically(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[SEP]\n");
+  EXPECT_THROW(open_tokenizer(folder / "vocab.txt"), Error);
+}
+
+TEST(TokenFile, HoldsTheTokensOfTheWholeText) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; text.size() < (size_t{5} << 19); ++i)
+    text += "line " + std::to_string(i) + " of it\n";
+  write_file_atomically(folder / "a.txt", text);
+  const TokenizerPtr tokenizer = byte_pair_tokenizer(train_byte_pair(text.substr(0, 9999), 300));
+  const Tensor tokens = token_file(folder / "a.txt", *tokenizer, folder / "tokens");
+  const std::vector<int32_t> expected = tokenizer->encode(text);
+  ASSERT_EQ(tokens.elements(), static_cast<int64_t>(expected.size()));
+  EXPECT_EQ(tokens.dtype(), DType::i16);
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_EQ(tokens.values<int16_t>()[i], expected[i]) << i;
+  const Tensor again = token_file(folder / "a.txt", *tokenizer, folder / "tokens");
+  EXPECT_EQ(again.elements(), tokens.elements());
+}
+
+TEST(TextSet, CarriesItsTokenizer) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a.txt", std::string("abc abd abe abf abg abh abi abj abk abl"));
+  const Split split = text(folder / "a.txt", 0.3, {.context = 4}, "bpe 258");
+  ASSERT_TRUE(split.train->layout().tokenizer);
+  EXPECT_EQ(split.train->layout().classes, split.train->layout().tokenizer->size());
+  EXPECT_THROW(text(folder / "a.txt", 0.3, {.context = 4}, "bpe"), Error);
+  EXPECT_THROW(text(folder / "a.txt", 0.3, {.context = 4}, "bpe x"), Error);
+}
+
+}  // namespace
+}  // namespace artel::data
