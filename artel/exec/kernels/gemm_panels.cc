@@ -24,6 +24,9 @@ constexpr int64_t kPanel = 2 * kLanes;
 constexpr int kWideRows = kLanes >= 16 ? 12 : 6;
 constexpr int kNarrowRows = 8;
 
+// Sanitizers need minutes to compile unrolled loops.
+constexpr int kUnroll = HWY_IS_ASAN || HWY_IS_TSAN ? 1 : 12;
+
 // Finishes the sums of one vector of columns and stores them; `load` and `store` know how much of
 // the vector is inside C.
 template <int kRows, int kVectors, class Load, class Store>
@@ -32,19 +35,19 @@ HWY_INLINE void finish_column(const PanelProduct& p, int64_t row, int64_t column
   const D d;
   const V alpha = hn::Set(d, p.alpha);
   const V bias = p.bias ? load(p.bias + column) : hn::Zero(d);
-  HWY_UNROLL(12)
+  HWY_UNROLL(kUnroll)
   for (int i = 0; i < kRows; ++i) sum[i][vector] = hn::MulAdd(sum[i][vector], alpha, bias);
   if (p.accumulate) {
-    HWY_UNROLL(12)
+    HWY_UNROLL(kUnroll)
     for (int i = 0; i < kRows; ++i) {
       sum[i][vector] = hn::Add(sum[i][vector], load(p.c[row + i] + column));
     }
   }
   if (p.relu) {  // zero first: a NaN stays a NaN
-    HWY_UNROLL(12)
+    HWY_UNROLL(kUnroll)
     for (int i = 0; i < kRows; ++i) sum[i][vector] = hn::Max(hn::Zero(d), sum[i][vector]);
   }
-  HWY_UNROLL(12)
+  HWY_UNROLL(kUnroll)
   for (int i = 0; i < kRows; ++i) store(sum[i][vector], p.c[row + i] + column);
 }
 
@@ -52,7 +55,7 @@ template <int kRows, int kVectors>
 HWY_INLINE void store_tile(const PanelProduct& p, int64_t row, int64_t column,
                            V (&sum)[kRows][kVectors]) {
   const D d;
-  HWY_UNROLL(2)
+  HWY_UNROLL(kUnroll)
   for (int v = 0; v < kVectors; ++v) {
     const int64_t first = column + v * kLanes;
     if (first + kLanes <= p.columns) {

@@ -35,112 +35,148 @@ HWY_INLINE void store_first(V value, int64_t count, float* out) {
 // The products of the matrices of F(2, 3) with a column.
 struct F2 {
   static constexpr int kOutput = 2, kTile = 4;
-  // B^T x
-  static HWY_INLINE void input(const V (&x)[4], V (&t)[4]) {
-    t[0] = hn::Sub(x[0], x[2]);
-    t[1] = hn::Add(x[1], x[2]);
-    t[2] = hn::Sub(x[2], x[1]);
-    t[3] = hn::Sub(x[1], x[3]);
-  }
-  // A^T m
-  static HWY_INLINE void output(const V (&m)[4], V (&y)[2]) {
-    y[0] = hn::Add(hn::Add(m[0], m[1]), m[2]);
-    y[1] = hn::Sub(hn::Sub(m[1], m[2]), m[3]);
-  }
-  // A y
-  static HWY_INLINE void output_gradient(const V (&y)[2], V (&m)[4]) {
-    m[0] = y[0];
-    m[1] = hn::Add(y[0], y[1]);
-    m[2] = hn::Sub(y[0], y[1]);
-    m[3] = hn::Neg(y[1]);
-  }
-  // G w
-  static HWY_INLINE void weights(const V (&w)[3], V (&u)[4]) {
-    const V even = scale(0.5f, hn::Add(w[0], w[2])), odd = scale(0.5f, w[1]);
-    u[0] = w[0];
-    u[1] = hn::Add(even, odd);
-    u[2] = hn::Sub(even, odd);
-    u[3] = w[2];
-  }
-  // G^T u
-  static HWY_INLINE void weights_gradient(const V (&u)[4], V (&w)[3]) {
-    const V half = scale(0.5f, hn::Add(u[1], u[2]));
-    w[0] = hn::Add(u[0], half);
-    w[1] = scale(0.5f, hn::Sub(u[1], u[2]));
-    w[2] = hn::Add(half, u[3]);
-  }
+  struct Input {  // B^T x
+    static constexpr int kIn = 4, kOut = 4;
+    static HWY_INLINE void apply(const V (&x)[4], V (&t)[4]) {
+      t[0] = hn::Sub(x[0], x[2]);
+      t[1] = hn::Add(x[1], x[2]);
+      t[2] = hn::Sub(x[2], x[1]);
+      t[3] = hn::Sub(x[1], x[3]);
+    }
+  };
+  struct Output {  // A^T m
+    static constexpr int kIn = 4, kOut = 2;
+    static HWY_INLINE void apply(const V (&m)[4], V (&y)[2]) {
+      y[0] = hn::Add(hn::Add(m[0], m[1]), m[2]);
+      y[1] = hn::Sub(hn::Sub(m[1], m[2]), m[3]);
+    }
+  };
+  struct OutputGradient {  // A y
+    static constexpr int kIn = 2, kOut = 4;
+    static HWY_INLINE void apply(const V (&y)[2], V (&m)[4]) {
+      m[0] = y[0];
+      m[1] = hn::Add(y[0], y[1]);
+      m[2] = hn::Sub(y[0], y[1]);
+      m[3] = hn::Neg(y[1]);
+    }
+  };
+  struct Weights {  // G w
+    static constexpr int kIn = 3, kOut = 4;
+    static HWY_INLINE void apply(const V (&w)[3], V (&u)[4]) {
+      const V even = scale(0.5f, hn::Add(w[0], w[2])), odd = scale(0.5f, w[1]);
+      u[0] = w[0];
+      u[1] = hn::Add(even, odd);
+      u[2] = hn::Sub(even, odd);
+      u[3] = w[2];
+    }
+  };
+  struct WeightsGradient {  // G^T u
+    static constexpr int kIn = 4, kOut = 3;
+    static HWY_INLINE void apply(const V (&u)[4], V (&w)[3]) {
+      const V half = scale(0.5f, hn::Add(u[1], u[2]));
+      w[0] = hn::Add(u[0], half);
+      w[1] = scale(0.5f, hn::Sub(u[1], u[2]));
+      w[2] = hn::Add(half, u[3]);
+    }
+  };
 };
 
 // The same for F(4, 3).
 struct F4 {
   static constexpr int kOutput = 4, kTile = 6;
-  static HWY_INLINE void input(const V (&x)[6], V (&t)[6]) {
-    const V even1 = scale_add(-4, x[2], x[4]), odd1 = scale_add(-4, x[1], x[3]);
-    const V even2 = hn::Sub(x[4], x[2]), odd2 = hn::Sub(x[3], x[1]);
-    t[0] = scale_add(4, x[0], scale_add(-5, x[2], x[4]));
-    t[1] = hn::Add(even1, odd1);
-    t[2] = hn::Sub(even1, odd1);
-    t[3] = scale_add(2, odd2, even2);
-    t[4] = scale_add(-2, odd2, even2);
-    t[5] = scale_add(4, x[1], scale_add(-5, x[3], x[5]));
-  }
-  static HWY_INLINE void output(const V (&m)[6], V (&y)[4]) {
-    const V sum1 = hn::Add(m[1], m[2]), difference1 = hn::Sub(m[1], m[2]);
-    const V sum2 = hn::Add(m[3], m[4]), difference2 = hn::Sub(m[3], m[4]);
-    y[0] = hn::Add(hn::Add(m[0], sum1), sum2);
-    y[1] = scale_add(2, difference2, difference1);
-    y[2] = scale_add(4, sum2, sum1);
-    y[3] = hn::Add(scale_add(8, difference2, difference1), m[5]);
-  }
-  static HWY_INLINE void output_gradient(const V (&y)[4], V (&m)[6]) {
-    const V even1 = hn::Add(y[0], y[2]), odd1 = hn::Add(y[1], y[3]);
-    const V even2 = scale_add(4, y[2], y[0]), odd2 = scale_add(4, y[3], y[1]);
-    m[0] = y[0];
-    m[1] = hn::Add(even1, odd1);
-    m[2] = hn::Sub(even1, odd1);
-    m[3] = scale_add(2, odd2, even2);
-    m[4] = scale_add(-2, odd2, even2);
-    m[5] = y[3];
-  }
-  static HWY_INLINE void weights(const V (&w)[3], V (&u)[6]) {
-    const V even1 = scale(-1 / 6.f, hn::Add(w[0], w[2]));
-    const V even2 = scale_add(1 / 24.f, w[0], scale(1 / 6.f, w[2]));
-    u[0] = scale(0.25f, w[0]);
-    u[1] = scale_add(-1 / 6.f, w[1], even1);
-    u[2] = scale_add(1 / 6.f, w[1], even1);
-    u[3] = scale_add(1 / 12.f, w[1], even2);
-    u[4] = scale_add(-1 / 12.f, w[1], even2);
-    u[5] = w[2];
-  }
-  static HWY_INLINE void weights_gradient(const V (&u)[6], V (&w)[3]) {
-    const V sum1 = scale(-1 / 6.f, hn::Add(u[1], u[2])), sum2 = hn::Add(u[3], u[4]);
-    w[0] = scale_add(0.25f, u[0], scale_add(1 / 24.f, sum2, sum1));
-    w[1] = scale_add(1 / 6.f, hn::Sub(u[2], u[1]), scale(1 / 12.f, hn::Sub(u[3], u[4])));
-    w[2] = hn::Add(scale_add(1 / 6.f, sum2, sum1), u[5]);
-  }
+  struct Input {
+    static constexpr int kIn = 6, kOut = 6;
+    static HWY_INLINE void apply(const V (&x)[6], V (&t)[6]) {
+      const V even1 = scale_add(-4, x[2], x[4]), odd1 = scale_add(-4, x[1], x[3]);
+      const V even2 = hn::Sub(x[4], x[2]), odd2 = hn::Sub(x[3], x[1]);
+      t[0] = scale_add(4, x[0], scale_add(-5, x[2], x[4]));
+      t[1] = hn::Add(even1, odd1);
+      t[2] = hn::Sub(even1, odd1);
+      t[3] = scale_add(2, odd2, even2);
+      t[4] = scale_add(-2, odd2, even2);
+      t[5] = scale_add(4, x[1], scale_add(-5, x[3], x[5]));
+    }
+  };
+  struct Output {
+    static constexpr int kIn = 6, kOut = 4;
+    static HWY_INLINE void apply(const V (&m)[6], V (&y)[4]) {
+      const V sum1 = hn::Add(m[1], m[2]), difference1 = hn::Sub(m[1], m[2]);
+      const V sum2 = hn::Add(m[3], m[4]), difference2 = hn::Sub(m[3], m[4]);
+      y[0] = hn::Add(hn::Add(m[0], sum1), sum2);
+      y[1] = scale_add(2, difference2, difference1);
+      y[2] = scale_add(4, sum2, sum1);
+      y[3] = hn::Add(scale_add(8, difference2, difference1), m[5]);
+    }
+  };
+  struct OutputGradient {
+    static constexpr int kIn = 4, kOut = 6;
+    static HWY_INLINE void apply(const V (&y)[4], V (&m)[6]) {
+      const V even1 = hn::Add(y[0], y[2]), odd1 = hn::Add(y[1], y[3]);
+      const V even2 = scale_add(4, y[2], y[0]), odd2 = scale_add(4, y[3], y[1]);
+      m[0] = y[0];
+      m[1] = hn::Add(even1, odd1);
+      m[2] = hn::Sub(even1, odd1);
+      m[3] = scale_add(2, odd2, even2);
+      m[4] = scale_add(-2, odd2, even2);
+      m[5] = y[3];
+    }
+  };
+  struct Weights {
+    static constexpr int kIn = 3, kOut = 6;
+    static HWY_INLINE void apply(const V (&w)[3], V (&u)[6]) {
+      const V even1 = scale(-1 / 6.f, hn::Add(w[0], w[2]));
+      const V even2 = scale_add(1 / 24.f, w[0], scale(1 / 6.f, w[2]));
+      u[0] = scale(0.25f, w[0]);
+      u[1] = scale_add(-1 / 6.f, w[1], even1);
+      u[2] = scale_add(1 / 6.f, w[1], even1);
+      u[3] = scale_add(1 / 12.f, w[1], even2);
+      u[4] = scale_add(-1 / 12.f, w[1], even2);
+      u[5] = w[2];
+    }
+  };
+  struct WeightsGradient {
+    static constexpr int kIn = 6, kOut = 3;
+    static HWY_INLINE void apply(const V (&u)[6], V (&w)[3]) {
+      const V sum1 = scale(-1 / 6.f, hn::Add(u[1], u[2])), sum2 = hn::Add(u[3], u[4]);
+      w[0] = scale_add(0.25f, u[0], scale_add(1 / 24.f, sum2, sum1));
+      w[1] = scale_add(1 / 6.f, hn::Sub(u[2], u[1]), scale(1 / 12.f, hn::Sub(u[3], u[4])));
+      w[2] = hn::Add(scale_add(1 / 6.f, sum2, sum1), u[5]);
+    }
+  };
 };
 
-// Applies a column transform on both sides: out = T in T^T, with values from load(i, j) to
-// store(i, j, value).
-template <int kIn, int kOut, class Load, class Store>
-HWY_INLINE void transform(void (*column)(const V (&)[kIn], V (&)[kOut]), const Load& load,
-                          const Store& store) {
-  V half[kOut][kIn];
-  HWY_UNROLL(6)
-  for (int j = 0; j < kIn; ++j) {
-    V in[kIn], out[kOut];
-    HWY_UNROLL(6)
-    for (int i = 0; i < kIn; ++i) in[i] = load(i, j);
-    column(in, out);
-    HWY_UNROLL(6)
-    for (int i = 0; i < kOut; ++i) half[i][j] = out[i];
+// A square of vectors in memory.
+template <class T>
+struct Square {
+  T* origin;
+  int64_t row, column;  // strides
+
+  T* at(int64_t i, int64_t j) const { return origin + i * row + j * column; }
+};
+
+// Sanitizers need minutes to compile unrolled loops.
+constexpr int kUnroll = HWY_IS_ASAN || HWY_IS_TSAN ? 1 : 6;
+
+// Applies a formula on both sides: out = T in T^T.
+template <class Formula>
+HWY_INLINE void transform(const Square<const float>& in, const Square<float>& out) {
+  const D d;
+  V half[Formula::kOut][Formula::kIn];
+  HWY_UNROLL(kUnroll)
+  for (int j = 0; j < Formula::kIn; ++j) {
+    V column[Formula::kIn], result[Formula::kOut];
+    HWY_UNROLL(kUnroll)
+    for (int i = 0; i < Formula::kIn; ++i) column[i] = hn::LoadU(d, in.at(i, j));
+    Formula::apply(column, result);
+    HWY_UNROLL(kUnroll)
+    for (int i = 0; i < Formula::kOut; ++i) half[i][j] = result[i];
   }
-  HWY_UNROLL(6)
-  for (int i = 0; i < kOut; ++i) {
-    V out[kOut];
-    column(half[i], out);
-    HWY_UNROLL(6)
-    for (int j = 0; j < kOut; ++j) store(i, j, out[j]);
+  HWY_UNROLL(kUnroll)
+  for (int i = 0; i < Formula::kOut; ++i) {
+    V result[Formula::kOut];
+    Formula::apply(half[i], result);
+    HWY_UNROLL(kUnroll)
+    for (int j = 0; j < Formula::kOut; ++j) hn::StoreU(result[j], d, out.at(i, j));
   }
 }
 
@@ -157,41 +193,35 @@ struct Patch {
     column_end = std::min(size, grid.width - column);
     whole = row_begin == 0 && column_begin == 0 && row_end == size && column_end == size;
   }
-  bool inside(int64_t i, int64_t j) const {
-    return whole || (i >= row_begin && i < row_end && j >= column_begin && j < column_end);
-  }
 
   int64_t offset, row_begin, row_end, column_begin, column_end;
   bool whole;
 };
 
-// Reads patches of kSize x kSize, transforms them and writes kTile x kTile elements.
-template <int kSize, int kTile>
-HWY_INLINE void transform_patches(void (*column)(const V (&)[kSize], V (&)[kTile]), int output,
-                                  const TileGrid& grid, const float* image, int64_t first,
-                                  int64_t tiles, ChannelRange channels,
-                                  const TransformedLayout& layout, float* transformed) {
+// Reads patches of the image, transforms them and writes kTile x kTile elements.
+template <class F, class Formula>
+void transform_patches(const TileGrid& grid, const float* image, int64_t first, int64_t tiles,
+                       ChannelRange channels, const TransformedLayout& layout, float* transformed) {
+  constexpr int kSize = Formula::kIn;
   const D d;
+  HWY_ALIGN float border[kSize * kSize * kLanes];
   for (int64_t tile = 0; tile < tiles; ++tile) {
-    const Patch patch(grid, output, kSize, first + tile);
-    const float* origin = image + patch.offset + channels.begin;
+    const Patch patch(grid, F::kOutput, kSize, first + tile);
     for (int64_t c = 0; c < channels.count; c += kLanes) {
-      const auto valid = hn::FirstN(d, std::min(kLanes, channels.count - c));
-      float* out = transformed + tile * layout.tile + c / kPanel * layout.group + c % kPanel;
-      const auto store = [&](int i, int j, V value) HWY_ATTR {
-        hn::Store(value, d, out + (i * kTile + j) * layout.element);
-      };
-      const auto at = [&](int i, int j)
-                          HWY_ATTR { return origin + (i * grid.width + j) * grid.channels + c; };
-      if (patch.whole && c + kLanes <= channels.count) {
-        transform(
-            column, [&](int i, int j) HWY_ATTR { return hn::LoadU(d, at(i, j)); }, store);
-      } else {
-        const auto load = [&](int i, int j) HWY_ATTR {
-          return patch.inside(i, j) ? hn::MaskedLoad(valid, d, at(i, j)) : hn::Zero(d);
-        };
-        transform(column, load, store);
+      Square<const float> in{image + patch.offset + channels.begin + c, grid.width * grid.channels,
+                             grid.channels};
+      if (!patch.whole || c + kLanes > channels.count) {
+        const auto valid = hn::FirstN(d, std::min(kLanes, channels.count - c));
+        std::fill_n(border, kSize * kSize * kLanes, 0.f);
+        for (int64_t i = patch.row_begin; i < patch.row_end; ++i) {
+          for (int64_t j = patch.column_begin; j < patch.column_end; ++j) {
+            hn::Store(hn::MaskedLoad(valid, d, in.at(i, j)), d, border + (i * kSize + j) * kLanes);
+          }
+        }
+        in = {border, kSize * kLanes, kLanes};
       }
+      float* out = transformed + tile * layout.tile + c / kPanel * layout.group + c % kPanel;
+      transform<Formula>(in, {out, F::kTile * layout.element, layout.element});
     }
   }
 }
@@ -201,24 +231,25 @@ void output_tiles(const TileGrid& grid, const float* transformed, int64_t elemen
                   int64_t row_stride, int64_t first, int64_t tiles, ChannelRange channels,
                   const float* bias, bool relu, float* image) {
   const D d;
+  const V least = hn::Set(d, relu ? 0.f : -std::numeric_limits<float>::infinity());
+  HWY_ALIGN float values[F::kOutput * F::kOutput * kLanes];
+  const Square<float> result{values, F::kOutput * kLanes, kLanes};
   for (int64_t tile = 0; tile < tiles; ++tile) {
     const Patch patch(grid, F::kOutput, F::kOutput, first + tile);
-    float* origin = image + patch.offset + channels.begin;
     for (int64_t c = 0; c < channels.count; c += kLanes) {
-      const float* in = transformed + tile * row_stride + c;
-      const auto load = [&](int i, int j) HWY_ATTR {
-        return hn::Load(d, in + (i * F::kTile + j) * element_stride);
-      };
-      const auto valid = hn::FirstN(d, std::min(kLanes, channels.count - c));
-      const V shift = bias ? hn::MaskedLoad(valid, d, bias + channels.begin + c) : hn::Zero(d);
-      const V least = hn::Set(d, relu ? 0.f : -std::numeric_limits<float>::infinity());
-      const auto store = [&](int i, int j, V value) HWY_ATTR {
-        if (!patch.inside(i, j)) return;
-        float* out = origin + (i * grid.width + j) * grid.channels + c;
-        value = hn::Max(least, hn::Add(value, shift));  // in this order a NaN stays
-        store_first(value, channels.count - c, out);
-      };
-      transform(F::output, load, store);
+      const int64_t count = std::min(kLanes, channels.count - c);
+      const Square<float> out{image + patch.offset + channels.begin + c, grid.width * grid.channels,
+                              grid.channels};
+      const V shift =
+          bias ? hn::MaskedLoad(hn::FirstN(d, count), d, bias + channels.begin + c) : hn::Zero(d);
+      transform<typename F::Output>(
+          {transformed + tile * row_stride + c, F::kTile * element_stride, element_stride}, result);
+      for (int64_t i = patch.row_begin; i < patch.row_end; ++i) {
+        for (int64_t j = patch.column_begin; j < patch.column_end; ++j) {
+          const V value = hn::Add(hn::Load(d, result.at(i, j)), shift);
+          store_first(hn::Max(least, value), count, out.at(i, j));  // in this order a NaN stays
+        }
+      }
     }
   }
 }
@@ -226,14 +257,9 @@ void output_tiles(const TileGrid& grid, const float* transformed, int64_t elemen
 template <class F>
 void weights(const float* taps, int64_t tap_stride, int64_t rows, float* transformed,
              int64_t element_stride) {
-  const D d;
   for (int64_t at = 0; at < rows * kPanel; at += kLanes) {
-    transform(
-        F::weights,
-        [&](int i, int j) HWY_ATTR { return hn::Load(d, taps + (i * 3 + j) * tap_stride + at); },
-        [&](int i, int j, V value) HWY_ATTR {
-          hn::Store(value, d, transformed + (i * F::kTile + j) * element_stride + at);
-        });
+    transform<typename F::Weights>({taps + at, 3 * tap_stride, tap_stride},
+                                   {transformed + at, F::kTile * element_stride, element_stride});
   }
 }
 
@@ -242,40 +268,33 @@ void weights_gradient(const float* transformed, int64_t element_stride, int64_t 
                       int64_t rows, int64_t columns, float* dw, int64_t tap_stride,
                       int64_t dw_row_stride) {
   const D d;
+  HWY_ALIGN float values[kWinogradTaps * kLanes];
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t c = 0; c < columns; c += kLanes) {
-      const float* in = transformed + row * row_stride + c;
-      float* out = dw + row * dw_row_stride + c;
-      transform(
-          F::weights_gradient,
-          [&](int i, int j)
-              HWY_ATTR { return hn::Load(d, in + (i * F::kTile + j) * element_stride); },
-          [&](int i, int j, V value)
-              HWY_ATTR { store_first(value, columns - c, out + (i * 3 + j) * tap_stride); });
+      transform<typename F::WeightsGradient>(
+          {transformed + row * row_stride + c, F::kTile * element_stride, element_stride},
+          {values, 3 * kLanes, kLanes});
+      for (int64_t tap = 0; tap < kWinogradTaps; ++tap) {
+        store_first(hn::Load(d, values + tap * kLanes), columns - c,
+                    dw + tap * tap_stride + row * dw_row_stride + c);
+      }
     }
   }
 }
 
 void Input(int output, const TileGrid& grid, const float* image, int64_t first, int64_t tiles,
            const TransformedLayout& layout, float* transformed) {
-  const ChannelRange all{0, grid.channels};
-  if (output == 2) {
-    transform_patches(F2::input, 2, grid, image, first, tiles, all, layout, transformed);
-  } else {
-    transform_patches(F4::input, 4, grid, image, first, tiles, all, layout, transformed);
-  }
+  const auto run =
+      output == 2 ? &transform_patches<F2, F2::Input> : &transform_patches<F4, F4::Input>;
+  run(grid, image, first, tiles, {0, grid.channels}, layout, transformed);
 }
 
 void OutputGradient(int output, const TileGrid& grid, const float* image, int64_t first,
                     int64_t tiles, ChannelRange channels, const TransformedLayout& layout,
                     float* transformed) {
-  if (output == 2) {
-    transform_patches(F2::output_gradient, 2, grid, image, first, tiles, channels, layout,
-                      transformed);
-  } else {
-    transform_patches(F4::output_gradient, 4, grid, image, first, tiles, channels, layout,
-                      transformed);
-  }
+  const auto run = output == 2 ? &transform_patches<F2, F2::OutputGradient>
+                               : &transform_patches<F4, F4::OutputGradient>;
+  run(grid, image, first, tiles, channels, layout, transformed);
 }
 
 void Output(int output, const TileGrid& grid, const float* transformed, int64_t element_stride,
