@@ -93,6 +93,17 @@ Value log_softmax(Value x);  // over the last axis
 // indices (i32) of any shape into table [rows, width]: [..., width].
 Value embedding(Value indices, Value table);
 
+// softmax(q k^T / sqrt(width / heads)) v for each head; q [batch, queries, width], k and v
+// [batch, keys, width], heads side by side in the width.
+struct AttentionOptions {
+  int64_t heads = 1;
+  bool causal = false;  // query i sees the keys up to i + keys - queries
+  Value mask = {};      // [batch, keys] of i32 or f32: 0 where no query may look, as at padding
+};
+Value attention(Value q, Value k, Value v, const AttentionOptions& options);
+// The same of qkv [batch, positions, 3 * width] with q, k and v side by side.
+Value attention(Value qkv, const AttentionOptions& options);
+
 Value reshape(Value x, Shape shape);  // one extent may be -1
 Value flatten(Value x);               // [batch, the rest]
 Value transpose(Value x, std::vector<int64_t> permutation);

@@ -7,7 +7,7 @@ namespace artel {
 std::vector<KernelDefinition> builtin_kernels() {
   std::vector<KernelDefinition> all;
   for (auto* subject : {matmul_kernels, convolution_kernels, pooling_kernels, normalisation_kernels,
-                        row_kernels, shape_kernels}) {
+                        row_kernels, attention_kernels, shape_kernels}) {
     std::vector<KernelDefinition> kernels = subject();
     std::move(kernels.begin(), kernels.end(), std::back_inserter(all));
   }

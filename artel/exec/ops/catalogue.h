@@ -13,6 +13,7 @@ std::vector<KernelDefinition> convolution_kernels();
 std::vector<KernelDefinition> pooling_kernels();
 std::vector<KernelDefinition> normalisation_kernels();
 std::vector<KernelDefinition> row_kernels();
+std::vector<KernelDefinition> attention_kernels();
 std::vector<KernelDefinition> shape_kernels();
 
 std::vector<KernelDefinition> builtin_kernels();

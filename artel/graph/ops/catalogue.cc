@@ -8,7 +8,7 @@ std::vector<OpDefinition> builtin_ops() {
   std::vector<OpDefinition> all;
   for (auto* subject :
        {elementwise_ops, matmul_ops, convolution_ops, pooling_ops, normalisation_ops, dropout_ops,
-        softmax_ops, embedding_ops, shape_ops, reduction_ops}) {
+        softmax_ops, embedding_ops, attention_ops, shape_ops, reduction_ops}) {
     std::vector<OpDefinition> ops = subject();
     std::move(ops.begin(), ops.end(), std::back_inserter(all));
   }

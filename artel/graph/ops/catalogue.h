@@ -16,6 +16,7 @@ std::vector<OpDefinition> normalisation_ops();
 std::vector<OpDefinition> dropout_ops();
 std::vector<OpDefinition> softmax_ops();
 std::vector<OpDefinition> embedding_ops();
+std::vector<OpDefinition> attention_ops();
 std::vector<OpDefinition> shape_ops();
 std::vector<OpDefinition> reduction_ops();
 

@@ -356,5 +356,23 @@ TEST(Gradient, RandomGraphs) {
   }
 }
 
+TEST(Gradient, Attention) {
+  for (const bool causal : {false, true})
+    check({{2, 7, 24}}, [&](Graph&, const std::vector<Value>& p) {
+      return probe(attention(p[0], {.heads = 2, .causal = causal}));
+    });
+  check({{1, 110, 12}}, [](Graph&, const std::vector<Value>& p) {  // more than one block
+    return probe(attention(p[0], {.heads = 1, .causal = true}));
+  });
+}
+
+TEST(Gradient, CrossAttentionWithMask) {
+  check({{2, 3, 8}, {2, 5, 8}, {2, 5, 8}}, [](Graph& g, const std::vector<Value>& p) {
+    const Value mask =
+        g.constant("mask", Tensor::from<float>({2, 5}, {1, 1, 0, 1, 1, 0, 1, 1, 1, 0}));
+    return probe(attention(p[0], p[1], p[2], {.heads = 4, .mask = mask}));
+  });
+}
+
 }  // namespace
 }  // namespace artel

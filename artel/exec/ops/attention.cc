@@ -1,0 +1,70 @@
+#include "artel/exec/kernels/attention.h"
+
+#include "artel/exec/ops/catalogue.h"
+#include "artel/exec/ops/shared.h"
+
+namespace artel {
+namespace {
+
+// The operands of an attention node, of which `first` is the first input.
+struct Operands {
+  kernels::AttentionShape shape;
+  int first, mask;  // inputs; no mask: -1
+  bool packed;
+
+  Operands(const KernelRequest& request, int first) : first(first) {
+    packed = request.attributes().flag("packed");
+    const Shape& q = request.in(first);
+    const Shape& k = request.in(packed ? first : first + 1);
+    const int64_t heads = request.attributes().integer("heads");
+    shape = {.batch = q[0],
+             .heads = heads,
+             .queries = q[1],
+             .keys = k[1],
+             .width = q[2] / heads / (packed ? 3 : 1),
+             .causal = request.attributes().flag("causal")};
+    const int after = first + (packed ? 1 : 3);
+    mask = request.inputs() > after ? after : -1;
+  }
+
+  // q, k and v as `at(i)`, the memory of value i of those that are not packed.
+  template <typename T, typename At>
+  std::array<kernels::HeadRows<T>, 3> rows(const At& at) const {
+    const int64_t width = shape.heads * shape.width;
+    if (!packed) return {{{at(0), width}, {at(1), width}, {at(2), width}}};
+    T* qkv = at(0);
+    return {{{qkv, 3 * width}, {qkv + width, 3 * width}, {qkv + 2 * width, 3 * width}}};
+  }
+
+  kernels::AttentionInputs inputs(const KernelRun& run) const {
+    const auto [q, k, v] = rows<const float>([&](int i) { return run.in(first + i); });
+    return {q, k, v, mask < 0 ? nullptr : run.as_input<const uint32_t>(mask)};
+  }
+};
+
+Kernel make_attention(const KernelRequest& request) {
+  const Operands operands(request, 0);
+  const kernels::Attention attention(operands.shape, request.threads);
+  return {{}, attention.forward_workspace_bytes(), [=](const KernelRun& run) {
+            attention.forward(run.pool, operands.inputs(run), run.out(0), run.out(1),
+                              run.workspace);
+          }};
+}
+
+Kernel make_attention_backward(const KernelRequest& request) {
+  const Operands operands(request, 3);
+  const kernels::Attention attention(operands.shape, request.threads);
+  return {{}, attention.backward_workspace_bytes(), [=](const KernelRun& run) {
+            const auto [dq, dk, dv] = operands.rows<float>([&](int i) { return run.out(i); });
+            attention.backward(run.pool, operands.inputs(run), run.in(1), run.in(2), run.in(0),
+                               {dq, dk, dv}, run.workspace);
+          }};
+}
+
+}  // namespace
+
+std::vector<KernelDefinition> attention_kernels() {
+  return {{"attention", make_attention}, {"attention_backward", make_attention_backward}};
+}
+
+}  // namespace artel

@@ -1,0 +1,93 @@
+#include "artel/graph/op.h"
+#include "artel/graph/ops.h"
+#include "artel/graph/ops/catalogue.h"
+
+namespace artel {
+namespace {
+
+// Inputs: q, k and v, or with "packed" one value with q, k and v side by side; then the mask, if
+// there is one. Outputs: y, and the logarithm of the sum of each query's exponentials.
+struct Operands {
+  Shape q, k;  // [batch, positions, width]
+  int count;   // of inputs without the mask
+};
+
+Operands operands_of(const InferContext& context, int first) {
+  Shape q = context.shape(first);
+  context.check(q.rank() == 3, "got {}, expected [batch, positions, width]", to_string(q));
+  if (!context.attributes().flag("packed")) return {q, context.shape(first + 1), 3};
+  context.check(q[2] % 3 == 0, "got {}, expected q, k and v side by side in the last axis",
+                to_string(q));
+  q[2] /= 3;
+  return {q, q, 1};
+}
+
+std::vector<TensorType> infer_attention(const InferContext& context) {
+  const auto [q, k, count] = operands_of(context, 0);
+  context.check_inputs(count, count + 1);
+  const int64_t heads = context.attributes().integer("heads");
+  context.check(heads > 0 && q[2] % heads == 0,
+                "got {} heads for the width {}, expected a divisor of it", heads, q[2]);
+  if (count == 3)
+    context.check(k.rank() == 3 && context.shape(2) == k && k[0] == q[0] && k[2] == q[2],
+                  "got queries {}, keys {} and values {}, expected equal batches and widths",
+                  to_string(q), to_string(k), to_string(context.shape(2)));
+  if (context.inputs() > count)
+    context.check(context.shape(count) == Shape{k[0], k[1]}, "got a mask {}, expected [{}, {}]",
+                  to_string(context.shape(count)), k[0], k[1]);
+  return {{DType::f32, q}, {DType::f32, {q[0], heads, q[1]}}};
+}
+
+double flops_of(const Operands& operands, bool causal, double products) {
+  return products * 2.0 * static_cast<double>(operands.q.elements()) *
+         static_cast<double>(operands.k[1]) * (causal ? 0.5 : 1.0);
+}
+
+double attention_flops(const InferContext& context) {
+  return flops_of(operands_of(context, 0), context.attributes().flag("causal"), 2);
+}
+
+double backward_flops(const InferContext& context) {
+  return flops_of(operands_of(context, 3), context.attributes().flag("causal"), 5);
+}
+
+std::vector<Value> attention_gradient(GradientContext& context) {
+  std::vector<Value> inputs = {context.gradient(), context.output(0), context.output(1)};
+  for (int i = 0; i < context.inputs(); ++i) inputs.push_back(context.input(i));
+  std::vector<Value> results =
+      context.graph().add("attention_backward", std::move(inputs), context.attributes());
+  results.resize(static_cast<size_t>(context.inputs()));  // none for the mask
+  return results;
+}
+
+// Inputs: dy, y, the logarithms, then those of the forward op. Outputs: gradients of q, k and v.
+std::vector<TensorType> infer_backward(const InferContext& context) {
+  std::vector<TensorType> types;
+  for (int i = 0; i < operands_of(context, 3).count; ++i) types.push_back(context.type(3 + i));
+  return types;
+}
+
+Value add_attention(std::vector<Value> inputs, const AttentionOptions& options, bool packed) {
+  Graph& graph = inputs.front().graph();
+  if (options.mask) inputs.push_back(options.mask);
+  return graph.add_one(
+      "attention", std::move(inputs),
+      {{"heads", options.heads}, {"causal", int64_t{options.causal}}, {"packed", int64_t{packed}}});
+}
+
+}  // namespace
+
+std::vector<OpDefinition> attention_ops() {
+  return {{"attention", infer_attention, attention_gradient, attention_flops},
+          {"attention_backward", infer_backward, nullptr, backward_flops}};
+}
+
+Value attention(Value q, Value k, Value v, const AttentionOptions& options) {
+  return add_attention({q, k, v}, options, false);
+}
+
+Value attention(Value qkv, const AttentionOptions& options) {
+  return add_attention({qkv}, options, true);
+}
+
+}  // namespace artel
