@@ -12,6 +12,7 @@ void add_evaluate(CLI::App& program);
 void add_predict(CLI::App& program);
 void add_info(CLI::App& program);
 void add_data(CLI::App& program);
+void add_comm(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_config(CLI::App& program);
 void add_verify(CLI::App& program);

@@ -59,6 +59,7 @@ int run(int argc, char** argv) {
   add_predict(program);
   add_info(program);
   add_data(program);
+  add_comm(program);
   add_bench(program);
   add_config(program);
   add_verify(program);

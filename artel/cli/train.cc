@@ -10,6 +10,7 @@
 #include "artel/cli/run_folder.h"
 #include "artel/cli/run_options.h"
 #include "artel/cli/setup.h"
+#include "artel/cli/workers.h"
 #include "artel/train/launch.h"
 
 namespace artel::cli {
@@ -70,22 +71,6 @@ int64_t count_parameters(Trainer& trainer) {
   for (const ParameterEntry& entry : trainer.parameters().entries())
     if (entry.trained) count += entry.shape.elements();
   return count;
-}
-
-// This program with these arguments once for each worker, on this machine.
-int launch_here(int workers) {
-  comm::GroupOptions group = {.transport = "shm",
-                              .size = workers,
-                              .address = "run-" + random_token(),
-                              .token = random_token()};
-  std::vector<std::string> arguments = split(read_file("/proc/self/cmdline"), '\0');
-  arguments.pop_back();  // behind the last zero
-  arguments[0] = std::filesystem::read_symlink("/proc/self/exe");
-  std::vector<WorkerCommand> commands;
-  for (group.rank = 0; group.rank < workers; ++group.rank)
-    commands.push_back(
-        {fmt::format("worker {}", group.rank), arguments, worker_environment(group)});
-  return supervise(commands);
 }
 
 Cluster connect(const Arguments& arguments, const RunConfig& config) {

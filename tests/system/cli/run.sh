@@ -41,7 +41,7 @@ test_help() {
   expect 0 "$artel" --help
   contains out "artel train examples/fashion_mnist.toml"
   local command
-  for command in train evaluate predict info data config verify bench "data get" "data list" "data show" "bench train"; do
+  for command in train evaluate predict info data config verify bench comm "comm schedule" "comm bench" "data get" "data list" "data show" "bench train"; do
     # shellcheck disable=SC2086
     expect 0 "$artel" $command --help
     contains out Example
@@ -105,6 +105,8 @@ test_lanes() {
   expect 0 "$artel" train run.toml --out one --threads 1 --lanes 4
   expect 0 "$artel" train run.toml --out two --threads 2 --lanes 4
   expect 0 "$artel" verify one two
+  expect 0 "$artel" train run.toml --out workers -n 2 --lanes 4
+  expect 0 "$artel" verify one workers
 }
 
 test_interrupt() {
@@ -210,7 +212,7 @@ mistake() {
 
 test_mistakes() {
   make_data
-  mistake 2 "unknown command 'trian'; did you mean 'train'?; the commands are train, evaluate, predict, info, data, bench, config, verify" trian run.toml
+  mistake 2 "unknown command 'trian'; did you mean 'train'?; the commands are train, evaluate, predict, info, data, comm, bench, config, verify" trian run.toml
   mistake 2 "FILE is required; try 'artel train --help'" train
   mistake 2 "The following argument was not expected: --outt=x; try 'artel train --help'" train run.toml --outt=x
   mistake 1 "[no.toml] cannot open: No such file or directory" train no.toml
@@ -255,6 +257,17 @@ test_bench() {
   contains out "% of peak"
   contains out "dense"
   mistake 1 "no benchmark is called 'lenet'; did you mean 'lenet5'?; there are mlp, lenet5, vgg11_bn, resnet18" bench train lenet
+}
+
+test_comm() {
+  expect 0 "$artel" comm schedule --algorithm ring --workers 3
+  contains out "data in 3 chunks"
+  [[ $(grep -c 'add it' out) -eq 6 && $(grep -c 'put it in place' out) -eq 6 ]] || fail "$(cat out)"
+  expect 0 "$artel" comm bench --workers 3 --sizes 4KiB,1MiB --algorithm ring --algorithm direct --seconds 0.05 --plot plot.svg
+  contains out "worker 2 on host"
+  [[ $(grep -cE '^(ring|direct) +(4 KiB|1 MiB) ' out) -eq 4 && -s plot.svg ]] || fail "$(cat out)"
+  expect 1 "$artel" comm schedule --algorithm rink
+  contains err rink
 }
 
 "test_$case"

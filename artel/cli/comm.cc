@@ -1,0 +1,115 @@
+#include <CLI/CLI.hpp>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/base/log.h"
+#include "artel/base/text.h"
+#include "artel/cli/commands.h"
+#include "artel/cli/workers.h"
+#include "artel/comm/benchmark.h"
+#include "artel/train/cluster.h"
+
+namespace artel::cli {
+namespace {
+
+struct Arguments {
+  int workers = 2;
+  std::string algorithm = "ring";  // of `schedule`
+  int hosts = 1;
+  std::vector<std::string> algorithms = {"automatic"};  // of `bench`
+  std::vector<uint64_t> sizes = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
+  double seconds = 0.3;
+  std::string plot;
+};
+
+void schedule(const Arguments& arguments) {
+  require(arguments.hosts <= arguments.workers, ErrorKind::invalid_argument,
+          "--hosts: got {}, expected at most one for each of the {} workers", arguments.hosts,
+          arguments.workers);
+  std::vector<int> hosts;  // of each worker: neighbours share one
+  for (int worker = 0; worker < arguments.workers; ++worker)
+    hosts.push_back(worker * arguments.hosts / arguments.workers);
+  fmt::print("{}", comm::schedule_table(comm::algorithm_from_string(arguments.algorithm),
+                                        arguments.workers, hosts));
+}
+
+std::string describe(const comm::LinkCost& link) {
+  return fmt::format("{:.1f} us and {}/s", 1e6 * link.latency, format_bytes(link.bandwidth));
+}
+
+void bench(const Arguments& arguments) {
+  comm::BenchmarkOptions options = {.sizes = {}, .algorithms = {}, .seconds = arguments.seconds};
+  options.sizes.assign(arguments.sizes.begin(), arguments.sizes.end());
+  for (const std::string& name : arguments.algorithms)
+    options.algorithms.push_back(comm::algorithm_from_string(name));
+  if (!launched_group()) {
+    const int code = launch_here(arguments.workers);
+    if (code != 0) throw CLI::RuntimeError(code);
+    return;
+  }
+  Cluster cluster(0, nullptr);
+  comm::Group& group = *cluster.group();
+  const std::vector<std::string> members = cluster.members();
+  const comm::Calibration links = comm::calibrate(group);
+  const std::vector<comm::BenchmarkRow> rows = comm::benchmark_all_reduce(group, options);
+  if (group.rank() != 0) return;
+  for (const std::string& member : members) println("{}", member);
+  println("a message costs {} inside a host", describe(links.inside));
+  const std::vector<int> hosts = group.host_numbers();
+  if (hosts.back() > 0) println("and {} between hosts", describe(links.between));
+  fmt::print("{}", comm::benchmark_table(rows));
+  if (!arguments.plot.empty()) write_file_atomically(arguments.plot, comm::benchmark_svg(rows));
+}
+
+}  // namespace
+
+void add_comm(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand("comm", "How workers exchange data, and how fast");
+  command->require_subcommand(1);
+  command->footer(
+      "Examples:\n"
+      "  artel comm schedule --algorithm ring --workers 3\n"
+      "  artel comm bench --workers 4 --algorithm ring --algorithm tree\n"
+      "  mpirun -n 4 artel comm bench --plot allreduce.svg");
+  const auto add_workers = [&](CLI::App* to) {
+    to->add_option("-n,--workers", arguments->workers, "Number of workers")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+  };
+
+  CLI::App* showing =
+      command->add_subcommand("schedule", "The messages of an all-reduce, in order");
+  showing
+      ->add_option("--algorithm", arguments->algorithm,
+                   "ring, tree, halving_doubling, two_level or direct")
+      ->capture_default_str();
+  add_workers(showing);
+  showing->add_option("--hosts", arguments->hosts, "Machines that they are on, for two_level")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  showing->footer("Example:\n  artel comm schedule --algorithm ring --workers 3");
+  showing->callback([arguments] { schedule(*arguments); });
+
+  CLI::App* measuring = command->add_subcommand(
+      "bench", "Time and bandwidth of all-reduces, here or under mpirun or srun");
+  add_workers(measuring);
+  measuring->add_option("--algorithm", arguments->algorithms, "Algorithms; may be repeated")
+      ->capture_default_str();
+  measuring->add_option("--sizes", arguments->sizes, "Sizes such as 4KiB,16MiB")
+      ->delimiter(',')
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false));
+  measuring->add_option("--seconds", arguments->seconds, "Time for each row")
+      ->type_name("S")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  measuring->add_option("--plot", arguments->plot, "Write bandwidth over size as SVG")
+      ->type_name("FILE");
+  measuring->footer("Example:\n  artel comm bench --workers 4 --sizes 4KiB,1MiB,64MiB");
+  measuring->callback([arguments] { bench(*arguments); });
+}
+
+}  // namespace artel::cli
