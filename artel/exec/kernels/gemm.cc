@@ -24,6 +24,8 @@ std::string_view to_string(GemmAlgorithm algorithm) {
 
 namespace {
 
+constexpr int64_t kLeastShared = 1'000'000;  // multiply-adds: about 20 microseconds
+
 // Equal parts of n that are multiples of `unit`, but the last.
 int64_t part_size(int64_t n, int64_t parts, int64_t unit) {
   return ((n + parts - 1) / parts + unit - 1) / unit * unit;
@@ -33,13 +35,15 @@ int64_t part_size(int64_t n, int64_t parts, int64_t unit) {
 
 // Our kernel gives the same bits for any split of C, so each thread gets one block: of all grids
 // take the one with the least work for a thread, the cost of an element read or packed being that
-// of about 16 multiply-adds. The libraries get a split that does not depend on the threads.
+// of about 16 multiply-adds. Small products are not worth waking a thread for. The libraries get a
+// split that does not depend on the threads.
 Gemm::Gemm(const GemmShape& shape, GemmAlgorithm algorithm, int threads)
     : shape_(shape), algorithm_(algorithm), rows_(shape.m), columns_(shape.n) {
   const int64_t width = panel_width();
   if (algorithm != GemmAlgorithm::packed) {
     (shape.m > shape.n ? rows_ : columns_) = part_size(std::max(shape.m, shape.n), 4, 4 * width);
   } else {
+    if (shape.m * shape.n * shape.k < kLeastShared) threads = 1;
     int64_t best = std::numeric_limits<int64_t>::max();
     for (int parts = 1; parts <= threads; ++parts) {
       const int64_t rows = part_size(shape.m, parts, 6);
@@ -111,7 +115,10 @@ void BatchedGemm::run(ThreadPool& pool, const float* a, int64_t lda, BatchStride
   });
 }
 
-GemmAlgorithm choose_gemm(const GemmShape&) { return GemmAlgorithm::packed; }
+GemmAlgorithm choose_gemm(const GemmShape& shape) {
+  // With so few rows packing B costs more than the product itself.
+  return shape.m <= 4 ? GemmAlgorithm::onednn : GemmAlgorithm::packed;
+}
 
 std::vector<GemmAlgorithm> gemm_candidates(const GemmShape&) {
   return {GemmAlgorithm::packed, GemmAlgorithm::onednn, GemmAlgorithm::openblas};
