@@ -120,7 +120,7 @@ ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass pass, bool exact) {
     if (!tiny_map) return ConvAlgorithm::winograd4;
     if (shape.n < 8) return ConvAlgorithm::winograd2;
   }
-  // Vectors run over output channels: oneDNN's kernels waste less of them when there are few.
+  // Our vectors run over output channels and are mostly empty when there are few.
   const bool few_outputs = (pass == ConvPass::backward_data ? shape.c : shape.k) < 8;
   return few_outputs ? ConvAlgorithm::direct : ConvAlgorithm::im2col;
 }
