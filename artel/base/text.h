@@ -20,6 +20,9 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 // "; did you mean 'x'?" for the nearest candidate, or "".
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
+// One word of a command line, safe to paste into a shell.
+std::string shell_word(std::string_view word);
+
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);

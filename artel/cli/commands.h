@@ -16,5 +16,7 @@ void add_comm(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_config(CLI::App& program);
 void add_verify(CLI::App& program);
+void add_compare(CLI::App& program);
+void add_launch(CLI::App& program);
 
 }  // namespace artel::cli

@@ -63,6 +63,8 @@ int run(int argc, char** argv) {
   add_bench(program);
   add_config(program);
   add_verify(program);
+  add_compare(program);
+  add_launch(program);
 
   if (argc > 1)
     if (const std::string problem = unknown_command(program, argv[1]); !problem.empty())

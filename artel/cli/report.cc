@@ -1,6 +1,7 @@
 #include "artel/cli/report.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "artel/base/file.h"
 #include "artel/base/log.h"
@@ -11,21 +12,27 @@
 namespace artel::cli {
 namespace {
 
-constexpr size_t kMostPoints = 300;  // of a curve: more cannot be told apart
-
-using Points = std::vector<std::pair<int64_t, double>>;
-
-// Means of neighbouring points, if there are more than can be seen.
-observe::Series thinned(const std::string& name, const Points& points) {
-  observe::Series series{.name = name, .points = {}, .markers = points.size() < 60};
-  const size_t group = (points.size() + kMostPoints - 1) / kMostPoints;
-  for (size_t begin = 0; begin < points.size(); begin += group) {
-    const size_t end = std::min(points.size(), begin + group);
-    double sum = 0;
-    for (size_t i = begin; i < end; ++i) sum += points[i].second;
-    series.points.emplace_back(points[end - 1].first, sum / static_cast<double>(end - begin));
+nlohmann::ordered_json summary(const FitResult& result, int64_t parameters) {
+  const TrainingState& last = result.last;
+  nlohmann::ordered_json json = {{"step", last.step},
+                                 {"loss", last.loss},
+                                 {"parameters", parameters},
+                                 {"samples", last.samples},
+                                 {"seconds", last.seconds},
+                                 {"seconds_waiting_for_data", last.seconds_waited},
+                                 {"seconds_waiting_for_workers", last.seconds_exchanging},
+                                 {"sent_bytes", last.sent_bytes},
+                                 {"stopped_by", result.stopped_by}};
+  if (!result.epochs.empty()) {
+    json["test_loss"] = result.epochs.back().test_loss;
+    json["test_accuracy"] = result.epochs.back().test_accuracy;
   }
-  return series;
+  return json;
+}
+
+observe::Series series_of(const std::string& name,
+                          const std::vector<std::pair<int64_t, double>>& points) {
+  return observe::thinned({.name = name, .points = {points.begin(), points.end()}});
 }
 
 }  // namespace
@@ -37,7 +44,7 @@ void draw_curves(const RunFolder& folder) {
     observe::Plot plot{.title = name, .x_label = "step", .y_label = name, .series = {}};
     for (const std::string part : {"train", "test"})
       if (const auto found = metrics.find(part + "/" + name); found != metrics.end())
-        plot.series.push_back(thinned(part, found->second));
+        plot.series.push_back(series_of(part, found->second));
     if (!plot.series.empty()) panels.push_back(std::move(plot));
   }
   if (!panels.empty()) write_file_atomically(folder.curves(), observe::to_svg(panels));
@@ -80,6 +87,7 @@ void RunReport::finish(const FitResult& result, int64_t parameters) {
   progress_.clear();
   metrics_.flush();
   draw_curves(folder_);
+  write_file_atomically(folder_.summary(), summary(result, parameters).dump(2) + "\n");
   const TrainingState& last = result.last;
   observe::Table table({"result", ""});
   if (!result.epochs.empty()) {
@@ -104,6 +112,11 @@ void RunReport::finish(const FitResult& result, int64_t parameters) {
                                                         last.samples / last.seconds)))});
     table.add(
         {"waiting for data", fmt::format("{:.1f} %", 100 * last.seconds_waited / last.seconds)});
+  }
+  if (last.sent_bytes > 0) {
+    table.add({"waiting for workers",
+               fmt::format("{:.1f} %", 100 * last.seconds_exchanging / last.seconds)});
+    table.add({"sent by a worker", format_bytes(static_cast<double>(last.sent_bytes))});
   }
   table.add({"stopped by", result.stopped_by});
   table.add({"folder", folder_.path().string()});

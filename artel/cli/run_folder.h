@@ -4,6 +4,7 @@
 //              samples.json     what the network expects: shape, class names
 //              metrics.jsonl    numbers for scripts; beside it event files for TensorBoard
 //              curves.svg       the same as a picture
+//              summary.json     how it ended, for scripts
 //              plan.txt         which kernel runs which shape
 //              checkpoints/
 #pragma once
@@ -26,6 +27,7 @@ class RunFolder {
   std::filesystem::path samples() const { return path_ / "samples.json"; }
   std::filesystem::path tokenizer() const { return path_ / "tokenizer"; }  // of text
   std::filesystem::path curves() const { return path_ / "curves.svg"; }
+  std::filesystem::path summary() const { return path_ / "summary.json"; }
   std::filesystem::path plan() const { return path_ / "plan.txt"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
 

@@ -95,7 +95,12 @@ TrainerOptions trainer_options(const RunConfig& config) {
           .check_numbers = train.check_numbers,
           .freeze = train.freeze,
           .strategy = config.cluster.strategy,
-          .reduction = config.cluster.reduction};
+          .reduction = config.cluster.reduction,
+          .compress = config.cluster.compress,
+          .coordinators = static_cast<int>(config.cluster.coordinators),
+          .local_steps = config.cluster.local_steps,
+          .outer_momentum = config.cluster.outer_momentum,
+          .outer_learning_rate = config.cluster.outer_lr};
 }
 
 NamedTensors weights_at(const fs::path& path) {

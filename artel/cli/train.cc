@@ -11,6 +11,7 @@
 #include "artel/cli/run_options.h"
 #include "artel/cli/setup.h"
 #include "artel/cli/workers.h"
+#include "artel/observe/trace.h"
 #include "artel/train/launch.h"
 
 namespace artel::cli {
@@ -18,21 +19,11 @@ namespace {
 
 struct Arguments {
   std::string file, out, name;
-  std::string join, token, interface;
+  std::string join, token, interface, trace;
   int rank = 0;
   bool resume = false;
   std::vector<std::string> overrides;
 };
-
-// One word of a command line, safe to paste into a shell.
-std::string shell_word(const std::string& word) {
-  const std::string plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+";
-  if (!word.empty() && word.find_first_not_of(plain) == word.npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 std::string resume_command(const Arguments& arguments, const RunFolder& folder) {
   std::string line = fmt::format("artel train {} --out {} --resume", shell_word(arguments.file),
@@ -49,7 +40,7 @@ int64_t step_to_resume(const RunFolder& folder) {
 }
 
 FitOptions fit_options(const RunConfig& config, const RunData& data,
-                       const std::filesystem::path& checkpoints, bool resume) {
+                       const std::filesystem::path& checkpoints, const Arguments& arguments) {
   const TrainConfig& train = config.train;
   return {.batch_size = train.batch_size,
           .epochs = train.steps > 0 ? 0 : train.epochs,
@@ -63,7 +54,22 @@ FitOptions fit_options(const RunConfig& config, const RunData& data,
           .checkpoints = checkpoints,
           .save_every = train.save_every,
           .keep_last = static_cast<int>(train.keep_last),
-          .resume = resume};
+          .resume = arguments.resume,
+          .timeline = !arguments.trace.empty()};
+}
+
+void save_trace(const std::vector<TimelineSpan>& spans, const std::filesystem::path& path) {
+  observe::Trace trace;
+  for (const TimelineSpan& span : spans) {
+    trace.name_process(span.worker, fmt::format("worker {}", span.worker));
+    trace.name_thread(span.worker, span.thread,
+                      span.thread == Timeline::kMain ? "steps"
+                      : span.thread == Timeline::kWire
+                          ? "wire"
+                          : fmt::format("lane {}", span.thread - Timeline::kFirstLane));
+    trace.add({span.name, span.category, span.worker, span.thread, span.begin, span.seconds});
+  }
+  trace.save(path);
 }
 
 int64_t count_parameters(Trainer& trainer) {
@@ -90,8 +96,7 @@ void follow(const Arguments& arguments, const RunConfig& config, Cluster& cluste
                   trainer_options(config));
   trainer.build(sample_type(data.layout(), data.augment));
   const StopOnSignal stop(trainer);
-  FitOptions fit = fit_options(config, data, {}, arguments.resume);
-  trainer.fit(data.split.train, fit);
+  trainer.fit(data.split.train, fit_options(config, data, {}, arguments));
 }
 
 void train(const Arguments& arguments) {
@@ -134,7 +139,8 @@ void train(const Arguments& arguments) {
                     ? fmt::format("resuming {} after step {}", folder.path().string(), resumed_step)
                     : fmt::format("nothing to resume in {}: starting", folder.path().string()));
 
-  FitOptions fit = fit_options(config, data, folder.checkpoints(), resumed_step > 0);
+  FitOptions fit = fit_options(config, data, folder.checkpoints(), arguments);
+  fit.resume = resumed_step > 0;
   fit.after_step.push_back([&](const TrainingState& state) {
     report.after_step(state);
     return true;
@@ -146,6 +152,7 @@ void train(const Arguments& arguments) {
   const FitResult result = trainer.fit(data.split.train, fit);
   write_file_atomically(folder.plan(), to_string(trainer.choices()));
   report.finish(result, count_parameters(trainer));
+  if (!arguments.trace.empty()) save_trace(result.timeline, arguments.trace);
   if (StopOnSignal::received() == 0) return;
   println("stopped; to go on: {}", resume_command(arguments, folder));
   throw CLI::RuntimeError(128 + StopOnSignal::received());
@@ -167,6 +174,10 @@ void add_train(CLI::App& program) {
   command->add_option("--rank", arguments->rank, "With --join: which worker this is, from 0");
   command->add_option("--token", arguments->token, "With --join: a secret that all workers give");
   command->add_option("--interface", arguments->interface, "With --join: network interface to use");
+  command
+      ->add_option("--trace", arguments->trace,
+                   "Write what each worker did when, for Perfetto or chrome://tracing")
+      ->type_name("FILE");
   add_overrides(command, arguments->overrides);
   const auto shorthand = [&](const std::string& flags, const std::string& key,
                              const std::string& help) {

@@ -15,13 +15,10 @@ int launch_here(int workers) {
                               .size = workers,
                               .address = "run-" + random_token(),
                               .token = random_token()};
-  std::vector<std::string> arguments = split(read_file("/proc/self/cmdline"), '\0');
-  arguments.pop_back();  // behind the last zero
-  arguments[0] = std::filesystem::read_symlink("/proc/self/exe");
   std::vector<WorkerCommand> commands;
   for (group.rank = 0; group.rank < workers; ++group.rank)
     commands.push_back(
-        {fmt::format("worker {}", group.rank), arguments, worker_environment(group)});
+        {fmt::format("worker {}", group.rank), own_command(), worker_environment(group)});
   return supervise(commands);
 }
 

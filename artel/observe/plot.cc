@@ -210,6 +210,22 @@ std::string panel(const Plot& plot, std::vector<std::string>& names) {
 
 }  // namespace
 
+Series thinned(Series series) {
+  constexpr size_t most = 300, few = 60;
+  series.markers = series.points.size() < few;
+  const size_t group = (series.points.size() + most - 1) / most;
+  if (group <= 1) return series;
+  std::vector<std::pair<double, double>> means;
+  for (size_t begin = 0; begin < series.points.size(); begin += group) {
+    const size_t end = std::min(series.points.size(), begin + group);
+    double sum = 0;
+    for (size_t i = begin; i < end; ++i) sum += series.points[i].second;
+    means.emplace_back(series.points[end - 1].first, sum / static_cast<double>(end - begin));
+  }
+  series.points = std::move(means);
+  return series;
+}
+
 std::vector<double> nice_ticks(double low, double high, int wanted) {
   if (!(high > low)) return {low};
   const double rough = (high - low) / std::max(1, wanted);

@@ -23,6 +23,9 @@ struct Plot {
   bool log_x = false, log_y = false;
 };
 
+// Means of neighbouring points if there are more than can be told apart; markers if they are few.
+Series thinned(Series series);
+
 // The marks of an axis from `low` to `high`: multiples of 1, 2 or 5 times a power of ten, about
 // `wanted` of them, all inside. On a logarithmic axis: powers of ten, with 2 and 5 times them when
 // there are few.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "artel/base/error.h"
 #include "artel/base/text.h"
@@ -33,6 +34,22 @@ std::string broadcast_text(comm::Group& group, std::string text) {
   text.resize(size);
   group.broadcast(std::as_writable_bytes(std::span(text)), 0, {.label = "text"});
   return text;
+}
+
+std::vector<std::string> gather_text(comm::Group& group, const std::string& text) {
+  std::vector<size_t> sizes(static_cast<size_t>(group.size()));
+  const size_t own = text.size();
+  group.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(sizes)), {},
+                   {.label = "size of text"});
+  const bool here = group.rank() == 0;
+  std::string all(here ? std::accumulate(sizes.begin(), sizes.end(), size_t{0}) : 0, '\0');
+  group.gather(std::as_bytes(std::span(text)), std::as_writable_bytes(std::span(all)), 0, sizes,
+               {.label = "text"});
+  std::vector<std::string> texts;
+  size_t begin = 0;
+  for (size_t i = 0; here && i < sizes.size(); begin += sizes[i++])
+    texts.push_back(all.substr(begin, sizes[i]));
+  return texts;
 }
 
 void check_agreement(comm::Group& group, const Facts& facts) {

@@ -19,4 +19,7 @@ void check_agreement(comm::Group& group, const Facts& facts);
 // Sends text from worker 0 to all.
 std::string broadcast_text(comm::Group& group, std::string text);
 
+// Worker 0 gets the texts of all workers, in rank order; the others get nothing.
+std::vector<std::string> gather_text(comm::Group& group, const std::string& text);
+
 }  // namespace artel

@@ -77,6 +77,9 @@ struct ClusterConfig {
   std::string reduction = "exact";
   std::string compress;
   int64_t local_steps = 1;
+  double outer_momentum = 0;
+  double outer_lr = 1;
+  int64_t coordinators = 1;
   std::string transport = "auto";
   bool allow_lossy = false;
   int64_t servers = 0;

@@ -176,6 +176,19 @@ void visit_keys(auto& config, auto&& field) {
          .help = "Steps between averages of the workers' weights. 1: gradients meet at each step.",
          .least = 1},
         cluster.local_steps);
+  field({.name = "cluster.outer_momentum",
+         .help = "With `local_steps`: momentum of the average's own path. 0: the plain average.",
+         .most = 0.999},
+        cluster.outer_momentum);
+  field({.name = "cluster.outer_lr",
+         .help = "With `local_steps`: how far to go towards the average; DiLoCo's 0.7 goes with an "
+                 "`outer_momentum` of 0.9.",
+         .least = 1e-6},
+        cluster.outer_lr);
+  field({.name = "cluster.coordinators",
+         .help = "Workers that add up for the others, for the strategy `coordinator`.",
+         .least = 1},
+        cluster.coordinators);
   field({.name = "cluster.transport",
          .help = "`auto`, `shm` (one machine), `gloo` or `mpi`.",
          .choices = {"auto", "shm", "gloo", "mpi"}},

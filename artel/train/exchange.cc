@@ -5,6 +5,7 @@
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
+#include "artel/train/worker_sum.h"
 
 namespace artel {
 namespace {
@@ -21,6 +22,15 @@ constexpr Strategy kStrategies[] = {{"auto", comm::Algorithm::automatic},
                                     {"hierarchical", comm::Algorithm::two_level},
                                     {"coordinator", comm::Algorithm::direct}};
 
+// Adds the partial sums of one worker; not in the canonical order.
+void add_here(const Bucket& part, const std::vector<std::byte*>& partials) {
+  for (size_t i = 1; i < partials.size(); ++i) {
+    const std::byte* sources[] = {partials[0] + part.offset, partials[i] + part.offset};
+    comm::add_lanes({0, 2}, sources, partials[0] + part.offset, comm::ElementType::f32,
+                    part.bytes / sizeof(float));
+  }
+}
+
 std::span<std::byte> part_of(std::byte* region, const Bucket& part) {
   return {region + part.offset, part.bytes};
 }
@@ -33,58 +43,96 @@ std::vector<std::string> strategy_names() {
   return names;
 }
 
-Exchange::Exchange(comm::Group* group, const ExchangeOptions& options)
-    : group_(group),
-      exact_(options.reduction == "exact"),
-      coordinator_(options.strategy == "coordinator") {
-  require(exact_ || options.reduction == "fast", ErrorKind::invalid_argument,
+Exchange::Exchange(comm::Group* group, const ExchangeOptions& options, Timeline* timeline)
+    : group_(group), options_(options), timeline_(timeline) {
+  require(options.reduction == "exact" || options.reduction == "fast", ErrorKind::invalid_argument,
           "cluster.reduction: got '{}', expected 'exact' or 'fast'", options.reduction);
+  require(options.coordinators >= 1, ErrorKind::invalid_argument,
+          "cluster.coordinators: got {}, expected at least 1", options.coordinators);
   const std::vector<std::string> names = strategy_names();
   const auto found = std::find(names.begin(), names.end(), options.strategy);
   require(found != names.end(), ErrorKind::invalid_argument,
           "cluster.strategy: got '{}'{}; known: {}", options.strategy,
           did_you_mean(options.strategy, names), join(names, ", "));
   algorithm_ = kStrategies[found - names.begin()].algorithm;
+  set_compress(options.compress);
+}
+
+void Exchange::set_compress(const std::string& codec) {
+  codec_ = codec.empty() || codec == "none" ? nullptr : comm::make_codec(codec);
+  feedback_.clear();
+}
+
+void Exchange::begin_step(int64_t step, const std::vector<Bucket>& buckets) {
+  step_ = step;
+  pending_.resize(buckets.size());
+  if (!codec_ || feedback_.size() == buckets.size()) return;
+  feedback_.resize(buckets.size());
+  for (size_t i = 0; i < buckets.size(); ++i) feedback_[i].matrices = buckets[i].matrices;
 }
 
 void Exchange::start(int bucket, const Bucket& part, const std::vector<std::byte*>& partials) {
-  if (pending_.size() <= static_cast<size_t>(bucket)) pending_.resize(bucket + 1);
-  pending_[bucket] = {partials.front(), {}};
-  if (!group_) return;
+  pending_[bucket] = {.total = partials.front()};
+  if (!group_ || apart_) return add_here(part, partials);
   pending_[bucket].handle = group_->start([this, bucket, part, partials](comm::Group& group) {
-    reduce(group, bucket, part, partials);
+    const Timeline::Scope scope(timeline_, "wire", Timeline::kWire,
+                                timeline_ ? fmt::format("bucket {}", bucket) : "");
+    const Clock::time_point begin = Clock::now();
+    const int64_t sent = reduce(group, bucket, part, partials);
+    pending_[bucket].sent_bytes = sent;
+    pending_[bucket].wire_seconds = seconds_between(begin, Clock::now());
   });
 }
 
-void Exchange::reduce(comm::Group& group, int bucket, const Bucket& part,
-                      const std::vector<std::byte*>& partials) {
+int64_t Exchange::reduce(comm::Group& group, int bucket, const Bucket& part,
+                         const std::vector<std::byte*>& partials) {
+  if (codec_) return reduce_packed(group, bucket, part, partials);
+  if (options_.strategy == "coordinator")
+    return gather_at_coordinator(group, bucket, part, partials);
   const std::string label = fmt::format("bucket {}", bucket);
   const comm::Call call = {.label = label, .algorithm = algorithm_};
-  const std::span<std::byte> total = part_of(partials.front(), part);
-  traffic_.bytes += static_cast<int64_t>(part.bytes);
-  if (exact_ && !coordinator_) {
-    std::vector<std::byte*> parts;
-    for (std::byte* partial : partials) parts.push_back(partial + part.offset);
-    group.lane_reduce(layout_, parts, total, comm::ElementType::f32, {}, false, call);
-    return;
-  }
-  if (coordinator_) {
-    gather_at_coordinator(group, bucket, part, partials);
-    return;
-  }
-  for (size_t i = 1; i < partials.size(); ++i) {
-    const std::byte* sources[] = {partials[0] + part.offset, partials[i] + part.offset};
-    comm::add_lanes({0, 2}, sources, total.data(), comm::ElementType::f32,
-                    part.bytes / sizeof(float));
-  }
-  group.all_reduce(total, comm::ElementType::f32, {}, call);
+  if (options_.reduction == "exact") return reduce_exactly(group, part, partials, call);
+  add_here(part, partials);
+  group.all_reduce(part_of(partials.front(), part), comm::ElementType::f32, {}, call);
+  return all_reduce_bytes(part.bytes, group.size());
 }
 
-// One worker adds the partial sums of all in the canonical order and sends the total back; buckets
-// take turns, so that with several buckets every worker coordinates some of them.
-void Exchange::gather_at_coordinator(comm::Group& group, int bucket, const Bucket& part,
-                                     const std::vector<std::byte*>& partials) {
-  const int root = bucket % group.size();
+int64_t Exchange::reduce_exactly(comm::Group& group, const Bucket& part,
+                                 const std::vector<std::byte*>& partials, const comm::Call& call) {
+  std::vector<std::byte*> parts;
+  for (std::byte* partial : partials) parts.push_back(partial + part.offset);
+  group.lane_reduce(layout_, parts, part_of(partials.front(), part), comm::ElementType::f32, {},
+                    false, call);
+  return all_reduce_bytes(part.bytes * (partials.size() + 1) / 2, group.size());
+}
+
+// Gradients are packed; statistics and observations beside them in a bucket stay exact.
+int64_t Exchange::reduce_packed(comm::Group& group, int bucket, const Bucket& part,
+                                const std::vector<std::byte*>& partials) {
+  size_t floats = 0;
+  for (const comm::MatrixShape& matrix : part.matrices) floats += matrix.size();
+  const size_t begin = part.first_gradient, end = begin + floats * sizeof(float);
+  add_here(part, partials);
+  std::byte* const region = partials.front();
+  const auto add_exactly = [&](size_t from, size_t to) {
+    return add_over_workers(group, {region + from, to - from}, comm::ElementType::f32,
+                            "statistics");
+  };
+  int64_t sent = 0;
+  if (begin > part.offset) sent += add_exactly(part.offset, begin);
+  if (end > begin)
+    sent += static_cast<int64_t>(codec_->all_reduce(
+        group, {.seed = options_.seed, .step = step_, .stream = static_cast<uint64_t>(bucket)},
+        feedback_[bucket], {reinterpret_cast<float*>(region + begin), floats}, false));
+  if (end < part.offset + part.bytes) sent += add_exactly(end, part.offset + part.bytes);
+  return sent;
+}
+
+// A coordinator adds the partial sums of all in the canonical order and sends the total back;
+// several coordinators take turns with the buckets.
+int64_t Exchange::gather_at_coordinator(comm::Group& group, int bucket, const Bucket& part,
+                                        const std::vector<std::byte*>& partials) {
+  const int root = bucket % std::min(options_.coordinators, group.size());
   const bool here = group.rank() == root;
   std::vector<size_t> sizes;
   std::vector<comm::LaneRange> nodes;
@@ -106,14 +154,19 @@ void Exchange::gather_at_coordinator(comm::Group& group, int bucket, const Bucke
                    part.bytes / sizeof(float));
   }
   group.broadcast(total, root, {.label = "from the coordinator"});
+  return static_cast<int64_t>(here ? total.size() * (group.size() - 1) : mine.size());
 }
 
 std::byte* Exchange::wait(int bucket) {
   Pending& pending = pending_[bucket];
   if (pending.handle.valid()) {
+    const Timeline::Scope scope(timeline_, "wait", Timeline::kMain,
+                                timeline_ ? fmt::format("bucket {}", bucket) : "");
     const Clock::time_point begin = Clock::now();
     pending.handle.wait(Deadline::never());
     traffic_.waited_seconds += seconds_between(begin, Clock::now());
+    traffic_.wire_seconds += std::exchange(pending.wire_seconds, 0);
+    traffic_.sent_bytes += std::exchange(pending.sent_bytes, 0);
   }
   return pending.total;
 }

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "artel/comm/codecs/codec.h"
 #include "artel/comm/group.h"
 #include "artel/train/stepper.h"
+#include "artel/train/timeline.h"
 
 namespace artel {
 
@@ -16,6 +19,10 @@ struct ExchangeOptions {
   // "exact": one canonical order, the same bits on any number of workers. "fast": whatever order
   // the strategy adds in.
   std::string reduction = "exact";
+  // How gradients are packed for the wire, such as "top-k 1%"; empty: not at all.
+  std::string compress = {};
+  int coordinators = 1;  // of the strategy "coordinator"; at most as many as workers
+  uint64_t seed = 0;     // of codecs that round at random
 };
 
 // The names that ExchangeOptions::strategy accepts.
@@ -23,13 +30,21 @@ std::vector<std::string> strategy_names();
 
 class Exchange {
  public:
-  // `group` may be null: one worker. Throws for unknown names.
-  Exchange(comm::Group* group, const ExchangeOptions& options);
+  // `group` may be null: one worker. `timeline` may be null; it is borrowed. Throws for unknown
+  // names.
+  Exchange(comm::Group* group, const ExchangeOptions& options, Timeline* timeline = nullptr);
 
   // The lanes of each worker, contiguous, in rank order.
   void set_layout(comm::LaneLayout layout) { layout_ = std::move(layout); }
   const comm::LaneLayout& layout() const { return layout_; }
+  // From the next step on, sums stay those of this worker's own lanes, or no longer.
+  void set_apart(bool apart) { apart_ = apart; }
+  // From the next step on, gradients are packed by this codec; "": by none.
+  void set_compress(const std::string& codec);
+  bool lossy() const { return codec_ != nullptr; }
 
+  // Before the first bucket of a step: which buckets there will be.
+  void begin_step(int64_t step, const std::vector<Bucket>& buckets);
   // Begins to add a bucket of all workers; `partials` as Stepper::Ready gives them. Any thread.
   void start(int bucket, const Bucket& part, const std::vector<std::byte*>& partials);
   // The region in which the bucket is now the sum over all lanes. Buckets are waited for in order.
@@ -37,24 +52,39 @@ class Exchange {
 
   struct Traffic {
     double waited_seconds = 0;
-    int64_t bytes = 0;  // reduced, of one worker
+    double wire_seconds = 0;  // on the group's own thread
+    int64_t sent_bytes = 0;   // by this worker, or on average where the strategy hides it
   };
+  // Of all buckets that were waited for.
   const Traffic& traffic() const { return traffic_; }
 
  private:
-  void reduce(comm::Group& group, int bucket, const Bucket& part,
-              const std::vector<std::byte*>& partials);
-  void gather_at_coordinator(comm::Group& group, int bucket, const Bucket& part,
-                             const std::vector<std::byte*>& partials);
-
-  comm::Group* group_;
-  comm::Algorithm algorithm_ = comm::Algorithm::automatic;
-  bool exact_, coordinator_;
-  comm::LaneLayout layout_;
   struct Pending {
     std::byte* total = nullptr;
     comm::Handle handle;
+    double wire_seconds = 0;
+    int64_t sent_bytes = 0;
   };
+
+  // Each returns the bytes that this worker sent.
+  int64_t reduce(comm::Group& group, int bucket, const Bucket& part,
+                 const std::vector<std::byte*>& partials);
+  int64_t reduce_exactly(comm::Group& group, const Bucket& part,
+                         const std::vector<std::byte*>& partials, const comm::Call& call);
+  int64_t gather_at_coordinator(comm::Group& group, int bucket, const Bucket& part,
+                                const std::vector<std::byte*>& partials);
+  int64_t reduce_packed(comm::Group& group, int bucket, const Bucket& part,
+                        const std::vector<std::byte*>& partials);
+
+  comm::Group* group_;
+  ExchangeOptions options_;
+  Timeline* timeline_;
+  comm::Algorithm algorithm_ = comm::Algorithm::automatic;
+  std::unique_ptr<comm::Codec> codec_;
+  std::vector<comm::ErrorFeedback> feedback_;  // by bucket
+  bool apart_ = false;
+  comm::LaneLayout layout_;
+  int64_t step_ = 0;
   std::vector<Pending> pending_;
   Traffic traffic_;
 };

@@ -1,5 +1,6 @@
 #include "artel/train/launch.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,11 +12,14 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <thread>
 
 #include "artel/base/error.h"
+#include "artel/base/file.h"
 #include "artel/base/log.h"
+#include "artel/base/text.h"
 #include "artel/base/time.h"
 
 namespace artel {
@@ -65,6 +69,10 @@ pid_t start(const WorkerCommand& worker) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
+  if (!worker.output.empty()) {
+    const int file = ::open(worker.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0 || ::dup2(file, 1) < 0 || ::dup2(file, 2) < 0) ::_exit(126);
+  }
   for (const auto& [name, value] : worker.environment) ::setenv(name.c_str(), value.c_str(), 1);
   ::execvp(arguments[0], arguments.data());
   std::fprintf(stderr, "artel: error: [%s] cannot run %s: %s\n", worker.name.c_str(), arguments[0],
@@ -108,6 +116,13 @@ int supervise(const std::vector<WorkerCommand>& workers) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return result;
+}
+
+std::vector<std::string> own_command() {
+  std::vector<std::string> arguments = split(read_file("/proc/self/cmdline"), '\0');
+  arguments.pop_back();  // behind the last zero
+  arguments[0] = std::filesystem::read_symlink("/proc/self/exe");
+  return arguments;
 }
 
 std::vector<std::pair<std::string, std::string>> worker_environment(

@@ -12,7 +12,8 @@ namespace artel {
 struct WorkerCommand {
   std::string name;                    // "worker 2"
   std::vector<std::string> arguments;  // the program (found on the PATH) and its arguments
-  std::vector<std::pair<std::string, std::string>> environment;  // added to ours
+  std::vector<std::pair<std::string, std::string>> environment = {};  // added to ours
+  std::string output = {};  // the file for what it prints; empty: where ours goes
 };
 
 // Runs all commands at once and waits for them. Interrupt and termination signals are passed on.
@@ -20,6 +21,9 @@ struct WorkerCommand {
 // killed. A worker that a signal ended is reported on standard error. Returns the exit code of the
 // first that failed (128 plus the signal), or 0. No worker outlives this process.
 int supervise(const std::vector<WorkerCommand>& workers);
+
+// This program with the arguments that it was started with.
+std::vector<std::string> own_command();
 
 // The environment that tells a worker its place (train/cluster.h reads it).
 std::vector<std::pair<std::string, std::string>> worker_environment(

@@ -23,22 +23,39 @@ struct Statistics {
 
 constexpr size_t kStatisticsBytes = 64;
 
+constexpr size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 // Parts of at least `bytes`; the first begins with the statistics.
-std::vector<Bucket> cut_into_buckets(const Plan& plan, size_t bytes) {
+std::vector<Bucket> cut_into_buckets(const Graph& graph, const Plan& plan, size_t bytes) {
   std::vector<Bucket> buckets;
-  Bucket current = {0, kStatisticsBytes};
+  Bucket current = {0, kStatisticsBytes, kStatisticsBytes};
   for (const GradientSlot& slot : plan.gradients) {
     if (current.bytes >= bytes) {
       buckets.push_back(current);
-      current = {current.offset + current.bytes, 0};
+      const size_t end = current.offset + current.bytes;
+      current = {end, 0, end};
     }
-    current.bytes = kStatisticsBytes + slot.offset + (slot.bytes + 63) / 64 * 64 - current.offset;
+    current.bytes = kStatisticsBytes + slot.offset + padded(slot.bytes) - current.offset;
+    if (slot.is_state) continue;
+    // Layouts may pad a tensor; then it is no matrix any more.
+    const Shape& shape = graph.type(slot.value).shape;
+    const bool whole = slot.bytes == static_cast<size_t>(shape.elements()) * sizeof(float);
+    current.matrices.push_back(whole ? matrix_of(shape)
+                                     : comm::MatrixShape{1, slot.bytes / sizeof(float)});
+    if (const size_t rest = padded(slot.bytes) - slot.bytes; rest > 0)
+      current.matrices.push_back({1, rest / sizeof(float)});
   }
   buckets.push_back(current);
   return buckets;
 }
 
 }  // namespace
+
+comm::MatrixShape matrix_of(const Shape& shape) {
+  const auto elements = static_cast<size_t>(shape.elements());
+  const size_t rows = shape.rank() > 1 ? static_cast<size_t>(shape[0]) : 1;
+  return {rows, elements / rows};
+}
 
 // The memory in which one lane at a time runs, and the sums of the lanes it has finished.
 struct Stepper::Slot {
@@ -125,7 +142,8 @@ Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
                                      choices_),
                              {}});
     const Plan& plan = found->program.plan();
-    if (buckets_.empty()) buckets_ = cut_into_buckets(plan, options_.bucket_bytes);
+    if (buckets_.empty())
+      buckets_ = cut_into_buckets(found->program.graph(), plan, options_.bucket_bytes);
     found->ready.assign(buckets_.size(), 0);
     found->ready[0] = plan.buffers[plan.buffer_of[found->program.graph().output_id("loss")]].first;
     for (const GradientSlot& slot : plan.gradients)
@@ -285,15 +303,14 @@ StepStatistics Stepper::read_statistics(const std::byte* total, int64_t step) co
   return {statistics.loss, static_cast<int64_t>(statistics.correct), statistics.stop > 0};
 }
 
-float Stepper::clip_scale(const std::byte* total) {
+float Stepper::clip_scale(const std::byte* total, float scale) {
   double squares = 0;
   for (const GradientSlot& slot : any_program().plan().gradients)
     if (!slot.is_state) squares += optim::sum_of_squares(*pool_, summed(total, slot));
-  return optim::clip_scale(std::sqrt(squares), config_.clip_norm);
+  return optim::clip_scale(scale * std::sqrt(squares), config_.clip_norm);
 }
 
-void Stepper::apply_bucket(int bucket, const std::byte* total, int64_t step, float learning_rate,
-                           float gradient_scale) {
+void Stepper::apply_bucket(int bucket, const std::byte* total, const Update& update) {
   const Graph& graph = any_program().graph();
   std::vector<std::span<float>> state(optimizer_memory_.size());
   for (const GradientSlot& slot : any_program().plan().gradients) {
@@ -301,23 +318,24 @@ void Stepper::apply_bucket(int bucket, const std::byte* total, int64_t step, flo
     const ParameterEntry& entry = parameters_.entry(graph.value(slot.value).name);
     const std::span<float> values = parameters_.values(entry);
     if (slot.is_state) {
-      follow(slot, values, summed(total, slot));
+      follow(slot, values, summed(total, slot), update.lanes > 0 ? update.lanes : options_.lanes);
       continue;
     }
     for (size_t i = 0; i < state.size(); ++i)
       state[i] = optimizer_memory()[i].subspan(entry.offset, values.size());
-    optimizer_->update(*pool_, {entry.name, optim::decays(config_, entry.shape)}, step,
-                       learning_rate, gradient_scale, values, summed(total, slot), state);
+    optimizer_->update(*pool_, {entry.name, optim::decays(config_, entry.shape)}, update.step,
+                       update.learning_rate, update.gradient_scale, values, summed(total, slot),
+                       state);
   }
 }
 
 // Moves a running statistic towards the mean over lanes of what they observed.
 void Stepper::follow(const GradientSlot& slot, std::span<float> state,
-                     std::span<const float> observed) const {
+                     std::span<const float> observed, int lanes) const {
   for (const StateUpdate& update : any_program().graph().state_updates()) {
     if (update.state != slot.value) continue;
     const auto momentum = static_cast<float>(update.momentum);
-    const float share = momentum / static_cast<float>(options_.lanes);
+    const float share = momentum / static_cast<float>(lanes);
     for (size_t i = 0; i < state.size(); ++i)
       state[i] = (1 - momentum) * state[i] + share * observed[i];
   }
@@ -330,7 +348,8 @@ StepStatistics Stepper::step(const Tensor& x, const Tensor& y, int64_t step, flo
   const StepStatistics statistics = read_statistics(total, step);
   const float scale = clips() ? clip_scale(total) : 1;
   for (size_t bucket = 0; bucket < buckets_.size(); ++bucket)
-    apply_bucket(static_cast<int>(bucket), total, step, learning_rate, scale);
+    apply_bucket(static_cast<int>(bucket), total,
+                 {.step = step, .learning_rate = learning_rate, .gradient_scale = scale});
   return statistics;
 }
 

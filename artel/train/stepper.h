@@ -18,6 +18,7 @@
 #include <mutex>
 #include <vector>
 
+#include "artel/comm/codecs/error_feedback.h"
 #include "artel/comm/lane_tree.h"
 #include "artel/exec/program.h"
 #include "artel/nn/model.h"
@@ -41,8 +42,15 @@ struct StepperOptions {
 // A part of the summed region. The first bucket begins with the statistics.
 struct Bucket {
   size_t offset = 0, bytes = 0;
+  // The gradients in it, which lie side by side from `first_gradient` on, as low-rank codecs see
+  // them; what is before and behind them is statistics and observations.
+  size_t first_gradient = 0;
+  std::vector<comm::MatrixShape> matrices = {};
   bool contains(size_t at) const { return at >= offset && at < offset + bytes; }
 };
+
+// What low-rank codecs take a tensor for: its first axis by all others.
+comm::MatrixShape matrix_of(const Shape& shape);
 
 struct StepStatistics {
   double loss = 0;      // the mean over the global batch
@@ -86,10 +94,15 @@ class Stepper {
   // The second half: reads the statistics (throws if the loss is not finite), then updates the
   // parameters and states of one bucket after another. `total` is the region summed over lanes.
   StepStatistics read_statistics(const std::byte* total, int64_t step) const;
-  void apply_bucket(int bucket, const std::byte* total, int64_t step, float learning_rate,
-                    float gradient_scale = 1);
-  // What clipping the norm of the whole gradient multiplies it by.
-  float clip_scale(const std::byte* total);
+  struct Update {
+    int64_t step = 0;
+    float learning_rate = 0;
+    float gradient_scale = 1;
+    int lanes = 0;  // that were summed; 0: all
+  };
+  void apply_bucket(int bucket, const std::byte* total, const Update& update);
+  // What clipping the norm of the whole gradient, `scale` times the sum, multiplies it by.
+  float clip_scale(const std::byte* total, float scale = 1);
   bool clips() const { return config_.clip_norm > 0; }
 
   // Of a global batch size; compiles the programs it needs.
@@ -118,8 +131,8 @@ class Stepper {
                 const Work& work, Assembly* assembly);
   std::byte* take_buffer(Slot& slot);
   void merge(ThreadPool& pool, std::byte* into, const std::byte* from, size_t offset, size_t bytes);
-  void follow(const GradientSlot& slot, std::span<float> state,
-              std::span<const float> observed) const;
+  void follow(const GradientSlot& slot, std::span<float> state, std::span<const float> observed,
+              int lanes) const;
   std::span<const float> summed(const std::byte* total, const GradientSlot& slot) const;
   // Programs of different batch sizes sum the same things at the same places, but at other steps.
   struct Compiled {

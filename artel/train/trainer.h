@@ -22,6 +22,7 @@
 #include "artel/optim/config.h"
 #include "artel/optim/schedule.h"
 #include "artel/train/cluster.h"
+#include "artel/train/timeline.h"
 
 namespace artel {
 
@@ -42,6 +43,12 @@ struct TrainerOptions {
   // How the gradients of several workers meet (train/exchange.h).
   std::string strategy = "auto";
   std::string reduction = "exact";
+  std::string compress = {};
+  int coordinators = 1;
+  // Steps between averages of the workers' weights (train/averaging.h); 1: none are needed.
+  int64_t local_steps = 1;
+  double outer_momentum = 0;
+  double outer_learning_rate = 1;
 };
 
 // What a callback sees after a step or an epoch.
@@ -56,6 +63,7 @@ struct TrainingState {
   double seconds = 0;                       // since fit began
   double seconds_waited = 0;                // of these, waiting for data
   double seconds_exchanging = 0;            // and waiting for the sums of other workers
+  int64_t sent_bytes = 0;                   // to other workers, by this one
 };
 
 // Returns false to stop training after the current step.
@@ -78,6 +86,7 @@ struct FitOptions {
   int64_t save_every = 0;
   int keep_last = 3;
   bool resume = false;  // continue from the newest good checkpoint in that folder, if there is one
+  bool timeline = false;  // record FitResult::timeline
   std::vector<Callback> after_step = {};
   std::vector<Callback> after_epoch = {};
 };
@@ -86,6 +95,7 @@ struct FitResult {
   TrainingState last;
   std::string stopped_by;  // "epochs", "steps", "target accuracy", "patience", "time", "callback"
   std::vector<TrainingState> epochs;
+  std::vector<TimelineSpan> timeline;  // of all workers, at worker 0
 };
 
 struct Evaluation {

@@ -2,96 +2,18 @@
 // group, model and data; system tests do the same with processes.
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <thread>
-
-#include <unistd.h>
-
-#include "artel/base/random.h"
-#include "artel/nn/layers.h"
 #include "artel/train/agreement.h"
 #include "artel/train/balance.h"
-#include "artel/train/trainer.h"
+#include "tests/unit/train/workers.h"
 
 namespace artel {
 namespace {
-
-Model network() {
-  return nn::sequential({nn::conv(4, {3, 3}, {.padding = {1, 1}}), nn::batch_norm(), nn::relu(),
-                         nn::max_pool({2, 2}), nn::flatten(), nn::dropout(0.2), nn::dense(8),
-                         nn::relu(), nn::dense(3)});
-}
-
-data::DatasetPtr samples() {
-  Tensor x({40, 1, 6, 6}), y({40}, DType::i32);
-  Random random{5};
-  for (float& v : x.values<float>()) v = random.normal();
-  for (int32_t& v : y.values<int32_t>()) v = static_cast<int32_t>(random.below(3));
-  return data::tensor_dataset(x, y);
-}
-
-struct Setting {
-  int workers = 1;
-  std::string strategy = "auto";
-  std::string reduction = "exact";
-  int lanes = 8;
-  int64_t batch = 13;
-};
-
-NamedTensors train(Cluster& cluster, const Setting& setting) {
-  Trainer trainer(cluster, network(),
-                  {.optimizer = optim::sgd(0.1, {.momentum = 0.9}),
-                   .seed = 4,
-                   .threads = 1,
-                   .lanes = setting.lanes,
-                   .strategy = setting.strategy,
-                   .reduction = setting.reduction});
-  trainer.fit(samples(), {.batch_size = setting.batch, .epochs = 3, .validation = samples()});
-  return trainer.weights();
-}
-
-// Runs `body(rank, cluster)` on as many threads as workers and rethrows the first error.
-void on_workers(int workers, const std::function<void(int, Cluster&)>& body) {
-  static std::atomic<int> runs = 0;
-  const std::string name =
-      "distributed_test_" + std::to_string(::getpid()) + "_" + std::to_string(runs++);
-  std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(workers));
-  for (int rank = 0; rank < workers; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        Cluster cluster(comm::GroupOptions{.rank = rank, .size = workers, .address = name});
-        body(rank, cluster);
-      } catch (...) {
-        errors[rank] = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
-}
-
-std::vector<float> flat(const NamedTensors& weights) {
-  std::vector<float> all;
-  for (const NamedTensor& w : weights)
-    all.insert(all.end(), w.tensor.values<float>().begin(), w.tensor.values<float>().end());
-  return all;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
-std::vector<float> alone(const Setting& setting) {
-  Cluster cluster;
-  return flat(train(cluster, setting));
-}
 
 TEST(Distributed, SameBitsOnAnyNumberOfWorkers) {
   const std::vector<float> expected = alone({});
   for (const int workers : {2, 3, 5, 8})
     on_workers(workers, [&](int rank, Cluster& cluster) {
-      EXPECT_TRUE(same_bits(expected, flat(train(cluster, {.workers = workers}))))
+      EXPECT_TRUE(same_bits(expected, flat(train(cluster, {}))))
           << "worker " << rank << " of " << workers;
     });
 }
@@ -101,6 +23,15 @@ TEST(Distributed, EveryStrategyGivesTheSameBits) {
   for (const char* strategy : {"ring", "tree", "halving", "hierarchical", "coordinator"})
     on_workers(3, [&](int, Cluster& cluster) {
       EXPECT_TRUE(same_bits(expected, flat(train(cluster, {.strategy = strategy})))) << strategy;
+    });
+}
+
+TEST(Distributed, AnyNumberOfCoordinatorsGivesTheSameBits) {
+  const std::vector<float> expected = alone({});
+  for (const int coordinators : {2, 3, 9})
+    on_workers(3, [&](int, Cluster& cluster) {
+      const Setting setting = {.strategy = "coordinator", .coordinators = coordinators};
+      EXPECT_TRUE(same_bits(expected, flat(train(cluster, setting)))) << coordinators;
     });
 }
 

@@ -1,0 +1,169 @@
+#include <CLI/CLI.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/base/log.h"
+#include "artel/base/text.h"
+#include "artel/base/time.h"
+#include "artel/cli/commands.h"
+#include "artel/cli/run_folder.h"
+#include "artel/cli/run_options.h"
+#include "artel/cli/saved_run.h"
+#include "artel/comm/codecs/codec.h"
+#include "artel/observe/metrics.h"
+#include "artel/observe/plot.h"
+#include "artel/observe/table.h"
+#include "artel/train/exchange.h"
+#include "artel/train/launch.h"
+
+namespace artel::cli {
+namespace {
+
+struct Arguments {
+  std::string file, out;
+  std::vector<std::string> strategies, overrides;
+  int64_t workers = 2, steps = 0;
+};
+
+struct Outcome {
+  std::string strategy;
+  nlohmann::json summary;
+  Evaluation test;
+  observe::Series loss;  // against seconds
+};
+
+bool is_codec(const std::string& name) {
+  for (const std::string& form : comm::codec_names())
+    if (split(form, ' ').front() == name) return true;
+  return false;
+}
+
+// What one word of a strategy, such as "ring", "local 8" or "top-k 1%", sets.
+std::vector<std::string> settings_of(const std::string& part) {
+  const std::string name = split(part, ' ').front();
+  if (name == "local")
+    return {"cluster.local_steps=" + std::string(trim(std::string_view(part).substr(5)))};
+  if (is_codec(name)) return {"cluster.compress=" + part};
+  const std::vector<std::string> names = strategy_names();
+  require(std::find(names.begin(), names.end(), name) != names.end(), ErrorKind::invalid_argument,
+          "--strategies: got '{}'{}; known: {}, 'local STEPS', {}", part, did_you_mean(name, names),
+          join(names, ", "), join(comm::codec_names(), ", "));
+  // The canonical order hides the way that sums take; to compare ways, they must differ.
+  const bool canonical = name == "auto" || name == "coordinator";
+  return {"cluster.strategy=" + name,
+          std::string("cluster.reduction=") + (canonical ? "exact" : "fast")};
+}
+
+std::string folder_name(std::string strategy) {
+  for (char& c : strategy)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-') c = '_';
+  return strategy;
+}
+
+observe::Series loss_against_time(const RunFolder& folder, const std::string& name) {
+  auto metrics = observe::read_metrics(folder.path());
+  std::map<int64_t, double> seconds;
+  for (const auto& [step, value] : metrics["seconds"]) seconds.emplace(step, value);
+  observe::Series series{.name = name, .points = {}};
+  for (const auto& [step, loss] : metrics["train/loss"])
+    series.points.emplace_back(seconds[step], loss);
+  series = observe::thinned(std::move(series));
+  series.markers = false;
+  return series;
+}
+
+Outcome run(const Arguments& arguments, const std::string& strategy,
+            const std::filesystem::path& out) {
+  const RunFolder folder(out / folder_name(strategy));
+  std::filesystem::create_directories(out);
+  WorkerCommand command{
+      .name = strategy,
+      .arguments = {own_command().front(), "train", arguments.file, "--out", folder.path().string(),
+                    "-n", std::to_string(arguments.workers)},
+      .output = folder.path().string() + ".log"};
+  std::vector<std::string> settings = arguments.overrides;
+  if (arguments.steps > 0) settings.push_back(fmt::format("train.steps={}", arguments.steps));
+  for (const std::string& part : split(strategy, '+'))
+    for (const std::string& setting : settings_of(std::string(trim(part))))
+      settings.push_back(setting);
+  for (const std::string& setting : settings) {
+    command.arguments.emplace_back("--set");
+    command.arguments.push_back(setting);
+  }
+  if (const int code = supervise({command}); code != 0) {
+    println("{}", trim(read_file(command.output)));
+    throw CLI::RuntimeError(code);
+  }
+  const SavedRun saved = open_run(folder.path(), "", {});
+  return {strategy, nlohmann::json::parse(read_file(folder.summary())),
+          saved.trainer->evaluate(open_data(saved.config).split.test, saved.augment),
+          loss_against_time(folder, strategy)};
+}
+
+std::string to_table(const std::vector<Outcome>& outcomes) {
+  observe::Table table({"strategy", "training loss", "test loss", "test accuracy", "time",
+                        "sent a step", "waiting"});
+  for (const Outcome& outcome : outcomes) {
+    const nlohmann::json& s = outcome.summary;
+    const double seconds = s.at("seconds"), sent = s.at("sent_bytes"),
+                 waited = s.at("seconds_waiting_for_workers");
+    table.add({outcome.strategy, fmt::format("{:.4f}", s.at("loss").get<double>()),
+               fmt::format("{:.4f}", outcome.test.loss),
+               fmt::format("{:.4f}", outcome.test.accuracy), format_duration(seconds),
+               format_bytes(sent / std::max<int64_t>(1, s.at("step"))),
+               fmt::format("{:.1f} %", 100 * waited / std::max(seconds, 1e-9))});
+  }
+  return table.text();
+}
+
+void compare(const Arguments& arguments) {
+  const std::filesystem::path out =
+      arguments.out.empty()
+          ? choose_folder({.config = arguments.file, .out = "", .name = "", .resume = false})
+                    .path()
+                    .string() +
+                "-compare"
+          : arguments.out;
+  std::vector<Outcome> outcomes;
+  observe::Plot plot{
+      .title = "loss against time", .x_label = "seconds", .y_label = "training loss", .series = {}};
+  for (const std::string& strategy : arguments.strategies) {
+    outcomes.push_back(run(arguments, strategy, out));
+    plot.series.push_back(outcomes.back().loss);
+  }
+  write_file_atomically(out / "compare.svg", observe::to_svg(plot));
+  fmt::print("{}", to_table(outcomes));
+  println("{}", (out / "compare.svg").string());
+}
+
+}  // namespace
+
+void add_compare(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand(
+      "compare", "Train by several strategies with one budget and show what each costs");
+  command->add_option("FILE", arguments->file, "Configuration (TOML)")->required();
+  command->add_option("--strategies", arguments->strategies, "What to compare, with commas between")
+      ->delimiter(',')
+      ->required();
+  command->add_option("-n,--workers", arguments->workers, "Number of workers")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--steps", arguments->steps, "Steps of each (default: as FILE says)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--out", arguments->out, "Folder of the runs (default: runs/NAME-compare)")
+      ->type_name("DIR");
+  add_overrides(command, arguments->overrides);
+  command->footer(
+      "A strategy is a way that sums take (ring, tree, halving, hierarchical, coordinator, auto),\n"
+      "'local STEPS' between averages, or a codec (fp16, bf16, int8, sign, 'top-k 1%',\n"
+      "'powersgd 4'); several may be joined by '+'. Prints a table and draws compare.svg.\n\n"
+      "Examples:\n"
+      "  artel compare examples/mnist.toml --strategies ring,tree,coordinator -n 4\n"
+      "  artel compare examples/mnist.toml --strategies \"ring,local 8,top-k 1%,local 8 + int8\"");
+  command->callback([arguments] { compare(*arguments); });
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,80 @@
+#include "artel/train/launch.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "artel/base/text.h"
+#include "artel/cli/commands.h"
+
+namespace artel::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> hosts, command;
+  std::string program = "artel", folder = std::filesystem::current_path();
+  int port = 29400;
+};
+
+// How to run a command on another machine; the variable lets tests and odd clusters replace it.
+std::vector<std::string> remote_shell() {
+  const char* given = std::getenv("ARTEL_SSH");
+  return split(given ? given : "ssh -o BatchMode=yes", ' ');
+}
+
+// What the shell of a host is to run: the command, told its place by the environment.
+std::string remote_command(const Arguments& arguments, const comm::GroupOptions& place) {
+  std::string line = "cd " + shell_word(arguments.folder) + " && exec env";
+  for (const auto& [name, value] : worker_environment(place))
+    line += ' ' + shell_word(name + "=" + value);
+  line += ' ' + shell_word(arguments.program);
+  for (const std::string& word : arguments.command) line += ' ' + shell_word(word);
+  return line;
+}
+
+void launch(const Arguments& arguments) {
+  comm::GroupOptions place = {
+      .transport = "gloo",
+      .size = static_cast<int>(arguments.hosts.size()),
+      .address = fmt::format("{}:{}", arguments.hosts.front(), arguments.port),
+      .token = random_token()};
+  std::vector<WorkerCommand> workers;
+  for (; place.rank < place.size; ++place.rank) {
+    const std::string& host = arguments.hosts[place.rank];
+    std::vector<std::string> words = remote_shell();
+    words.push_back(host);
+    words.push_back(remote_command(arguments, place));
+    workers.push_back(
+        {.name = fmt::format("worker {} on {}", place.rank, host), .arguments = std::move(words)});
+  }
+  if (const int code = supervise(workers); code != 0) throw CLI::RuntimeError(code);
+}
+
+}  // namespace
+
+void add_launch(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      program.add_subcommand("launch", "Run a command as one worker on each of several machines");
+  command->add_option("--hosts", arguments->hosts, "Machines, with commas between; first: worker 0")
+      ->delimiter(',')
+      ->required();
+  command->add_option("--port", arguments->port, "Where worker 0 listens")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65535));
+  command->add_option("--program", arguments->program, "The program there")->capture_default_str();
+  command->add_option("--folder", arguments->folder, "Folder to run in there (default: this one)");
+  command->add_option("COMMAND", arguments->command, "What to run, behind --")->required();
+  command->footer(
+      "The machines are reached by ssh, without a password. The environment variable ARTEL_SSH\n"
+      "names another program, which is called with the host and a line for its shell. All need\n"
+      "the same program, configuration and data.\n\n"
+      "Examples:\n"
+      "  artel launch --hosts n01,n02,n03 -- train examples/mnist.toml\n"
+      "  artel launch --hosts n01,n02 --program /opt/artel/bin/artel -- train mnist.toml");
+  command->callback([arguments] { launch(*arguments); });
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,64 @@
+#include "artel/train/averaging.h"
+
+#include "artel/train/stepper.h"
+#include "artel/train/worker_sum.h"
+
+namespace artel {
+
+Averaging::Averaging(comm::Group& group, Parameters& parameters, Parameters& velocity,
+                     const std::function<bool(const std::string&)>& moving,
+                     const AveragingOptions& options)
+    : group_(group), parameters_(parameters), velocity_(velocity), options_(options) {
+  if (!options.compress.empty()) codec_ = comm::make_codec(options.compress);
+  size_t floats = 0;
+  for (const bool weights : {true, false}) {
+    for (const ParameterEntry& entry : parameters.entries()) {
+      if (entry.trained != weights || (weights && !moving(entry.name))) continue;
+      const auto size = static_cast<size_t>(entry.shape.elements());
+      parts_.push_back({entry.offset, size, weights});
+      feedback_.matrices.push_back(matrix_of(entry.shape));
+      floats += size;
+    }
+    if (weights) {
+      weight_floats_ = floats;
+      feedback_.matrices.resize(parts_.size());
+    }
+  }
+  memory_ = group.allocate(floats * sizeof(float));
+  changes_ = {reinterpret_cast<float*>(memory_.get()), floats};
+  const std::span<const float> block = parameters.block();
+  common_.assign(block.begin(), block.end());
+}
+
+int64_t Averaging::meet(float share, int64_t step) {
+  const std::span<float> own = parameters_.block();
+  size_t at = 0;
+  for (const Part& part : parts_)
+    for (size_t i = part.offset; i < part.offset + part.floats; ++i)
+      changes_[at++] = share * (own[i] - common_[i]);
+
+  const size_t packed = codec_ ? weight_floats_ : 0;
+  int64_t sent = 0;
+  if (codec_)
+    sent += static_cast<int64_t>(codec_->all_reduce(group_, {.seed = options_.seed, .step = step},
+                                                    feedback_, changes_.first(packed), false));
+  sent += add_over_workers(group_, std::as_writable_bytes(changes_.subspan(packed)),
+                           comm::ElementType::f32, "average of weights");
+
+  const auto momentum = static_cast<float>(options_.momentum);
+  const auto rate = static_cast<float>(options_.learning_rate);
+  at = 0;
+  for (const Part& part : parts_)
+    for (size_t i = part.offset; i < part.offset + part.floats; ++i) {
+      float change = changes_[at++];
+      if (part.weight && momentum > 0) {
+        float& velocity = velocity_.block()[i];
+        velocity = momentum * velocity + change;
+        change += momentum * velocity;
+      }
+      own[i] = common_[i] += part.weight ? rate * change : change;
+    }
+  return sent;
+}
+
+}  // namespace artel

@@ -1,0 +1,365 @@
+#include "artel/train/fit_loop.h"
+
+#include <algorithm>
+#include <array>
+
+#include "artel/base/error.h"
+#include "artel/base/log.h"
+#include "artel/base/random.h"
+#include "artel/train/balance.h"
+#include "artel/train/worker_sum.h"
+
+namespace artel {
+namespace {
+
+constexpr int64_t kBalanceEvery = 16;
+
+}  // namespace
+
+Trainer::FitLoop::FitLoop(Trainer& trainer, data::DatasetPtr train, const FitOptions& options)
+    : trainer_(trainer),
+      s_(*trainer.state_),
+      options_(options),
+      loader_(train, {.sampling = {.batch_size = options.batch_size, .seed = s_.options.seed},
+                      .augmentation = options.augment,
+                      .threads = options.loader_threads,
+                      .epochs = options.steps > 0 && options.epochs <= 0 ? 0 : options.epochs}),
+      per_epoch_(loader_.sampler().batches_per_epoch()),
+      timeline_(options.timeline ? std::make_unique<Timeline>(s_.cluster.group()) : nullptr),
+      exchange_(s_.cluster.group(),
+                {.strategy = s_.options.strategy,
+                 .reduction = s_.options.reduction,
+                 .compress = s_.options.local_steps > 1 ? "" : s_.options.compress,
+                 .coordinators = s_.options.coordinators,
+                 .seed = s_.options.seed},
+                timeline_.get()) {
+  s_.build(input_type(loader_.layout()));
+  begin_together();
+  require(options.batch_size >= s_.lanes, ErrorKind::invalid_argument,
+          "batch_size: got {}, expected at least one sample for each of the {} lanes",
+          options.batch_size, s_.lanes);
+  stepper_ = &s_.stepper_for(target_type(loader_.layout()));
+  if (s_.cluster.group()) share_state(*s_.cluster.group());
+  loader_.seek(s_.position);
+  set_layout(comm::LaneLayout::even(s_.lanes, s_.cluster.size()));
+  const int64_t by_epochs = options.epochs > 0 ? options.epochs * per_epoch_ : INT64_MAX;
+  now_.steps = options.steps > 0 ? std::min(options.steps, by_epochs) : by_epochs;
+  now_.epochs = (now_.steps + per_epoch_ - 1) / per_epoch_;
+  now_.step = s_.step;
+  schedule_.emplace(s_.options.schedule, s_.options.optimizer.learning_rate,
+                    optim::Horizon{.total_steps = now_.steps,
+                                   .steps_per_epoch = per_epoch_,
+                                   .batch_size = options.batch_size});
+  if (const auto* plateau = std::get_if<optim::Plateau>(&s_.options.schedule.shape))
+    plateau_.emplace(*plateau, s_.plateau);
+  if (options.timeline) record_kernels();
+}
+
+FitResult Trainer::FitLoop::run() {
+  s_.stop = false;
+  if (s_.step >= now_.steps) result_.stopped_by = "steps";
+  while (result_.stopped_by.empty()) {
+    std::optional<data::Batch> batch;
+    {
+      const Timeline::Scope scope(timeline_.get(), "wait", Timeline::kMain, "data");
+      batch = loader_.next();
+    }
+    if (!batch) {
+      result_.stopped_by = "epochs";
+      break;
+    }
+    step(*batch);
+    if (s_.step % per_epoch_ == 0 && result_.stopped_by != "request") {
+      end_epoch();
+    } else if (options_.save_every > 0 && s_.step % options_.save_every == 0) {
+      save(false);
+    }
+  }
+  save(false);
+  result_.last = now_;
+  if (timeline_) result_.timeline = timeline_->gather();
+  return std::move(result_);
+}
+
+// Restores what is to be resumed, and makes sure that all workers do the same thing.
+void Trainer::FitLoop::begin_together() {
+  if (options_.resume && s_.cluster.rank() == 0) {
+    if (const auto newest = checkpoint::load_newest(options_.checkpoints)) {
+      for (const std::string& reason : newest->refused) log(LogLevel::warning, "{}", reason);
+      s_.restore(newest->checkpoint);
+    }
+  }
+  if (!s_.cluster.group()) return;
+  comm::Group& group = *s_.cluster.group();
+  if (s_.choices.tune) {
+    // Timing decides on worker 0 only; all others get its choices.
+    if (group.rank() == 0)
+      s_.stepper_for(target_type(loader_.layout())).buckets(options_.batch_size);
+    s_.choices.tune = false;
+  }
+  s_.restore_state(broadcast_text(group, s_.state_text()));
+  check_agreement(group, facts());
+}
+
+Facts Trainer::FitLoop::facts() const {
+  const data::SampleLayout& layout = loader_.layout();
+  Facts facts = {{"version", ARTEL_VERSION},
+                 {"samples", std::to_string(loader_.set().size())},
+                 {"sample", to_string(input_type(layout))},
+                 {"classes", std::to_string(layout.classes)},
+                 {"batch_size", std::to_string(options_.batch_size)},
+                 {"epochs", std::to_string(options_.epochs)},
+                 {"steps", std::to_string(options_.steps)},
+                 {"seed", std::to_string(s_.options.seed)},
+                 {"lanes", std::to_string(s_.lanes)},
+                 {"loss", s_.options.loss},
+                 {"strategy", s_.options.strategy},
+                 {"reduction", s_.options.reduction},
+                 {"coordinators", std::to_string(s_.options.coordinators)},
+                 {"compress", s_.options.compress},
+                 {"local_steps", std::to_string(s_.options.local_steps)},
+                 {"outer_momentum", fmt::format("{}", s_.options.outer_momentum)},
+                 {"outer_lr", fmt::format("{}", s_.options.outer_learning_rate)},
+                 {"save_every", std::to_string(options_.save_every)},
+                 {"timeline", options_.timeline ? "yes" : "no"},
+                 {"plan", std::to_string(hash_name(to_string(s_.choices)))}};
+  for (const auto& [key, value] : optim::to_options(s_.options.optimizer))
+    facts.emplace_back("optimizer." + key, value);
+  for (const auto& [key, value] : optim::to_options(s_.options.schedule))
+    facts.emplace_back("schedule." + key, value);
+  for (const ParameterEntry& entry : s_.parameters.entries())
+    facts.emplace_back("parameter " + entry.name, to_string(entry.shape));
+  // The first and the last sample stand for the content of the data.
+  for (const int64_t sample : {int64_t{0}, loader_.set().size() - 1}) {
+    const data::SampleLayout& raw = loader_.set().layout();
+    std::string bytes(raw.input_bytes() + raw.target_bytes(), '\0');
+    const std::span<std::byte> all = std::as_writable_bytes(std::span(bytes));
+    loader_.set().read(sample, all.first(raw.input_bytes()), all.subspan(raw.input_bytes()));
+    facts.emplace_back(fmt::format("data sample {}", sample), std::to_string(hash_name(bytes)));
+  }
+  return facts;
+}
+
+// Weights and optimizer state of worker 0, which may have loaded them from a file.
+void Trainer::FitLoop::share_state(comm::Group& group) {
+  group.broadcast(std::as_writable_bytes(s_.parameters.block()), 0, {.label = "parameters"});
+  for (const std::span<float> block : stepper_->optimizer_memory())
+    group.broadcast(std::as_writable_bytes(block), 0, {.label = "optimizer"});
+  group.broadcast(std::as_writable_bytes(s_.outer_velocity.block()), 0, {.label = "velocity"});
+  if (s_.options.local_steps > 1) begin_averaging(s_.options.local_steps, s_.options.compress);
+}
+
+// From now on workers train apart and meet every so many steps.
+void Trainer::FitLoop::begin_averaging(int64_t every, const std::string& compress) {
+  local_steps_ = every;
+  exchange_.set_apart(true);
+  averaging_.emplace(
+      *s_.cluster.group(), s_.parameters, s_.outer_velocity,
+      [this](const std::string& name) { return s_.trained(name); },
+      AveragingOptions{.momentum = s_.options.outer_momentum,
+                       .learning_rate = s_.options.outer_learning_rate,
+                       .compress = compress,
+                       .seed = s_.options.seed});
+}
+
+// Every kernel becomes a span on the thread of its lane.
+void Trainer::FitLoop::record_kernels() {
+  stepper_->buckets(options_.batch_size);
+  stepper_->set_timing([this](int lane, const StepTiming& timing) {
+    const auto [begin, end] = Stepper::rows_of_lane(options_.batch_size, s_.lanes, lane);
+    const Plan& plan = stepper_->program(end - begin).plan();
+    const Clock::time_point now = Clock::now();
+    timeline_->add("compute", Timeline::kFirstLane + lane, plan.steps[timing.step].op,
+                   now - std::chrono::duration_cast<Clock::duration>(
+                             std::chrono::duration<double>(timing.seconds)),
+                   now);
+  });
+}
+
+void Trainer::FitLoop::set_layout(comm::LaneLayout layout) {
+  require(s_.lanes >= s_.cluster.size(), ErrorKind::invalid_argument,
+          "cluster.lanes: got {}, expected at least one for each of the {} workers", s_.lanes,
+          s_.cluster.size());
+  const comm::LaneRange own = layout.range(s_.cluster.rank());
+  const auto row = [&](int lane) {
+    return Stepper::rows_of_lane(options_.batch_size, s_.lanes, lane).first;
+  };
+  loader_.serve(row(own.first), row(own.last));
+  exchange_.set_layout(std::move(layout));
+}
+
+double Trainer::FitLoop::share() const {
+  if (!averaging_) return 1;
+  const comm::LaneRange own = exchange_.layout().range(s_.cluster.rank());
+  const auto row = [&](int lane) {
+    return Stepper::rows_of_lane(options_.batch_size, s_.lanes, lane).first;
+  };
+  return static_cast<double>(row(own.last) - row(own.first)) /
+         static_cast<double>(options_.batch_size);
+}
+
+void Trainer::FitLoop::step(const data::Batch& batch) {
+  ++s_.step;
+  now_.step = s_.step;
+  now_.epoch = batch.epoch + 1;
+  now_.learning_rate = schedule_->at(s_.step) * (plateau_ ? plateau_->factor() : 1);
+  const std::vector<Bucket>& buckets = stepper_->buckets(options_.batch_size);
+  exchange_.begin_step(s_.step, buckets);
+  const Clock::time_point before = Clock::now();
+  {
+    const Timeline::Scope scope(timeline_.get(), "compute", Timeline::kMain,
+                                "forward and backward");
+    stepper_->compute({.range = exchange_.layout().range(s_.cluster.rank()),
+                       .batch = options_.batch_size,
+                       .step = s_.step,
+                       .stop = s_.stop},
+                      batch.x, batch.y, [&](int bucket, const std::vector<std::byte*>& partials) {
+                        exchange_.start(bucket, buckets[bucket], partials);
+                      });
+  }
+  computing_ += seconds_between(before, Clock::now());
+  const StepStatistics statistics = stepper_->read_statistics(exchange_.wait(0), s_.step);
+  update(buckets);
+  s_.position = loader_.state();
+  account(statistics, batch);
+  const bool exact = !averaging_ && !exchange_.lossy();
+  if (exact && s_.cluster.size() > 1 && s_.step % kBalanceEvery == 0) balance();
+}
+
+// Updates bucket by bucket, as their sums arrive.
+void Trainer::FitLoop::update(const std::vector<Bucket>& buckets) {
+  Stepper::Update update = {
+      .step = s_.step,
+      .learning_rate = static_cast<float>(now_.learning_rate),
+      .gradient_scale = static_cast<float>(1 / share()),
+      .lanes = averaging_ ? exchange_.layout().range(s_.cluster.rank()).size() : s_.lanes};
+  const int count = static_cast<int>(buckets.size());
+  if (stepper_->clips()) {
+    for (int b = 1; b < count; ++b) exchange_.wait(b);
+    update.gradient_scale *= stepper_->clip_scale(exchange_.wait(0), update.gradient_scale);
+  }
+  for (int b = 0; b < count; ++b) {
+    const std::byte* total = exchange_.wait(b);
+    const Timeline::Scope scope(timeline_.get(), "update", Timeline::kMain, "update");
+    stepper_->apply_bucket(b, total, update);
+  }
+}
+
+// With local steps: whether the workers meet after this step. They do wherever the weights matter
+// to others: for a test, a checkpoint or the end.
+bool Trainer::FitLoop::meets() const {
+  return s_.step % local_steps_ == 0 || s_.step % per_epoch_ == 0 || s_.step >= now_.steps ||
+         (options_.save_every > 0 && s_.step % options_.save_every == 0);
+}
+
+void Trainer::FitLoop::meet() {
+  const Timeline::Scope scope(timeline_.get(), "wire", Timeline::kMain, "average");
+  const Clock::time_point before = Clock::now();
+  meetings_.sent_bytes += averaging_->meet(static_cast<float>(share()), s_.step);
+  std::array sums = {since_meeting_.loss, since_meeting_.correct, s_.stop ? 1.0 : 0.0};
+  add_over_workers(*s_.cluster.group(), std::as_writable_bytes(std::span(sums)),
+                   comm::ElementType::f64, "statistics");
+  since_meeting_ = {sums[0], sums[1], sums[2]};
+  meetings_.waited_seconds += seconds_between(before, Clock::now());
+}
+
+void Trainer::FitLoop::account(const StepStatistics& own, const data::Batch& batch) {
+  const int64_t samples = options_.batch_size;
+  // Language models have a label for each position.
+  const int64_t labels = batch.size() > 0 ? batch.y.elements() / batch.size() * samples : samples;
+  now_.loss = own.loss / share();
+  now_.samples += samples;
+  now_.accuracy = static_cast<double>(own.correct) / (share() * static_cast<double>(labels));
+  s_.epoch.labels += labels;
+  s_.epoch.samples += samples;
+  since_meeting_.loss += own.loss * static_cast<double>(samples);
+  since_meeting_.correct += static_cast<double>(own.correct);
+  since_meeting_.stop = own.stop;
+  const bool together = !averaging_ || meets();
+  if (averaging_ && together) meet();
+  now_.seconds = seconds_between(begin_, Clock::now());
+  now_.seconds_waited = loader_.seconds_waited();
+  now_.seconds_exchanging = exchange_.traffic().waited_seconds + meetings_.waited_seconds;
+  now_.sent_bytes = exchange_.traffic().sent_bytes + meetings_.sent_bytes;
+  bool go_on = true;
+  for (const Callback& callback : options_.after_step) go_on = callback(now_) && go_on;
+  const bool time_is_up = options_.max_seconds > 0 && now_.seconds >= options_.max_seconds;
+  if (!go_on || time_is_up) s_.stop = true;
+  if (!together) return;
+  s_.epoch.loss += since_meeting_.loss;
+  s_.epoch.correct += static_cast<int64_t>(since_meeting_.correct);
+  // Several workers stop together: the wish of one travels with the sums of the next step.
+  const bool stop = s_.cluster.size() > 1 ? since_meeting_.stop > 0 : s_.stop.load();
+  if (stop) result_.stopped_by = !go_on ? "callback" : time_is_up ? "time" : "request";
+  if (s_.step >= now_.steps) result_.stopped_by = options_.steps > 0 ? "steps" : "epochs";
+  since_meeting_ = {};
+}
+
+void Trainer::FitLoop::end_epoch() {
+  now_.loss = s_.epoch.loss / static_cast<double>(s_.epoch.samples);
+  now_.accuracy = static_cast<double>(s_.epoch.correct) / static_cast<double>(s_.epoch.labels);
+  s_.epoch = {};
+  double watched = now_.loss;
+  if (options_.validation) {
+    const Evaluation test = trainer_.evaluate(options_.validation, options_.augment.for_testing());
+    now_.test_loss = watched = test.loss;
+    now_.test_accuracy = test.accuracy;
+    if (options_.target_accuracy > 0 && test.accuracy >= options_.target_accuracy)
+      result_.stopped_by = "target accuracy";
+  }
+  const bool best = !s_.has_best || watched < s_.best_loss;
+  s_.bad_epochs = best ? 0 : s_.bad_epochs + 1;
+  if (best) s_.best_loss = watched;
+  s_.has_best = true;
+  if (options_.patience > 0 && s_.bad_epochs >= options_.patience) result_.stopped_by = "patience";
+  if (plateau_) {
+    plateau_->observe(watched);
+    s_.plateau = plateau_->state();
+  }
+  now_.seconds = seconds_between(begin_, Clock::now());
+  result_.epochs.push_back(now_);
+  bool go_on = true;
+  for (const Callback& callback : options_.after_epoch) go_on = callback(now_) && go_on;
+  if (!go_on) {
+    s_.stop = true;
+    if (s_.cluster.size() == 1) result_.stopped_by = "callback";
+  }
+  save(best);
+}
+
+// With local steps each worker has an optimizer state of its own; a checkpoint holds their mean,
+// and all go on from it, as a run that is resumed does.
+void Trainer::FitLoop::settle() {
+  if (!averaging_ || settled_ == s_.step) return;
+  const auto share = static_cast<float>(this->share());
+  for (const std::span<float> block : stepper_->optimizer_memory()) {
+    for (float& value : block) value *= share;
+    add_over_workers(*s_.cluster.group(), std::as_writable_bytes(block), comm::ElementType::f32,
+                     "optimizer");
+  }
+  settled_ = s_.step;
+}
+
+void Trainer::FitLoop::save(bool best) {
+  settle();
+  if (options_.checkpoints.empty() || s_.cluster.rank() != 0) return;
+  if (saved_ == s_.step && !best) return;
+  checkpoint::save_checkpoint(options_.checkpoints, s_.checkpoint(),
+                              {.keep_last = options_.keep_last, .best = best});
+  saved_ = s_.step;
+}
+
+// Gives each worker lanes in proportion to its measured speed; the bits do not change.
+void Trainer::FitLoop::balance() {
+  comm::Group& group = *s_.cluster.group();
+  const comm::LaneLayout& old = exchange_.layout();
+  const double own = computing_ / old.lanes_of_rank[group.rank()];
+  computing_ = 0;
+  std::vector<double> seconds(static_cast<size_t>(group.size()));
+  group.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(seconds)),
+                   {}, {.label = "speed"});
+  comm::LaneLayout better = balanced_lanes(old, seconds);
+  if (better.lanes_of_rank != old.lanes_of_rank) set_layout(std::move(better));
+}
+
+}  // namespace artel

@@ -1,0 +1,66 @@
+// One call of Trainer::fit: the loop, its criteria and what it saves. Internal to train.
+#pragma once
+
+#include <optional>
+
+#include "artel/data/loader.h"
+#include "artel/train/agreement.h"
+#include "artel/train/averaging.h"
+#include "artel/train/exchange.h"
+#include "artel/train/timeline.h"
+#include "artel/train/trainer_state.h"
+
+namespace artel {
+
+class Trainer::FitLoop {
+ public:
+  // `options` is borrowed. A collective call, like `run`.
+  FitLoop(Trainer& trainer, data::DatasetPtr train, const FitOptions& options);
+  FitResult run();
+
+ private:
+  void begin_together();
+  Facts facts() const;
+  void share_state(comm::Group& group);
+  void begin_averaging(int64_t every, const std::string& compress);
+  void record_kernels();
+  void set_layout(comm::LaneLayout layout);
+
+  void step(const data::Batch& batch);
+  void update(const std::vector<Bucket>& buckets);
+  bool meets() const;
+  void meet();
+  void account(const StepStatistics& own, const data::Batch& batch);
+  void end_epoch();
+  void settle();
+  void save(bool best);
+  void balance();
+
+  // The part of a batch that this worker's sums cover.
+  double share() const;
+
+  Trainer& trainer_;
+  State& s_;
+  const FitOptions& options_;
+  data::Loader loader_;
+  int64_t per_epoch_;
+  std::unique_ptr<Timeline> timeline_;  // null: not wanted
+  Exchange exchange_;
+  std::optional<Averaging> averaging_;  // with local steps
+  int64_t local_steps_ = 1;
+  Stepper* stepper_ = nullptr;
+  std::optional<optim::Schedule> schedule_;
+  std::optional<optim::PlateauReducer> plateau_;
+  TrainingState now_;
+  FitResult result_;
+  Clock::time_point begin_ = Clock::now();
+  double computing_ = 0;  // seconds since the last balance
+  // Of this worker since the last meeting; `stop` is the wish of any worker.
+  struct {
+    double loss = 0, correct = 0, stop = 0;
+  } since_meeting_;
+  Exchange::Traffic meetings_;
+  int64_t saved_ = -1, settled_ = -1;
+};
+
+}  // namespace artel

@@ -1,0 +1,169 @@
+#include "artel/train/trainer_state.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "artel/base/error.h"
+#include "artel/checkpoint/weights.h"
+#include "artel/train/batches.h"
+
+namespace artel {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kOuterVelocity = "outer velocity/";
+
+// Gradients that other workers will read lie in shared memory from the start.
+std::function<std::shared_ptr<std::byte>(size_t)> sum_memory(comm::Group* group) {
+  if (!group) return {};
+  return [group](size_t bytes) { return group->allocate(bytes); };
+}
+
+}  // namespace
+
+TensorType input_type(const data::SampleLayout& layout) {
+  return {layout.input_type, layout.input};
+}
+
+TensorType target_type(const data::SampleLayout& layout) {
+  require(layout.target_kind != data::TargetKind::none, ErrorKind::invalid_argument,
+          "the data set has no targets to learn from");
+  return {layout.target_type(), layout.target};
+}
+
+Trainer::State::State(Cluster& cluster, Model model, TrainerOptions given)
+    : cluster(cluster), model(std::move(model)), options(std::move(given)) {
+  loss = loss_by_name(options.loss, options.label_smoothing);
+  choices.tune = options.tune;
+  choices.exact_convolutions = options.exact_convolutions;
+  threads = options.threads > 0 ? options.threads : cluster.cores();
+  require(options.lanes >= 0, ErrorKind::invalid_argument,
+          "lanes: got {}, expected a positive number, or 0 for one a core", options.lanes);
+  lanes = options.lanes > 0 ? options.lanes : threads * cluster.size();
+}
+
+bool Trainer::State::trained(const std::string& name) const {
+  return std::none_of(options.freeze.begin(), options.freeze.end(),
+                      [&](const std::string& prefix) { return name.starts_with(prefix); });
+}
+
+void Trainer::State::build(const TensorType& type) {
+  if (built) {
+    require(type == sample, ErrorKind::shape, "the model was built for samples {}, not for {}",
+            to_string(sample), to_string(type));
+    return;
+  }
+  ModelGraph graph = inference_graph(model, batch_of(type, 1));
+  const Program program(std::move(graph.graph), {}, choices);
+  parameters = Parameters(program.parameter_entries());
+  for (const ParameterEntry& entry : parameters.entries())
+    parameters.set(entry.name, nn::initial_value(options.seed, entry.name, entry.shape,
+                                                 graph.initialisers.at(entry.name)));
+  if (options.outer_momentum > 0) outer_velocity = Parameters(parameters.entries());
+  sample = type;
+  built = true;
+}
+
+Stepper& Trainer::State::stepper_for(const TensorType& target) {
+  if (stepper && stepper_target == target) return *stepper;
+  stepper = std::make_unique<Stepper>(
+      model, sample, target, loss, options.optimizer, parameters, choices,
+      StepperOptions{.threads = threads,
+                     .lanes = lanes,
+                     .seed = options.seed,
+                     .memory_limit = options.memory_limit,
+                     .check_numbers = options.check_numbers,
+                     .trained = [this](const std::string& name) { return trained(name); },
+                     .allocate_sums = sum_memory(cluster.group())});
+  stepper_target = target;
+  if (!pending_optimizer.empty())
+    stepper->set_optimizer_state(std::exchange(pending_optimizer, {}));
+  return *stepper;
+}
+
+checkpoint::Checkpoint Trainer::State::checkpoint() const {
+  checkpoint::Checkpoint result;
+  result.step = step;
+  for (const ParameterEntry& entry : parameters.entries())
+    result.weights.push_back({entry.name, parameters.get(entry.name)});
+  if (stepper) result.optimizer = stepper->optimizer_state();
+  for (const ParameterEntry& entry : outer_velocity.entries())
+    if (entry.trained)
+      result.optimizer.push_back({kOuterVelocity + entry.name, outer_velocity.get(entry.name)});
+  result.state = state_text();
+  return result;
+}
+
+std::string Trainer::State::state_text() const {
+  return Json({{"step", step},
+               {"lanes", lanes},
+               {"seed", options.seed},
+               {"loader", {{"epoch", position.epoch}, {"position", position.position}}},
+               {"plateau",
+                {{"started", plateau.started},
+                 {"best", plateau.best},
+                 {"bad_epochs", plateau.bad_epochs},
+                 {"cooldown_left", plateau.cooldown_left},
+                 {"factor", plateau.factor}}},
+               {"epoch",
+                {{"loss", epoch.loss},
+                 {"correct", epoch.correct},
+                 {"labels", epoch.labels},
+                 {"samples", epoch.samples}}},
+               {"best_loss", best_loss},
+               {"has_best", has_best},
+               {"bad_epochs", bad_epochs},
+               {"plan", to_string(choices)}})
+      .dump();
+}
+
+void Trainer::State::load(const NamedTensors& weights) {
+  std::vector<checkpoint::Expected> expected;
+  for (const ParameterEntry& entry : parameters.entries())
+    expected.push_back({entry.name, entry.shape});
+  const checkpoint::Match match = checkpoint::match(expected, weights);
+  require(match.complete(), ErrorKind::shape, "the weights do not fit the model:\n{}",
+          match.report());
+  for (const NamedTensor& weight : weights)
+    if (parameters.contains(weight.name)) parameters.set(weight.name, weight.tensor);
+}
+
+void Trainer::State::restore(const checkpoint::Checkpoint& saved) {
+  load(saved.weights);
+  restore_state(saved.state);
+  stepper.reset();
+  pending_optimizer = saved.optimizer;
+  for (const NamedTensor& tensor : saved.optimizer)
+    if (tensor.name.starts_with(kOuterVelocity) && !outer_velocity.entries().empty())
+      outer_velocity.set(tensor.name.substr(kOuterVelocity.size()), tensor.tensor);
+}
+
+void Trainer::State::restore_state(const std::string& text) {
+  try {
+    const Json state = Json::parse(text);
+    const int saved_lanes = state.at("lanes");
+    require(options.lanes == 0 || options.lanes == saved_lanes, ErrorKind::invalid_argument,
+            "the checkpoint was made with lanes = {}, not {}; with another number the result "
+            "would have other bits",
+            saved_lanes, options.lanes);
+    lanes = saved_lanes;
+    step = state.at("step");
+    position = {state.at("loader").at("epoch"), state.at("loader").at("position")};
+    const Json& p = state.at("plateau");
+    plateau = {p.at("started"), p.at("best"), p.at("bad_epochs"), p.at("cooldown_left"),
+               p.at("factor")};
+    const Json& e = state.at("epoch");
+    epoch = {e.at("loss"), e.at("correct"), e.at("labels"), e.at("samples")};
+    best_loss = state.at("best_loss");
+    has_best = state.at("has_best");
+    bad_epochs = state.at("bad_epochs");
+    const bool tune = choices.tune;
+    choices = parse_choices(state.at("plan").get<std::string>());
+    choices.tune = tune;
+  } catch (const Json::exception& error) {
+    fail(ErrorKind::corrupt, "[checkpoint] the state of the run is not readable: {}", error.what());
+  }
+}
+
+}  // namespace artel

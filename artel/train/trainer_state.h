@@ -1,0 +1,60 @@
+// What a Trainer holds between calls. Internal to train/trainer.cc and train/fit_loop.cc.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "artel/data/loader.h"
+#include "artel/train/stepper.h"
+#include "artel/train/trainer.h"
+
+namespace artel {
+
+TensorType input_type(const data::SampleLayout& layout);
+// Throws for data without targets.
+TensorType target_type(const data::SampleLayout& layout);
+
+struct Trainer::State {
+  Cluster& cluster;
+  Model model;
+  TrainerOptions options;
+  Loss loss;
+  KernelChoices choices;
+  int threads, lanes;
+  TensorType sample;
+  Parameters parameters;
+  bool built = false;
+  std::unique_ptr<Stepper> stepper;
+  TensorType stepper_target;
+  NamedTensors pending_optimizer;  // restored before there was a stepper
+  // Of the outer update of local steps, laid out like the parameters; empty without one.
+  Parameters outer_velocity;
+  int64_t step = 0;
+  data::LoaderState position;
+  optim::PlateauState plateau;
+  double best_loss = 0;
+  int64_t bad_epochs = 0;
+  bool has_best = false;
+  struct {
+    double loss = 0;
+    int64_t correct = 0, labels = 0, samples = 0;
+  } epoch;  // sums over the steps of the current epoch
+  std::atomic<bool> stop{false};
+
+  State(Cluster& cluster, Model model, TrainerOptions given);
+
+  bool trained(const std::string& name) const;
+  void build(const TensorType& type);
+  Stepper& stepper_for(const TensorType& target);
+
+  checkpoint::Checkpoint checkpoint() const;
+  void load(const NamedTensors& weights);
+  void restore(const checkpoint::Checkpoint& saved);
+
+  // All that is not tensors, as JSON.
+  std::string state_text() const;
+  void restore_state(const std::string& text);
+};
+
+}  // namespace artel
