@@ -100,7 +100,8 @@ TrainerOptions trainer_options(const RunConfig& config) {
           .coordinators = static_cast<int>(config.cluster.coordinators),
           .local_steps = config.cluster.local_steps,
           .outer_momentum = config.cluster.outer_momentum,
-          .outer_learning_rate = config.cluster.outer_lr};
+          .outer_learning_rate = config.cluster.outer_lr,
+          .allow_lossy = config.cluster.allow_lossy};
 }
 
 NamedTensors weights_at(const fs::path& path) {

@@ -20,7 +20,7 @@ namespace {
 struct Arguments {
   std::string file, out, name;
   std::string join, token, interface, trace;
-  int rank = 0;
+  int rank = -1;
   bool resume = false;
   std::vector<std::string> overrides;
 };
@@ -171,7 +171,7 @@ void add_train(CLI::App& program) {
   command->add_flag("--resume", arguments->resume, "Go on from the newest checkpoint of the run");
   command->add_option("--join", arguments->join, "Meet the other machines there (worker 0 listens)")
       ->type_name("HOST:PORT");
-  command->add_option("--rank", arguments->rank, "With --join: which worker this is, from 0");
+  command->add_option("--rank", arguments->rank, "With --join: which worker this is, from 0 (default: as they come)");
   command->add_option("--token", arguments->token, "With --join: a secret that all workers give");
   command->add_option("--interface", arguments->interface, "With --join: network interface to use");
   command

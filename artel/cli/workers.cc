@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
-#include "artel/base/file.h"
-#include "artel/base/text.h"
 #include "artel/train/launch.h"
 
 namespace artel::cli {

@@ -14,7 +14,7 @@ struct WatchOptions {
 
 struct GroupOptions {
   std::string transport = "shm";  // "shm" | "gloo" | "mpi"
-  int rank = 0;                   // mpi: given by the launcher
+  int rank = 0;                   // mpi: given by the launcher; gloo: -1 for any that is free
   int size = 1;                   // ditto
   // shm: any name that the ranks agree on. gloo: HOST:PORT at which rank 0 can be reached.
   std::string address;

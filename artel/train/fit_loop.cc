@@ -13,6 +13,8 @@ namespace artel {
 namespace {
 
 constexpr int64_t kBalanceEvery = 16;
+// Of the steps by which `auto` judges the wire: the first ones are slower than usual.
+constexpr int64_t kWarmUpSteps = 4, kMeasuredSteps = 12;
 
 }  // namespace
 
@@ -53,6 +55,10 @@ Trainer::FitLoop::FitLoop(Trainer& trainer, data::DatasetPtr train, const FitOpt
   if (const auto* plateau = std::get_if<optim::Plateau>(&s_.options.schedule.shape))
     plateau_.emplace(*plateau, s_.plateau);
   if (options.timeline) record_kernels();
+}
+
+Trainer::FitLoop::~FitLoop() {
+  if (timeline_ && stepper_) stepper_->set_timing({});
 }
 
 FitResult Trainer::FitLoop::run() {
@@ -119,6 +125,7 @@ Facts Trainer::FitLoop::facts() const {
                  {"compress", s_.options.compress},
                  {"local_steps", std::to_string(s_.options.local_steps)},
                  {"outer_momentum", fmt::format("{}", s_.options.outer_momentum)},
+                 {"allow_lossy", s_.options.allow_lossy ? "yes" : "no"},
                  {"outer_lr", fmt::format("{}", s_.options.outer_learning_rate)},
                  {"save_every", std::to_string(options_.save_every)},
                  {"timeline", options_.timeline ? "yes" : "no"},
@@ -146,7 +153,12 @@ void Trainer::FitLoop::share_state(comm::Group& group) {
   for (const std::span<float> block : stepper_->optimizer_memory())
     group.broadcast(std::as_writable_bytes(block), 0, {.label = "optimizer"});
   group.broadcast(std::as_writable_bytes(s_.outer_velocity.block()), 0, {.label = "velocity"});
-  if (s_.options.local_steps > 1) begin_averaging(s_.options.local_steps, s_.options.compress);
+  if (s_.saving.any())
+    begin_averaging(s_.saving.local_steps, s_.saving.compress);
+  else if (s_.options.local_steps > 1)
+    begin_averaging(s_.options.local_steps, s_.options.compress);
+  may_save_bytes_ = s_.options.allow_lossy && s_.options.strategy == "auto" && !averaging_ &&
+                    !exchange_.lossy() && group.size() > 1;
 }
 
 // From now on workers train apart and meet every so many steps.
@@ -180,22 +192,21 @@ void Trainer::FitLoop::set_layout(comm::LaneLayout layout) {
   require(s_.lanes >= s_.cluster.size(), ErrorKind::invalid_argument,
           "cluster.lanes: got {}, expected at least one for each of the {} workers", s_.lanes,
           s_.cluster.size());
-  const comm::LaneRange own = layout.range(s_.cluster.rank());
-  const auto row = [&](int lane) {
-    return Stepper::rows_of_lane(options_.batch_size, s_.lanes, lane).first;
-  };
-  loader_.serve(row(own.first), row(own.last));
   exchange_.set_layout(std::move(layout));
+  const auto [first, last] = own_rows();
+  loader_.serve(first, last);
+}
+
+std::pair<int64_t, int64_t> Trainer::FitLoop::own_rows() const {
+  const comm::LaneRange own = exchange_.layout().range(s_.cluster.rank());
+  return {Stepper::rows_of_lane(options_.batch_size, s_.lanes, own.first).first,
+          Stepper::rows_of_lane(options_.batch_size, s_.lanes, own.last).first};
 }
 
 double Trainer::FitLoop::share() const {
   if (!averaging_) return 1;
-  const comm::LaneRange own = exchange_.layout().range(s_.cluster.rank());
-  const auto row = [&](int lane) {
-    return Stepper::rows_of_lane(options_.batch_size, s_.lanes, lane).first;
-  };
-  return static_cast<double>(row(own.last) - row(own.first)) /
-         static_cast<double>(options_.batch_size);
+  const auto [first, last] = own_rows();
+  return static_cast<double>(last - first) / static_cast<double>(options_.batch_size);
 }
 
 void Trainer::FitLoop::step(const data::Batch& batch) {
@@ -217,11 +228,14 @@ void Trainer::FitLoop::step(const data::Batch& batch) {
                         exchange_.start(bucket, buckets[bucket], partials);
                       });
   }
-  computing_ += seconds_between(before, Clock::now());
+  const double computing = seconds_between(before, Clock::now());
+  computing_ += computing;
   const StepStatistics statistics = stepper_->read_statistics(exchange_.wait(0), s_.step);
   update(buckets);
   s_.position = loader_.state();
   account(statistics, batch);
+  cost_.computing += computing;
+  if (may_save_bytes_) consider_saving();
   const bool exact = !averaging_ && !exchange_.lossy();
   if (exact && s_.cluster.size() > 1 && s_.step % kBalanceEvery == 0) balance();
 }
@@ -360,6 +374,29 @@ void Trainer::FitLoop::balance() {
                    {}, {.label = "speed"});
   comm::LaneLayout better = balanced_lanes(old, seconds);
   if (better.lanes_of_rank != old.lanes_of_rank) set_layout(std::move(better));
+}
+
+// After the first steps: all workers learn the largest costs and choose the same.
+void Trainer::FitLoop::consider_saving() {
+  if (++measured_ == kWarmUpSteps) {
+    cost_ = {};
+    waited_before_ = exchange_.traffic();
+  }
+  if (measured_ < kWarmUpSteps + kMeasuredSteps) return;
+  may_save_bytes_ = false;
+  const Exchange::Traffic& traffic = exchange_.traffic();
+  std::array costs = {cost_.computing, traffic.waited_seconds - waited_before_.waited_seconds,
+                      traffic.wire_seconds - waited_before_.wire_seconds};
+  s_.cluster.group()->all_reduce(std::as_writable_bytes(std::span(costs)), comm::ElementType::f64,
+                                 comm::ReductionKind::max, {.label = "cost of steps"});
+  s_.saving = choose_saving({costs[0], costs[1], costs[2]});
+  if (!s_.saving.any()) return;
+  if (s_.cluster.rank() == 0)
+    log(LogLevel::info,
+        "the wire costs {:.0f} % of computing: averaging weights every {} steps{}{}",
+        100 * costs[1] / costs[0], s_.saving.local_steps,
+        s_.saving.compress.empty() ? "" : ", packed by ", s_.saving.compress);
+  begin_averaging(s_.saving.local_steps, s_.saving.compress);
 }
 
 }  // namespace artel

@@ -7,6 +7,7 @@
 #include "artel/train/agreement.h"
 #include "artel/train/averaging.h"
 #include "artel/train/exchange.h"
+#include "artel/train/saving.h"
 #include "artel/train/timeline.h"
 #include "artel/train/trainer_state.h"
 
@@ -16,6 +17,7 @@ class Trainer::FitLoop {
  public:
   // `options` is borrowed. A collective call, like `run`.
   FitLoop(Trainer& trainer, data::DatasetPtr train, const FitOptions& options);
+  ~FitLoop();
   FitResult run();
 
  private:
@@ -35,8 +37,10 @@ class Trainer::FitLoop {
   void settle();
   void save(bool best);
   void balance();
+  void consider_saving();
 
-  // The part of a batch that this worker's sums cover.
+  // The rows of a batch that this worker has, and the part of it that this worker's sums cover.
+  std::pair<int64_t, int64_t> own_rows() const;
   double share() const;
 
   Trainer& trainer_;
@@ -61,6 +65,11 @@ class Trainer::FitLoop {
   } since_meeting_;
   Exchange::Traffic meetings_;
   int64_t saved_ = -1, settled_ = -1;
+  // While "auto" may still choose to exchange less: what the steps so far have cost.
+  bool may_save_bytes_ = false;
+  int64_t measured_ = 0;
+  StepCost cost_;
+  Exchange::Traffic waited_before_;
 };
 
 }  // namespace artel

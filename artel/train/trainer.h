@@ -49,6 +49,7 @@ struct TrainerOptions {
   int64_t local_steps = 1;
   double outer_momentum = 0;
   double outer_learning_rate = 1;
+  bool allow_lossy = false;  // "auto" may choose local steps and compression by itself
 };
 
 // What a callback sees after a step or an epoch.

@@ -114,6 +114,7 @@ std::string Trainer::State::state_text() const {
                {"best_loss", best_loss},
                {"has_best", has_best},
                {"bad_epochs", bad_epochs},
+               {"saving", {{"local_steps", saving.local_steps}, {"compress", saving.compress}}},
                {"plan", to_string(choices)}})
       .dump();
 }
@@ -158,6 +159,8 @@ void Trainer::State::restore_state(const std::string& text) {
     best_loss = state.at("best_loss");
     has_best = state.at("has_best");
     bad_epochs = state.at("bad_epochs");
+    if (state.contains("saving"))
+      saving = {state["saving"].at("local_steps"), state["saving"].at("compress")};
     const bool tune = choices.tune;
     choices = parse_choices(state.at("plan").get<std::string>());
     choices.tune = tune;

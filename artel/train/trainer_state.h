@@ -6,6 +6,7 @@
 #include <string>
 
 #include "artel/data/loader.h"
+#include "artel/train/saving.h"
 #include "artel/train/stepper.h"
 #include "artel/train/trainer.h"
 
@@ -30,6 +31,7 @@ struct Trainer::State {
   NamedTensors pending_optimizer;  // restored before there was a stepper
   // Of the outer update of local steps, laid out like the parameters; empty without one.
   Parameters outer_velocity;
+  Saving saving;  // that "auto" has chosen
   int64_t step = 0;
   data::LoaderState position;
   optim::PlateauState plateau;

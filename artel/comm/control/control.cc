@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <charconv>
+
 #include "artel/comm/host_name.h"
 
 namespace artel::comm::control {
@@ -10,15 +12,38 @@ namespace artel::comm::control {
 Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
     : options_(options), hub_(std::move(hub)) {
   const Endpoint endpoint = parse_endpoint(options.address);
-  if (options.rank == 0 && hub_ == nullptr)
-    hub_ = std::make_unique<Hub>(
-        HubOptions{.endpoint = endpoint, .token = options.token, .size = options.size});
+  const HubOptions hub_options = {
+      .endpoint = endpoint, .token = options.token, .size = options.size};
+  if (options.rank == 0 && hub_ == nullptr) hub_ = std::make_unique<Hub>(hub_options);
+  if (options.rank == kAnyRank) {
+    try {
+      hub_ = std::make_unique<Hub>(hub_options);
+      options_.rank = 0;
+    } catch (const Error&) {
+      // Somebody else listens there.
+    }
+  }
   socket_ = connect_to(endpoint, options.deadline);
   send(FrameType::hello, to_body(Hello{.token = options.token,
-                                       .rank = options.rank,
+                                       .rank = options_.rank,
                                        .size = options.size,
                                        .host = host_name(),
                                        .process = getpid()}));
+  if (options_.rank == kAnyRank) receive_rank();
+}
+
+void Control::receive_rank() {
+  const auto frame = next_frame(options_.deadline.left());
+  require(frame.has_value(), ErrorKind::timeout, "[comm] rank 0 at {} did not answer",
+          options_.address);
+  if (frame->type == FrameType::refusal)
+    fail(ErrorKind::communication, "[comm] rank 0 at {} refused this worker: {}", options_.address,
+         frame->body);
+  int rank = kAnyRank;
+  std::from_chars(frame->body.data(), frame->body.data() + frame->body.size(), rank);
+  require(frame->type == FrameType::place && rank > 0 && rank < options_.size, ErrorKind::corrupt,
+          "[comm] rank 0 at {} gave this worker no place", options_.address);
+  options_.rank = rank;
 }
 
 Control::~Control() {

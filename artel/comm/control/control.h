@@ -19,7 +19,7 @@ namespace artel::comm::control {
 struct ControlOptions {
   std::string address;  // of rank 0, HOST:PORT
   std::string token;
-  int rank = 0;
+  int rank = 0;  // kAnyRank: 0 for whoever can listen at the address, then in the order of arrival
   int size = 1;
   Deadline deadline = Deadline::after(60);
 };
@@ -32,6 +32,7 @@ class Control {
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
+  int rank() const { return options_.rank; }
   // The address of this machine through which it reaches rank 0.
   std::string local_address() const;
 
@@ -53,6 +54,7 @@ class Control {
   bool explain_loss(int peer);
 
  private:
+  void receive_rank();
   std::optional<Frame> next_frame(double seconds);
   void work();
   void handle(const Frame& frame);

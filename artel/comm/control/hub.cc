@@ -140,7 +140,9 @@ class Hub::Loop {
     }
   }
 
-  void admit(Connection& connection, const Hello& hello) {
+  void admit(Connection& connection, Hello hello) {
+    const bool any = hello.rank == kAnyRank;
+    if (any) hello.rank = free_rank();
     const std::string reason = objection(hello);
     if (!reason.empty()) {
       connection.queue(FrameType::refusal, reason);
@@ -153,7 +155,15 @@ class Hub::Loop {
     rank.connection = &connection;
     rank.member = {hello.host, hello.process, {}};
     rank.last_seen = Clock::now();
+    if (any) connection.queue(FrameType::place, std::to_string(hello.rank));
     if (failed_) connection.queue(FrameType::failure, to_body(failure_));
+  }
+
+  // The first that nobody has; rank 0 is the one that listens.
+  int free_rank() const {
+    int rank = 1;
+    while (rank < options_.size && ranks_[rank].member.process != 0) ++rank;
+    return rank;
   }
 
   std::string objection(const Hello& hello) const {
@@ -166,7 +176,9 @@ class Hub::Loop {
     if (hello.token != options_.token) return "wrong token; it belongs to another run";
     if (hello.size != options_.size)
       return fmt::format("got a group of {} ranks, expected {}", hello.size, options_.size);
-    if (hello.rank < 0 || hello.rank >= options_.size)
+    if (hello.rank == options_.size)
+      return fmt::format("all {} ranks are there already", options_.size);
+    if (hello.rank < 0 || hello.rank > options_.size)
       return fmt::format("got rank {}, expected 0 to {}", hello.rank, options_.size - 1);
     if (ranks_[hello.rank].connection != nullptr)
       return fmt::format("rank {} is already there, on host {}", hello.rank,

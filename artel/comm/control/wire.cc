@@ -76,7 +76,7 @@ std::optional<Frame> FrameReader::next() {
   if (pending_.size() < sizeof(bytes) + bytes) return std::nullopt;
   const auto type = static_cast<uint8_t>(pending_[sizeof(bytes)]);
   require(type >= static_cast<uint8_t>(FrameType::hello) &&
-              type <= static_cast<uint8_t>(FrameType::leave),
+              type <= static_cast<uint8_t>(FrameType::place),
           ErrorKind::corrupt, "[comm control] message type: got {}", type);
   Frame frame{static_cast<FrameType>(type), pending_.substr(sizeof(bytes) + 1, bytes - 1)};
   pending_.erase(0, sizeof(bytes) + bytes);

@@ -14,9 +14,10 @@
 namespace artel::comm::control {
 
 constexpr uint32_t kMagic = 0x4c545241;  // "ARTL"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr size_t kMaxFrameBytes = 16 << 20;
 constexpr int kMaxRanks = 1 << 16;
+constexpr int kAnyRank = -1;
 
 enum class FrameType : uint8_t {
   hello = 1,  // rank -> hub: Hello
@@ -27,6 +28,7 @@ enum class FrameType : uint8_t {
   news,       // hub -> rank: News
   failure,    // both: Failure
   leave,      // both: this rank closes the group in good order
+  place,      // hub -> rank: the rank of one that came without, in decimal
 };
 
 struct Frame {
@@ -51,7 +53,7 @@ struct Hello {
   uint32_t magic = kMagic;
   uint32_t version = kVersion;
   std::string token;
-  int32_t rank = 0;
+  int32_t rank = 0;  // kAnyRank: whichever is free
   int32_t size = 0;
   std::string host;
   int32_t process = 0;

@@ -80,7 +80,7 @@ class GlooTransport : public Transport {
                   .rank = options.rank,
                   .size = options.size,
                   .deadline = Deadline::after(options.join_timeout)}) {
-    rank_ = options.rank;
+    rank_ = control_.rank();
     if (interface_.empty()) interface_ = control_.local_address();
     connect(options);
     control_.watch([this] { waits_.interrupt_all(); });
@@ -188,13 +188,13 @@ class GlooTransport : public Transport {
   void connect(const GroupOptions& options) {
     ::gloo::transport::tcp::attr attributes(interface_.c_str());
     device_ = ::gloo::transport::tcp::CreateDevice(attributes);
-    context_ = device_->createContext(options.rank, options.size);
+    context_ = device_->createContext(rank_, options.size);
     context_->setTimeout(
         std::chrono::milliseconds(static_cast<int64_t>(options.join_timeout * 1000 / 5)));
     // Each rank listens at one address for each peer.
     std::vector<control::Member> addresses(options.size);
     for (int peer = 0; peer < options.size; ++peer) {
-      if (peer == options.rank) continue;
+      if (peer == rank_) continue;
       const auto bytes = context_->createPair(peer)->address().bytes();
       addresses[peer].host = interface_;
       addresses[peer].blob.assign(bytes.begin(), bytes.end());
@@ -202,19 +202,19 @@ class GlooTransport : public Transport {
     const auto table = control_.exchange(to_body(addresses));
     for (const control::Member& member : table) hosts_.push_back(member.host);
     for (int peer = 0; peer < options.size; ++peer) {
-      if (peer == options.rank) continue;
+      if (peer == rank_) continue;
       const auto theirs = control::table_from(table[peer].blob);
       require(static_cast<int>(theirs.size()) == options.size, ErrorKind::corrupt,
               "[comm gloo] addresses of rank {}: got {}, expected {}", peer, theirs.size(),
               options.size);
-      const control::Member& target = theirs[options.rank];
+      const control::Member& target = theirs[rank_];
       try {
         context_->getPair(peer)->connect({target.blob.begin(), target.blob.end()});
       } catch (const ::gloo::Exception& error) {
         fail(ErrorKind::communication,
              "[comm gloo] rank {} at {} cannot reach rank {} on host {} at {}: {}; wrong network "
              "interface? try naming one that both machines share",
-             options.rank, interface_, peer, table[peer].host, target.host, error.what());
+             rank_, interface_, peer, table[peer].host, target.host, error.what());
       }
     }
   }

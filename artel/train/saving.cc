@@ -1,0 +1,30 @@
+#include "artel/train/saving.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace artel {
+namespace {
+
+constexpr double kTolerated = 0.1, kAim = 0.05;  // of computing
+constexpr int64_t kFewSteps = 8, kMostSteps = 128;
+constexpr double kPacked = 0.25;
+
+// Steps between meetings that cost `seconds`; a power of two.
+int64_t steps_between(double seconds, double computing) {
+  const double steps =
+      std::clamp(std::ceil(seconds / (kAim * computing)), 2.0, static_cast<double>(kMostSteps));
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(steps)));
+}
+
+}  // namespace
+
+Saving choose_saving(const StepCost& cost) {
+  if (cost.waiting <= kTolerated * cost.computing) return {};
+  const int64_t exact = steps_between(cost.wire, cost.computing);
+  if (exact <= kFewSteps) return {.local_steps = exact};
+  return {.local_steps = steps_between(kPacked * cost.wire, cost.computing), .compress = "int8"};
+}
+
+}  // namespace artel

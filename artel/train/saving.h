@@ -1,0 +1,29 @@
+// What `auto` does when the wire is too slow for the machines and lossy means are allowed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace artel {
+
+// Seconds of a step, of the worker that has most of each.
+struct StepCost {
+  double computing = 0;
+  double waiting = 0;  // for sums of others, after computing
+  double wire = 0;     // of the whole exchange, most of it hidden behind computing
+};
+
+// How to exchange less; the default: not at all.
+struct Saving {
+  int64_t local_steps = 1;
+  std::string compress = {};  // of the averages; empty: exact
+
+  bool any() const { return local_steps > 1; }
+};
+
+// Nothing while waiting costs less than a tenth of computing. Else local steps, as few as bring the
+// wire down to a twentieth: packing gradients at every step would cost the processor more. Where
+// more than eight would be needed, averages are packed too (int8, a quarter of the bytes).
+Saving choose_saving(const StepCost& cost);
+
+}  // namespace artel

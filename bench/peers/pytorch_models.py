@@ -1,0 +1,56 @@
+"""The networks that benchmarks train, as PyTorch users write them."""
+from torch import nn
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
+
+
+def lenet5():
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
+
+
+def vgg11_bn():
+    layers, channels = [], 3
+    for width in (64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool"):
+        if width == "pool":
+            layers.append(nn.MaxPool2d(2))
+            continue
+        layers += [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
+        channels = width
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512, 10))
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions and a shortcut."""
+
+    def __init__(self, channels, width, stride):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
+            nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width))
+        self.shortcut = nn.Identity()
+        if stride != 1 or channels != width:
+            self.shortcut = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+
+    def forward(self, x):
+        return nn.functional.relu(self.body(x) + self.shortcut(x), inplace=True)
+
+
+def resnet18():
+    layers, channels = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)], 64
+    for width, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
+        layers.append(Block(channels, width, stride))
+        channels = width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+
+
+MODELS = {  # the model, the batch size, the shape of one sample
+    "mlp": (mlp, 128, (784,)),
+    "lenet5": (lenet5, 64, (1, 28, 28)),
+    "vgg11_bn": (vgg11_bn, 64, (3, 32, 32)),
+    "resnet18": (resnet18, 64, (3, 32, 32)),
+}

@@ -1,0 +1,236 @@
+#!/usr/bin/env bash
+# run.sh ARTEL CASE: runs one case (a function test_CASE below) of several workers in an empty folder.
+set -euo pipefail
+artel=$1 case=$2
+folder=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$folder"' EXIT
+cd "$folder"
+export LC_ALL=C
+port=$((20000 + $$ % 20000))
+
+fail() { echo "FAILED: $*" >&2; exit 1; }
+contains() { grep -qF -- "$2" "$1" || { cat "$1" >&2; fail "no '$2' in $1"; }; }
+
+# expect CODE COMMAND...: the exit code; standard output and error go to the files out and err.
+expect() {
+  local wanted=$1 got=0
+  shift
+  "$@" >out 2>err || got=$?
+  [[ $got -eq $wanted ]] || { cat out err >&2; fail "$* gave $got, expected $wanted"; }
+}
+
+wait_for_file() {
+  local tries=0
+  until [[ -s $1 ]]; do
+    sleep 0.05
+    ((++tries < 600)) || fail "no $1 within 30 s"
+  done
+}
+
+# A table of two classes that a small network learns, and a configuration for it.
+make_data() {
+  awk 'BEGIN { srand(7); print "a,b,c,kind"
+    for (i = 0; i < 400; ++i) { a = rand() - 0.5; b = rand() - 0.5
+      printf "%.4f,%.4f,%.4f,%s\n", a, b, rand(), (a + b > 0) ? "yes" : "no" } }' >data.csv
+  cat >run.toml <<'TOML'
+[data]
+set = "csv"
+path = "data.csv"
+test_fraction = 0.25
+[model]
+layers = ["dense 16", "batch_norm", "relu", "dropout 0.1", "dense 2"]
+[train]
+batch_size = 20
+epochs = 2
+optimizer = { name = "sgd", lr = 0.1, momentum = 0.9 }
+[cluster]
+lanes = 8
+threads = 1
+TOML
+}
+
+# Starts worker RANK of a run of two over gloo, in the background: join RANK OPTIONS...
+join() {
+  "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank "$1" --token secret "${@:2}" >out$1 2>err$1 &
+}
+
+test_exact() {
+  make_data
+  expect 0 "$artel" train run.toml --out one
+  local workers
+  for workers in 2 3 5 8; do
+    expect 0 "$artel" train run.toml --out workers$workers -n $workers
+    contains err "worker $((workers - 1)) on host"
+    expect 0 "$artel" verify one workers$workers
+  done
+  join 0 --out gloo
+  join 1
+  wait %1 %2 || fail "$(cat err0 err1)"
+  expect 0 "$artel" verify one gloo
+}
+
+test_differences() {
+  make_data
+  join 0
+  join 1 --set train.optimizer.lr=0.2
+  local code=0
+  wait %1 || code=$?
+  [[ $code -eq 1 ]] || fail "exit code $code, expected 1"
+  contains err0 "worker 1 has 'optimizer.lr = 0.2', worker 0 has 'optimizer.lr = 0.1'"
+}
+
+# Worker 1 has a broken picture; all end within five seconds of its error, and say what it was.
+test_exception() {
+  local picture=iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==
+  local worker class i
+  for worker in 0 1; do
+    for class in cat dog; do
+      mkdir -p $worker/pictures/$class
+      for i in {10..29}; do base64 -d <<<$picture >$worker/pictures/$class/$i.png; done
+    done
+    cat >$worker/run.toml <<'TOML'
+[data]
+set = "folder"
+path = "pictures"
+[model]
+layers = ["flatten", "dense 2"]
+[train]
+batch_size = 4
+epochs = 100
+save_every = 2
+TOML
+  done
+  for i in {15..25}; do echo broken >1/pictures/cat/$i.png; done
+  for worker in 0 1; do
+    (cd $worker && exec "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank $worker --token secret \
+      --out run >../out$worker 2>../err$worker) &
+  done
+  local code=0
+  wait %2 || code=$?
+  [[ $code -eq 1 ]] || fail "worker 1: exit code $code, expected 1"
+  local begin=$SECONDS
+  code=0
+  wait %1 || code=$?
+  [[ $code -eq 1 ]] || fail "worker 0: exit code $code, expected 1"
+  ((SECONDS - begin <= 5)) || fail "worker 0 ended $((SECONDS - begin)) s after worker 1"
+  contains err0 "worker 1: "
+  contains err0 ".png"
+}
+
+# Starts an endless run of three workers that saves often; its processes are $launcher and ${workers[@]}.
+start_endless_run() {
+  make_data
+  "$artel" train run.toml --out run -n 3 --set train.steps=100000000 --set train.save_every=50 >out 2>err &
+  launcher=$!
+  wait_for_file run/checkpoints/step-000000050/model.safetensors
+  mapfile -t workers < <(pgrep -P $launcher | sort -n)
+  [[ ${#workers[@]} -eq 3 ]] || fail "expected 3 workers: ${workers[*]}"
+}
+
+test_killed() {
+  start_endless_run
+  local begin=$SECONDS code=0
+  kill -KILL "${workers[1]}"
+  wait $launcher || code=$?
+  ((SECONDS - begin <= 5)) || fail "the run ended $((SECONDS - begin)) s after the kill"
+  [[ $code -ne 0 ]] || fail "exit code 0"
+  contains err "(process ${workers[1]})"
+  local worker
+  for worker in "${workers[@]}"; do
+    if kill -0 "$worker" 2>/dev/null; then fail "process $worker lives on"; fi
+  done
+  expect 0 "$artel" evaluate run
+  local step
+  step=$(ls run/checkpoints | sed -n 's/^step-0*//p' | tail -1)
+  expect 0 "$artel" train run.toml --out run --resume -n 2 --set train.steps=$((step + 3))
+}
+
+# A worker that does not answer is named after ten seconds; once it goes on, so does the run.
+test_stopped() {
+  start_endless_run
+  kill -STOP "${workers[2]}"
+  local tries=0
+  until grep -q "rank 2" err; do
+    sleep 0.2
+    ((++tries < 100)) || fail "nobody named the stopped worker: $(cat err)"
+  done
+  kill -CONT "${workers[2]}"
+  kill -INT $launcher
+  local code=0
+  wait $launcher || code=$?
+  [[ $code -eq 130 ]] || fail "exit code $code, expected 130: $(cat err)"
+  expect 0 "$artel" evaluate run
+}
+
+test_local() {
+  make_data
+  expect 0 "$artel" train run.toml --out one -n 3 --set cluster.local_steps=4 --set cluster.outer_momentum=0.5 --set cluster.outer_lr=0.5 --set train.epochs=8
+  expect 0 "$artel" train run.toml --out two -n 3 --set cluster.local_steps=4 --set cluster.outer_momentum=0.5 --set cluster.outer_lr=0.5 --set train.epochs=8
+  expect 0 "$artel" verify one two
+  expect 0 "$artel" evaluate one --json
+  grep -qE '"accuracy":(0\.[89]|1)' out || fail "accuracy: $(cat out)"
+}
+
+test_compressed() {
+  make_data
+  local codec
+  for codec in int8 'top-k 5%' 'powersgd 2'; do
+    expect 0 "$artel" train run.toml --out "one $codec" -n 2 --set cluster.compress="$codec"
+    expect 0 "$artel" train run.toml --out "two $codec" -n 2 --set cluster.compress="$codec"
+    expect 0 "$artel" verify "one $codec" "two $codec"
+  done
+  expect 1 "$artel" train run.toml --out wrong -n 2 --set cluster.compress=zip
+  contains err "zip"
+}
+
+test_trace() {
+  make_data
+  expect 0 "$artel" train run.toml --out run -n 2 --trace trace.json
+  python3 - <<'PYTHON'
+import json
+events = [e for e in json.load(open("trace.json"))["traceEvents"] if e["ph"] == "X"]
+for worker in (0, 1):
+    own = [e for e in events if e["pid"] == worker]
+    assert {"compute", "wait", "wire", "update"} <= {e["cat"] for e in own}, worker
+    assert all(e["ts"] >= 0 and e["dur"] >= 0 for e in own)
+ends = [max(e["ts"] + e["dur"] for e in events if e["pid"] == w) for w in (0, 1)]
+assert abs(ends[0] - ends[1]) < 0.5e6, ends  # one time axis
+PYTHON
+}
+
+test_compare() {
+  make_data
+  expect 0 "$artel" compare run.toml --strategies "ring,tree,coordinator,local 8,top-k 1%" -n 2 --steps 20 --out all
+  local name
+  for name in ring tree coordinator "local 8" "top-k 1%" waiting "test accuracy"; do contains out "$name"; done
+  contains all/compare.svg "<svg"
+  expect 1 "$artel" compare run.toml --strategies rings -n 2 --out wrong
+  contains err "did you mean 'ring'"
+}
+
+# A stand-in for ssh that runs the line here.
+test_launch() {
+  make_data
+  printf '#!/bin/bash\nexec bash -c "${@: -1}"\n' >shell
+  chmod +x shell
+  expect 0 "$artel" train run.toml --out one
+  ARTEL_SSH="$folder/shell -q" expect 0 "$artel" launch --hosts localhost,localhost --port $port \
+    --program "$artel" -- train run.toml --out launched
+  contains err "worker 1 on host"
+  expect 0 "$artel" verify one launched
+}
+
+# Without ranks, whoever can listen is worker 0 and the others get theirs as they come.
+test_join() {
+  make_data
+  expect 0 "$artel" train run.toml --out one
+  local i
+  for i in 1 2 3; do
+    "$artel" train run.toml -n 3 --join 127.0.0.1:$port --token secret --out joined >out$i 2>err$i &
+  done
+  wait %1 %2 %3 || fail "$(cat err1 err2 err3)"
+  expect 0 "$artel" verify one joined
+}
+
+"test_$case"
+echo "passed"
