@@ -7,7 +7,7 @@ build: setup
 
 demo: build
 	tools/setup demo
-	build/release/artel train examples/fashion_mnist.toml
+	build/release/artel train examples/fashion_mnist.toml -n 2
 
 test: build
 	tools/setup test

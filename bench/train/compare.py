@@ -62,8 +62,8 @@ class Worker:
             self.process.wait()
 
 
-def start_ours(program, model, threads):
-    command = [program, "bench", "train", model, "--threads", str(threads), "--lanes", str(threads), "--interactive"]
+def start_ours(program, model, threads, lanes):
+    command = [program, "bench", "train", model, "--threads", str(threads), "--lanes", str(lanes), "--interactive"]
     return Worker("artel", command)
 
 
@@ -99,15 +99,18 @@ def fastest_variants(model, threads, seconds):
 
 
 def compare(program, model, threads, rounds, seconds):
-    """Two results, speed and memory, for one model and number of threads."""
+    """Speed and memory of one model and number of threads. One lane is the computation that PyTorch does; a
+    lane for each thread, which has its own batch statistics, is shown beside it."""
     variants = fastest_variants(model, threads, seconds)
-    ours = start_ours(program, model, threads)
+    lanes = sorted({1, threads})
+    all_ours = [start_ours(program, model, threads, count) for count in lanes]
+    ours = all_ours[0]
     peers = [start_peer(model, threads, *variant) for variant in variants]
     for _ in range(rounds):
-        for worker in (ours, *peers):
+        for worker in (*all_ours, *peers):
             worker.run(seconds)
             time.sleep(0.05)  # lets spinning threads of the one go to sleep before the other starts
-    for worker in (ours, *peers):
+    for worker in (*all_ours, *peers):
         worker.close()
     peer = max(peers, key=Worker.speed)
     if ours.answer["batch"] != peer.answer["batch"]:
@@ -119,6 +122,8 @@ def compare(program, model, threads, rounds, seconds):
                 "peer": round(peer_value, 1), "unit": unit, "ratio": round(ours_value / peer_value, 3), "better": better}
 
     yield result("training speed", ours.speed(), peer.speed(), "samples/s", "higher")
+    for worker, count in list(zip(all_ours, lanes))[1:]:
+        yield result(f"training speed, {count} lanes", worker.speed(), peer.speed(), "samples/s", "higher")
     yield result("peak memory", ours.answer["peak_rss_mb"], peer.answer["peak_rss_mb"], "MB", "lower")
 
 
