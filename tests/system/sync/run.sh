@@ -3,7 +3,7 @@
 set -euo pipefail
 artel=$1 case=$2
 folder=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
 cd "$folder"
 export LC_ALL=C
 port=$((20000 + $$ % 20000))
@@ -19,11 +19,12 @@ expect() {
   [[ $got -eq $wanted ]] || { cat out err >&2; fail "$* gave $got, expected $wanted"; }
 }
 
-wait_for_file() {
+# Old checkpoints are removed, so only that there is one can be awaited, not which one.
+wait_for_checkpoint() {
   local tries=0
-  until [[ -s $1 ]]; do
+  until compgen -G "$1/checkpoints/step-*/model.safetensors" >/dev/null; do
     sleep 0.05
-    ((++tries < 600)) || fail "no $1 within 30 s"
+    ((++tries < 600)) || { cat err >&2; fail "no checkpoint in $1 within 30 s"; }
   done
 }
 
@@ -122,7 +123,7 @@ start_endless_run() {
   make_data
   "$artel" train run.toml --out run -n 3 --set train.steps=100000000 --set train.save_every=50 >out 2>err &
   launcher=$!
-  wait_for_file run/checkpoints/step-000000050/model.safetensors
+  wait_for_checkpoint run
   mapfile -t workers < <(pgrep -P $launcher | sort -n)
   [[ ${#workers[@]} -eq 3 ]] || fail "expected 3 workers: ${workers[*]}"
 }
