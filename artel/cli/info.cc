@@ -69,13 +69,11 @@ void show_config(const std::string& file, const Arguments& arguments) {
 void show_zoo_model(const nn::ModelDescription& description, const Arguments& arguments) {
   RunConfig config = parse_config("", "defaults", arguments.overrides);
   config.model.name = description.name;
-  const TensorType sample = {
-      DType::f32, arguments.input.empty() ? description.input : parse_shape(arguments.input)};
-  // An autoencoder's target is its input.
-  const bool reconstructs = description.name.ends_with("autoencoder");
-  if (reconstructs) config.train.loss = "mse";
-  show_model(config, sample, reconstructs ? sample : TensorType{DType::i32, Shape{}}, 0,
-             arguments.batch);
+  const TensorType sample = {description.input_type, arguments.input.empty()
+                                                         ? description.input
+                                                         : parse_shape(arguments.input)};
+  if (description.target == nn::ModelTarget::input) config.train.loss = "mse";
+  show_model(config, sample, nn::target_of(description, sample), 0, arguments.batch);
 }
 
 void show_tensors(const fs::path& path) {

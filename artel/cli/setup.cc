@@ -71,7 +71,13 @@ Model make_model(const ModelConfig& config, int64_t classes) {
   if (!config.layers.empty()) return nn::parse_layers(config.layers);
   return nn::model_by_name(config.name, {.classes = config.classes > 0 ? config.classes : classes,
                                          .small_images = config.small_images,
-                                         .width = config.width});
+                                         .width = config.width,
+                                         .depth = config.depth,
+                                         .heads = config.heads,
+                                         .positions = config.positions,
+                                         .vocabulary = config.vocabulary,
+                                         .patch = config.patch,
+                                         .dropout = config.dropout});
 }
 
 TrainerOptions trainer_options(const RunConfig& config) {

@@ -48,8 +48,9 @@ struct MatmulOptions {
   bool transpose_b = false;
 };
 Value matmul(Value a, Value b, MatmulOptions options = {});
-// x [..., in] times weight [out, in] transposed, plus bias [out] if given.
-Value dense(Value x, Value weight, Value bias = {});
+// x [..., in] times weight [out, in] transposed (or weight [in, out]), plus bias [out] if given.
+enum class WeightOrder { out_in, in_out };
+Value dense(Value x, Value weight, Value bias = {}, WeightOrder order = WeightOrder::out_in);
 
 struct ConvOptions {
   std::array<int64_t, 2> stride = {1, 1};

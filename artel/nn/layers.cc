@@ -85,9 +85,16 @@ Layer dense(int64_t units, DenseOptions options) {
   return {"dense", [=](Build& build, Value x) {
             check_rank(build, x, 2, "dense", "[batch, features]; put a flatten before it");
             const int64_t in = x.shape().back();
-            const Value weight = build.parameter("weight", {units, in}, or_default(options.weight));
-            if (!options.bias) return artel::dense(x, weight);
-            return artel::dense(x, weight, build.parameter("bias", {units}, fan_in_uniform(in)));
+            const bool in_out = options.order == WeightOrder::in_out;
+            const Initialiser initialiser = options.weight ? options.weight : fan_in_uniform(in);
+            const Value weight = build.parameter(
+                "weight", in_out ? Shape{in, units} : Shape{units, in}, initialiser);
+            Value bias;
+            if (options.bias)
+              bias =
+                  build.parameter("bias", {units},
+                                  options.initial_bias ? options.initial_bias : fan_in_uniform(in));
+            return artel::dense(x, weight, bias, options.order);
           }};
 }
 

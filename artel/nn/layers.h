@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "artel/graph/ops.h"
 #include "artel/nn/layer.h"
 
 namespace artel::nn {
@@ -20,7 +21,9 @@ Layer residual(Layer body, std::optional<Layer> shortcut = {}, bool relu_after =
 
 struct DenseOptions {
   bool bias = true;
-  Initialiser weight = {};  // default: fan_in_uniform
+  WeightOrder order = WeightOrder::out_in;  // of the stored weight
+  Initialiser weight = {};                  // default: fan_in_uniform
+  Initialiser initial_bias = {};            // the same
 };
 Layer dense(int64_t units, DenseOptions options = {});
 

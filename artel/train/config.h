@@ -38,6 +38,12 @@ struct ModelConfig {
   int64_t classes = 0;
   bool small_images = false;
   int64_t width = 0;
+  int64_t depth = 0;
+  int64_t heads = 0;
+  int64_t positions = 0;
+  int64_t vocabulary = 0;
+  int64_t patch = 0;
+  double dropout = 0;
 };
 
 // A number of bytes; in files "512 MiB", "2 GiB" or a plain number.

@@ -89,6 +89,18 @@ void visit_keys(auto& config, auto&& field) {
         model.small_images);
   field({"model.width", "Channels of the first stage, or units of hidden layers. 0: as published."},
         model.width);
+  field({"model.depth", "Blocks of a transformer. 0: as published."}, model.depth);
+  field({"model.heads", "Attention heads of a transformer. 0: as published."}, model.heads);
+  field({"model.positions", "Most positions of a transformer's samples. 0: as published."},
+        model.positions);
+  field({"model.vocabulary",
+         "Tokens that a transformer reads, where they are not the classes. 0: as published."},
+        model.vocabulary);
+  field({"model.patch", "Side of the patches of a vision transformer. 0: as published."},
+        model.patch);
+  field(
+      {.name = "model.dropout", .help = "Share that a transformer drops in training.", .most = 0.9},
+      model.dropout);
 
   auto& train = config.train;
   field({.name = "train.batch_size",

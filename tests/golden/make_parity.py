@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes parity_*.safetensors: ten training steps of small networks by PyTorch, for
 tests/unit/train/parity_test.cc. Each file holds the weights before ("initial.") and after
-("final."), one batch "x", "y" and the ten "losses". Computed in double precision, so that the
+("final."), one batch "x", "y", the first "logits" and the ten "losses". Computed in double precision, so that the
 files are the truth and not another rounding of it.
 
 Run: python3 tests/golden/make_parity.py   (Debian: python3-torch)
@@ -121,17 +121,25 @@ def write_safetensors(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + blob)
 
 
-def make(name, build, batch, shape, classes=10):
+def images(batch, shape, classes=10):
+    return lambda: (torch.randn(batch, *shape), torch.randint(0, classes, (batch,)))
+
+
+def make(name, build, sample):
     torch.manual_seed(sum(map(ord, name)))
     model = build()
-    x, y = torch.randn(batch, *shape), torch.randint(0, classes, (batch,))
-    tensors = {"x": x, "y": y.int(), **weights(model, "initial")}
-    model, x = model.double(), x.double()
+    x, y = sample()
+    tensors = {"x": x if x.is_floating_point() else x.int(), "y": y.int(), **weights(model, "initial")}
+    model = model.double()
+    if x.is_floating_point():
+        x = x.double()
     optimizer = torch.optim.SGD(model.parameters(), RATE, momentum=MOMENTUM)
     losses = []
     for _ in range(STEPS):
         optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), y)
+        logits = model(x)
+        tensors.setdefault("logits", logits.detach().float())
+        loss = F.cross_entropy(logits.flatten(0, -2), y.flatten())
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -141,8 +149,9 @@ def make(name, build, batch, shape, classes=10):
     print(f"{path.name}: {path.stat().st_size} bytes, losses {losses[0]:.5f} .. {losses[-1]:.5f}")
 
 
-make("mlp", lambda: mlp(64, [48, 32], 10), 8, (64,))
-make("lenet5", lambda: LeNet(144, 10), 8, (1, 20, 20))
-make("vgg11_bn", lambda: Vgg11(3, 10), 6, (3, 32, 32))
-make("resnet18", lambda: ResNet([2, 2, 2, 2], 3, 10, True, "fc"), 8, (3, 16, 16))
-make("resnet8", lambda: ResNet([1, 1, 1], 8, 10, False, "linear"), 6, (3, 16, 16))
+if __name__ == "__main__":
+    make("mlp", lambda: mlp(64, [48, 32], 10), images(8, (64,)))
+    make("lenet5", lambda: LeNet(144, 10), images(8, (1, 20, 20)))
+    make("vgg11_bn", lambda: Vgg11(3, 10), images(6, (3, 32, 32)))
+    make("resnet18", lambda: ResNet([2, 2, 2, 2], 3, 10, True, "fc"), images(8, (3, 16, 16)))
+    make("resnet8", lambda: ResNet([1, 1, 1], 8, 10, False, "linear"), images(6, (3, 16, 16)))

@@ -37,13 +37,14 @@ Kernel choose_and_make(const KernelRequest& request, const GemmShape& shape, con
 
 Kernel make_dense(const KernelRequest& request) {
   const Rows x = rows_of(request.in(0));
-  const int64_t out = request.in(1)[0], in = request.in(1)[1];
-  const GemmShape shape = {x.rows, out, in, false, true};
+  const bool in_out = request.attributes().flag("in_out");
+  const int64_t out = request.out().back(), in = x.columns, ldb = in_out ? out : in;
+  const GemmShape shape = {x.rows, out, in, false, !in_out};
   const bool bias = request.inputs() == 3, relu = request.attributes().flag("relu");
   return choose_and_make(request, shape, [&](GemmAlgorithm algorithm) {
     auto gemm = std::make_shared<kernels::Gemm>(shape, algorithm, request.threads);
     return Kernel{{}, gemm->workspace_bytes(), [=](const KernelRun& run) {
-                    gemm->run(run.pool, run.in(0), in, run.in(1), in, run.out(0), out,
+                    gemm->run(run.pool, run.in(0), in, run.in(1), ldb, run.out(0), out,
                               {.bias = bias ? run.in(2) : nullptr, .relu = relu}, run.workspace);
                   }};
   });

@@ -68,20 +68,21 @@ std::vector<TensorType> infer_dense(const InferContext& context) {
   context.check_inputs(2, 3);
   const Shape &x = context.shape(0), &w = context.shape(1);
   context.check(w.rank() == 2, "got weights {}, expected [out, in]", to_string(w));
-  context.check(x.rank() >= 2 && x.back() == w[1],
+  const auto [in, out] = matrix(w, !context.attributes().flag("in_out"));
+  context.check(x.rank() >= 2 && x.back() == in,
                 "got input {} and weights {}, expected the last extent of the input to be {}",
-                to_string(x), to_string(w), w[1]);
+                to_string(x), to_string(w), in);
   if (context.inputs() == 3)
-    context.check(context.shape(2) == Shape{w[0]}, "got bias {}, expected [{}]",
-                  to_string(context.shape(2)), w[0]);
+    context.check(context.shape(2) == Shape{out}, "got bias {}, expected [{}]",
+                  to_string(context.shape(2)), out);
   Shape result = x;
-  result[x.rank() - 1] = w[0];
+  result[x.rank() - 1] = out;
   return {{DType::f32, result}};
 }
 
 double dense_flops(const InferContext& context) {
-  return 2.0 * static_cast<double>(context.shape(0).elements()) *
-         static_cast<double>(context.shape(1)[0]);
+  const int64_t out = matrix(context.shape(1), !context.attributes().flag("in_out")).second;
+  return 2.0 * static_cast<double>(context.shape(0).elements()) * static_cast<double>(out);
 }
 
 std::vector<Value> dense_gradient(GradientContext& context) {
@@ -97,9 +98,13 @@ std::vector<Value> dense_gradient(GradientContext& context) {
   } else if (has_bias && context.needs(2)) {
     results[2] = graph.add_one("column_sum", {dy});
   }
-  if (context.needs(0)) results[0] = matmul(dy, context.input(1));
-  if (context.needs(1))
-    results[1] = matmul(rows_of(dy), rows_of(context.input(0)), {.transpose_a = true});
+  const bool in_out = context.attributes().flag("in_out");
+  if (context.needs(0)) results[0] = matmul(dy, context.input(1), {.transpose_b = in_out});
+  if (context.needs(1)) {
+    const Value x_rows = rows_of(context.input(0)), dy_rows = rows_of(dy);
+    results[1] = in_out ? matmul(x_rows, dy_rows, {.transpose_a = true})
+                        : matmul(dy_rows, x_rows, {.transpose_a = true});
+  }
   return results;
 }
 
@@ -134,10 +139,11 @@ Value matmul(Value a, Value b, MatmulOptions options) {
                             {"transpose_b", int64_t{options.transpose_b}}});
 }
 
-Value dense(Value x, Value weight, Value bias) {
+Value dense(Value x, Value weight, Value bias, WeightOrder order) {
   std::vector<Value> inputs = {x, weight};
   if (bias) inputs.push_back(bias);
-  return x.graph().add_one("dense", std::move(inputs));
+  return x.graph().add_one("dense", std::move(inputs),
+                           {{"in_out", int64_t{order == WeightOrder::in_out}}});
 }
 
 }  // namespace artel

@@ -11,16 +11,31 @@ namespace artel::nn {
 
 // What can be varied; 0 means as published.
 struct ModelOptions {
-  int64_t classes = 0;        // of the last layer; autoencoders have none and ignore it
+  int64_t classes = 0;        // of the last layer, or tokens of the vocabulary; autoencoders have
+                              // none and ignore it
   bool small_images = false;  // the variant for 32 x 32 of networks made for 224 x 224
   int64_t width = 0;          // channels of the first stage, or units of the hidden layers
+  // Of transformers.
+  int64_t depth = 0, heads = 0;
+  int64_t positions = 0;   // the most of a sample
+  int64_t vocabulary = 0;  // where `classes` is something else
+  int64_t patch = 0;       // side of the patches of an image
+  double dropout = 0;
 };
+
+// What a network is trained to say of a sample: its class, a class for each position, or itself.
+enum class ModelTarget { label, labels, input };
 
 struct ModelDescription {
   std::string name;
-  std::string text;  // one line
-  Shape input;       // of the images that it was made for
+  std::string text;               // one line
+  Shape input;                    // of the samples that it was made for
+  DType input_type = DType::f32;  // i32: tokens
+  ModelTarget target = ModelTarget::label;
 };
+
+// The type of the target of one sample.
+TensorType target_of(const ModelDescription& model, const TensorType& sample);
 
 // In the order in which people should read them.
 std::vector<ModelDescription> model_list();

@@ -115,11 +115,16 @@ TEST(Zoo, EveryListedModelCanBeBuiltAndDifferentiated) {
   for (const ModelDescription& model : model_list()) {
     EXPECT_TRUE(names.insert(model.name).second) << model.name;
     EXPECT_FALSE(model.text.empty());
-    const bool reproduces = model.name.find("autoencoder") != std::string::npos;
-    const TensorType x = {DType::f32, {2, 3, 32, 32}};
-    const TensorType y = reproduces ? x : TensorType{DType::i32, {2}};
-    if (model.name == "lenet5") continue;  // for 28 x 28; other tests build it
-    const ModelGraph training = training_graph(model_by_name(model.name, {.width = 32}), x, y,
+    const bool reproduces = model.target == ModelTarget::input;
+    const TensorType x = model.input_type == DType::i32 ? TensorType{DType::i32, {2, 16}}
+                                                        : TensorType{DType::f32, {2, 3, 32, 32}};
+    const TensorType y = model.target == ModelTarget::label ? TensorType{DType::i32, {2}} : x;
+    if (model.name == "lenet5" || model.name == "bert") continue;  // other tests build them
+    ModelOptions options{.width = 32};
+    if (model.name.starts_with("gpt2") || model.name.starts_with("bert") ||
+        model.name.starts_with("vit"))
+      options.heads = 4;
+    const ModelGraph training = training_graph(model_by_name(model.name, options), x, y,
                                                loss_by_name(reproduces ? "mse" : "cross_entropy"));
     EXPECT_EQ(training.graph.gradients().size(),
               training.graph.of_kind(ValueKind::parameter).size())

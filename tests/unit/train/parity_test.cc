@@ -1,5 +1,6 @@
 // Ten training steps of small networks must follow PyTorch: graph, differentiation, fusion, plan,
-// kernels and update rule together. tests/golden/make_parity.py makes the files.
+// kernels and update rule together. tests/golden/make_parity.py and make_transformers.py make the
+// files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,9 +10,12 @@
 #include "artel/exec/libraries.h"
 #include "artel/exec/program.h"
 #include "artel/nn/model.h"
+#include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/classic.h"
+#include "artel/nn/zoo/gpt2.h"
 #include "artel/nn/zoo/resnet.h"
 #include "artel/nn/zoo/vgg.h"
+#include "artel/nn/zoo/vit.h"
 #include "artel/optim/optimizer.h"
 
 namespace artel {
@@ -86,6 +90,7 @@ class SmallTrainer {
   }
 
   const Parameters& parameters() const { return parameters_; }
+  Tensor prediction() const { return lane_.output("prediction"); }
 
  private:
   const Golden& golden_;
@@ -99,15 +104,20 @@ class SmallTrainer {
   int64_t steps_ = 0;
 };
 
-// The largest difference, relative to the largest magnitude of the tensor.
-double relative_error(const Tensor& got, const Tensor& expected) {
-  double worst = 0, scale = 1e-3;
+double largest_difference(const Tensor& got, const Tensor& expected) {
+  double worst = 0;
   const std::span<const float> a = got.values<float>(), b = expected.values<float>();
-  for (size_t i = 0; i < b.size(); ++i) {
+  for (size_t i = 0; i < b.size(); ++i)
     worst = std::max(worst, std::fabs(static_cast<double>(a[i]) - b[i]));
-    scale = std::max(scale, static_cast<double>(std::fabs(b[i])));
-  }
-  return worst / scale;
+  return worst;
+}
+
+// The same, relative to the largest magnitude of the tensor.
+double relative_error(const Tensor& got, const Tensor& expected) {
+  double scale = 1e-3;
+  for (const float value : expected.values<float>())
+    scale = std::max(scale, static_cast<double>(std::fabs(value)));
+  return largest_difference(got, expected) / scale;
 }
 
 struct Case {
@@ -116,12 +126,21 @@ struct Case {
 };
 
 std::vector<Case> all_cases() {
-  return {{"mlp", nn::mlp({48, 32})},
-          {"lenet5", nn::lenet5()},
-          {"vgg11_bn",
-           nn::vgg(11, {.classes = 10, .batch_norm = true, .small_images = true, .width = 3})},
-          {"resnet18", nn::resnet(18, {.classes = 10, .small_images = true, .width = 3})},
-          {"resnet8", nn::cifar_resnet(8, {.width = 8})}};
+  return {
+      {"mlp", nn::mlp({48, 32})},
+      {"lenet5", nn::lenet5()},
+      {"vgg11_bn",
+       nn::vgg(11, {.classes = 10, .batch_norm = true, .small_images = true, .width = 3})},
+      {"resnet18", nn::resnet(18, {.classes = 10, .small_images = true, .width = 3})},
+      {"resnet8", nn::cifar_resnet(8, {.width = 8})},
+      {"gpt2", nn::gpt2({.vocabulary = 40, .positions = 32, .width = 24, .depth = 2, .heads = 3})},
+      {"bert", nn::bert({.vocabulary = 50,
+                         .positions = 20,
+                         .width = 24,
+                         .depth = 2,
+                         .heads = 3,
+                         .head = nn::BertHead::pretraining})},
+      {"vit", nn::vit({.classes = 10, .patch = 4, .width = 24, .depth = 2, .heads = 3})}};
 }
 
 struct Setting {
@@ -136,8 +155,13 @@ TEST_P(Parity, TenStepsFollowPyTorch) {
     const Golden golden(c.file);
     SmallTrainer trainer(c.model, golden, GetParam().threads,
                          {.exact_convolutions = GetParam().exact_convolutions});
-    for (const float expected : golden["losses"].values<float>())
+    bool first = true;
+    for (const float expected : golden["losses"].values<float>()) {
       EXPECT_NEAR(trainer.step(), expected, 1e-4 * expected) << c.file;
+      if (std::exchange(first, false)) {
+        EXPECT_LT(largest_difference(trainer.prediction(), golden["logits"]), 1e-4) << c.file;
+      }
+    }
     for (const ParameterEntry& entry : trainer.parameters().entries())
       EXPECT_LT(relative_error(trainer.parameters().get(entry.name), golden["final." + entry.name]),
                 1e-3)

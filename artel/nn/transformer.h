@@ -1,0 +1,52 @@
+// What transformers are made of: positions, attention and feed-forward networks. Values are
+// [batch, positions, width].
+#pragma once
+
+#include "artel/graph/ops.h"
+#include "artel/nn/layers.h"
+
+namespace artel::nn {
+
+// Dense layers of transformers begin as normal numbers of this deviation, their biases as zeros.
+DenseOptions transformer_dense(float deviation = 0.02f, WeightOrder order = WeightOrder::out_in);
+
+// x with row i of the table `name` [positions, width] added at position i. Throws if x has more
+// positions than the table.
+Value add_learned_positions(Build& build, Value x, std::string_view name, int64_t positions);
+
+// The same of fixed waves (Vaswani et al., 2017): sine in the first half of the width, cosine in
+// the second.
+Value add_sinusoidal_positions(Build& build, Value x);
+
+// Rotary positions (Su et al., 2021) of queries or keys: in each head, element i and element
+// i + width / 2 of position p are turned by the angle p * base^(-2 i / width). Even head widths.
+Value rotate_positions(Build& build, Value x, int64_t heads, double base = 10000);
+
+// dense "query", "key" and "value" of the input, attention, dense "out"; with rotary positions if
+// asked for. `context`, if given, is what keys and values are made of: cross attention.
+struct AttentionLayerOptions {
+  int64_t heads = 1;
+  bool causal = false;
+  bool rotary = false;
+  bool bias = true;
+};
+Value multi_head_attention(Build& build, Value x, const AttentionLayerOptions& options,
+                           Value context = {}, Value mask = {});
+Layer self_attention(AttentionLayerOptions options);
+
+// dense, activation, dense: names fc1 and fc2.
+Layer feed_forward(int64_t hidden, std::string activation = "gelu");
+// down(silu(gate(x)) * up(x)): names gate_proj, up_proj and down_proj, without biases (Shazeer,
+// 2020).
+Layer swiglu(int64_t hidden);
+
+// Images [batch, channels, height, width] as rows of patches [batch, patches, width]: convolution
+// "proj" whose stride is its kernel. Throws unless patches fit the image.
+Layer patch_embedding(int64_t width, int64_t patch);
+
+// x with the parameter `name` [1, 1, width] as position 0 in front.
+Value prepend_token(Build& build, Value x, std::string_view name);
+// Position `index` of x: [batch, width].
+Value take_position(Value x, int64_t index);
+
+}  // namespace artel::nn

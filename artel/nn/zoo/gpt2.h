@@ -1,0 +1,26 @@
+// GPT-2 (Radford et al., 2019) with the names of its published checkpoint: wte, wpe,
+// h.0.attn.c_attn, ..., ln_f. Weights of dense layers are stored [in, out]; the table of tokens is
+// also the last layer.
+#pragma once
+
+#include "artel/nn/layer.h"
+#include "artel/nn/zoo/names.h"
+
+namespace artel::nn {
+
+struct Gpt2Options {
+  int64_t vocabulary = 50257;
+  int64_t positions = 1024;  // the most that a sample may have
+  int64_t width = 768;
+  int64_t depth = 12;
+  int64_t heads = 12;
+  double dropout = 0;  // of embeddings and of each branch before it is added
+};
+
+// Tokens i32 [batch, positions] to logits [batch, positions, vocabulary] of the next token.
+Layer gpt2(const Gpt2Options& options = {});
+
+// How other files of these weights name them.
+NameRules gpt2_names();
+
+}  // namespace artel::nn

@@ -1,0 +1,35 @@
+#include "artel/nn/zoo/names.h"
+
+#include "artel/nn/zoo/bert.h"
+#include "artel/nn/zoo/gpt2.h"
+#include "artel/nn/zoo/vit.h"
+
+namespace artel::nn {
+
+std::string apply_rules(const NameRules& rules, std::string name) {
+  for (const auto& [published, ours] : rules) {
+    if (published.starts_with('^')) {
+      if (name.starts_with(published.substr(1))) name = ours + name.substr(published.size() - 1);
+      continue;
+    }
+    for (size_t at = name.find(published); at != name.npos;
+         at = name.find(published, at + ours.size()))
+      name.replace(at, published.size(), ours);
+  }
+  return name;
+}
+
+NameRules published_names(const std::string& model) {
+  if (model.starts_with("gpt2")) return gpt2_names();
+  if (model.starts_with("bert")) return bert_names();
+  if (model.starts_with("vit")) return vit_names();
+  return {};
+}
+
+NamedTensors rename_published(const std::string& model, NamedTensors tensors) {
+  const NameRules rules = published_names(model);
+  for (NamedTensor& entry : tensors) entry.name = apply_rules(rules, entry.name);
+  return tensors;
+}
+
+}  // namespace artel::nn

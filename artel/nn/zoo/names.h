@@ -1,0 +1,26 @@
+// Names of weights in published files, and how they become those of our models.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "artel/tensor/named_tensor.h"
+
+namespace artel::nn {
+
+// Every occurrence of `published` in a name (at its beginning only, if it begins with ^) becomes
+// `ours`; rules apply one after another.
+struct NameRule {
+  std::string published, ours;
+};
+using NameRules = std::vector<NameRule>;
+
+std::string apply_rules(const NameRules& rules, std::string name);
+
+// The rules of a network of the zoo; none if it has none.
+NameRules published_names(const std::string& model);
+// Tensors under the names that a network of the zoo expects. A name that it would not know anyway
+// does no harm.
+NamedTensors rename_published(const std::string& model, NamedTensors tensors);
+
+}  // namespace artel::nn

@@ -1,0 +1,25 @@
+// Vision transformers (Dosovitskiy et al., 2020) with timm's names: patch_embed.proj, cls_token,
+// pos_embed, blocks.0.attn.qkv, norm, head.
+#pragma once
+
+#include "artel/nn/layer.h"
+#include "artel/nn/zoo/names.h"
+
+namespace artel::nn {
+
+struct VitOptions {
+  int64_t classes = 1000;
+  int64_t patch = 16;  // side of a patch; images of any size that it divides
+  int64_t width = 192;
+  int64_t depth = 12;
+  int64_t heads = 3;
+  double dropout = 0;
+};
+
+// Images [batch, channels, height, width] to logits [batch, classes].
+Layer vit(const VitOptions& options = {});
+
+// torchvision's names.
+NameRules vit_names();
+
+}  // namespace artel::nn
