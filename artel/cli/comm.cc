@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
@@ -7,6 +8,7 @@
 #include "artel/cli/commands.h"
 #include "artel/cli/workers.h"
 #include "artel/comm/benchmark.h"
+#include "artel/data/fetch.h"
 #include "artel/train/cluster.h"
 
 namespace artel::cli {
@@ -19,6 +21,7 @@ struct Arguments {
   std::vector<std::string> algorithms = {"automatic"};  // of `bench`
   std::vector<uint64_t> sizes = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
   double seconds = 0.3;
+  bool calibrate = false;
   std::string plot;
 };
 
@@ -50,10 +53,18 @@ void bench(const Arguments& arguments) {
   Cluster cluster(0, nullptr);
   comm::Group& group = *cluster.group();
   const std::vector<std::string> members = cluster.members();
-  const comm::Calibration links = comm::calibrate(group);
+  std::string cache;  // of rank 0
+  if (group.rank() == 0) {
+    cache = (data::data_folder() / "calibration").string();
+    std::filesystem::create_directories(data::data_folder());
+    if (arguments.calibrate) std::filesystem::remove(cache);
+  }
+  bool remembered = false;
+  const comm::Calibration links = comm::calibrate(group, cache, &remembered);
   const std::vector<comm::BenchmarkRow> rows = comm::benchmark_all_reduce(group, options);
   if (group.rank() != 0) return;
   for (const std::string& member : members) println("{}", member);
+  println("calibration {} {}", remembered ? "remembered in" : "measured now, kept in", cache);
   println("a message costs {} inside a host", describe(links.inside));
   const std::vector<int> hosts = group.host_numbers();
   if (hosts.back() > 0) println("and {} between hosts", describe(links.between));
@@ -106,6 +117,8 @@ void add_comm(CLI::App& program) {
       ->type_name("S")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  measuring->add_flag("--calibrate", arguments->calibrate,
+                      "Measure the links again instead of remembering");
   measuring->add_option("--plot", arguments->plot, "Write bandwidth over size as SVG")
       ->type_name("FILE");
   measuring->footer("Example:\n  artel comm bench --workers 4 --sizes 4KiB,1MiB,64MiB");

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "artel/base/file.h"
 #include "artel/base/text.h"
@@ -32,10 +33,12 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-double measure(Group& group, std::span<std::byte> data, const Call& call, double budget) {
+// The median time of the slowest rank in `body`, which is repeated for about `budget` seconds.
+template <typename Body>
+double measure(Group& group, double budget, Body&& body) {
   const auto once = [&] {
     group.barrier();
-    return slowest(group, timed([&] { group.all_reduce(data, ElementType::f32, {}, call); }));
+    return slowest(group, timed(body));
   };
   once();
   const double estimate = std::max(once(), 1e-6);
@@ -88,9 +91,31 @@ int partner_among(int size, int rank, Belongs belongs) {
   return other < ranks.size() ? ranks[other] : -1;
 }
 
+// What a line of the cache begins with: "gloo on n07,n07,n08: ".
 std::string layout_text(Group& group) {
-  const std::vector<int> hosts = group.host_numbers();
-  return fmt::format("{} {}", group.transport(), fmt::join(hosts, ","));
+  return fmt::format("{} on {}: ", group.transport(), fmt::join(group.hosts(), ","));
+}
+
+std::vector<std::string> lines_of(const std::string& cache) {
+  try {
+    return split(read_file(cache, 1 << 20), '\n');
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::not_found) throw;
+    return {};
+  }
+}
+
+// Nothing if there is no such line, or one that cannot be read: then it is measured anew.
+std::optional<Calibration> recall(std::span<const std::string> lines, const std::string& layout) {
+  for (const std::string& line : lines) {
+    if (!line.starts_with(layout)) continue;
+    try {
+      return Calibration::from_text(line.substr(layout.size()));
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -111,12 +136,22 @@ std::vector<BenchmarkRow> benchmark_all_reduce(Group& group, const BenchmarkOpti
   std::vector<BenchmarkRow> rows;
   for (const Algorithm algorithm : options.algorithms)
     for (const size_t bytes : options.sizes) {
-      const double seconds =
-          measure(group, {data, bytes}, {.algorithm = algorithm}, options.seconds);
+      const double seconds = measure(group, options.seconds, [&] {
+        group.all_reduce({data, bytes}, ElementType::f32, {}, {.algorithm = algorithm});
+      });
       const double bandwidth = static_cast<double>(bytes) / seconds;
       rows.push_back({algorithm, bytes, seconds, bandwidth, bandwidth * 2 * (n - 1) / n});
     }
   return rows;
+}
+
+double benchmark_lane_reduce(Group& group, size_t bytes, double seconds) {
+  const SharedBytes memory = group.allocate(bytes);
+  std::byte* const partial = memory.get();
+  const LaneLayout layout = LaneLayout::even(group.size(), group.size());
+  return measure(group, seconds, [&] {
+    group.lane_reduce(layout, {&partial, 1}, {partial, bytes}, ElementType::f32);
+  });
 }
 
 std::string benchmark_table(std::span<const BenchmarkRow> rows) {
@@ -202,25 +237,28 @@ Calibration calibrate(Group& group) {
   return result;
 }
 
-Calibration calibrate(Group& group, const std::string& cache) {
+Calibration calibrate(Group& group, const std::string& cache, bool* remembered) {
+  static_assert(std::is_trivially_copyable_v<Calibration>);
   const std::string layout = layout_text(group);
-  std::array<char, 256> shared{};
-  if (group.rank() == 0) {
-    try {
-      const auto lines = split(read_file(cache, 1 << 20), '\n');
-      if (lines.size() >= 2 && lines[0] == layout) lines[1].copy(shared.data(), shared.size() - 1);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::not_found) throw;
-    }
-  }
-  group.broadcast(std::as_writable_bytes(std::span(shared)), 0);
-  if (shared[0] != 0) {
-    const Calibration known = Calibration::from_text(shared.data());
-    group.set_calibration(known);
-    return known;
+  struct {
+    uint64_t known = 0;
+    Calibration calibration;
+  } shared;
+  if (group.rank() == 0)
+    if (const auto found = recall(lines_of(cache), layout)) shared = {1, *found};
+  group.broadcast(std::as_writable_bytes(std::span(&shared, 1)), 0);
+  if (remembered != nullptr) *remembered = shared.known != 0;
+  if (shared.known != 0) {
+    group.set_calibration(shared.calibration);
+    return shared.calibration;
   }
   const Calibration measured = calibrate(group);
-  if (group.rank() == 0) write_file_atomically(cache, layout + "\n" + measured.to_text() + "\n");
+  if (group.rank() == 0) {
+    std::string text = layout + measured.to_text() + "\n";
+    for (const std::string& line : lines_of(cache))
+      if (!line.empty() && !line.starts_with(layout)) text += line + "\n";
+    write_file_atomically(cache, text);
+  }
   return measured;
 }
 

@@ -28,6 +28,10 @@ struct BenchmarkRow {
 // Collective; sums of f32. All ranks get the same rows.
 std::vector<BenchmarkRow> benchmark_all_reduce(Group& group, const BenchmarkOptions& options);
 
+// Collective; the median time of the canonical reduction with one lane on each rank, of buffers
+// from Group::allocate, for about `seconds` in all.
+double benchmark_lane_reduce(Group& group, size_t bytes, double seconds);
+
 // Time, algorithmic and bus bandwidth, one line for each row.
 std::string benchmark_table(std::span<const BenchmarkRow> rows);
 // Bus bandwidth over size, one curve for each algorithm, as an SVG document.
@@ -37,9 +41,9 @@ std::string benchmark_svg(std::span<const BenchmarkRow> rows);
 // about a tenth of a second, and makes the group choose by them. All ranks get the same numbers.
 Calibration calibrate(Group& group);
 
-// The same, but rank 0 first looks for the result of an earlier run in the file `cache`, which is
-// written otherwise. The file belongs to one layout of ranks on hosts; another one is measured
-// anew.
-Calibration calibrate(Group& group, const std::string& cache);
+// The same, but rank 0 first looks for the result of an earlier run in the file `cache`, which has
+// a line for each layout of ranks on hosts that was measured. `remembered`, if given, tells on all
+// ranks whether there was one.
+Calibration calibrate(Group& group, const std::string& cache, bool* remembered = nullptr);
 
 }  // namespace artel::comm

@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <deque>
+#include <memory>
 #include <vector>
 
 namespace artel::comm {
 namespace {
 
-// Receives in flight: enough to keep a wire busy, few enough to bound memory. Sends are not
-// limited: to wait for one of them while there is something to receive could block two ranks on
-// each other.
-constexpr size_t kReceiveWindow = 4;
+// Bytes of receives in flight. Some libraries send nothing before the other side has asked for it,
+// and the request queues behind the data that goes the other way: up to a socket buffer (4 MiB on
+// Linux). Sends are not limited: to wait for one of them while there is something to receive could
+// block two ranks on each other.
+constexpr size_t kReceiveWindow = 8 << 20;
 
 // One segment of a step.
 struct Message {
@@ -89,10 +91,11 @@ class Execution {
         patience_(patience),
         type_(type),
         reduction_(reduction),
-        segment_bytes_(segment_bytes) {
+        segment_bytes_(segment_bytes),
+        window_(std::clamp<size_t>(plan.receives.size(), 1, kReceiveWindow / segment_bytes)) {
     const bool adds = std::any_of(plan.receives.begin(), plan.receives.end(),
                                   [](const Message& m) { return m.step->effect == Effect::add; });
-    if (adds) scratch_.resize(kReceiveWindow * segment_bytes);
+    if (adds) scratch_ = std::make_unique_for_overwrite<std::byte[]>(window_ * segment_bytes);
   }
 
   void run() {
@@ -110,21 +113,17 @@ class Execution {
  private:
   std::byte* landing(size_t index) {
     const Message& message = plan_.receives[index];
-    return message.step->effect == Effect::add
-               ? scratch_.data() + index % kReceiveWindow * segment_bytes_
-               : chunks_.target + message.offset;
+    return message.step->effect == Effect::add ? scratch_.get() + index % window_ * segment_bytes_
+                                               : chunks_.target + message.offset;
   }
 
   void post_receives() {
-    while (applied_ + receiving_.size() < plan_.receives.size() &&
-           receiving_.size() < kReceiveWindow) {
+    while (applied_ + receiving_.size() < plan_.receives.size() && receiving_.size() < window_) {
       const size_t index = applied_ + receiving_.size();
       const Message& message = plan_.receives[index];
-      // What is replaced must have been sent before.
-      if (message.step->effect == Effect::replace && message.after > finished_) {
-        if (!receiving_.empty() || message.after > finished_ + sending_.size()) return;
-        while (message.after > finished_) finish_send();
-      }
+      // What replaces bytes that this rank has sent contains them, so it cannot come before they
+      // have arrived elsewhere: it is enough that the send is on its way.
+      if (message.step->effect == Effect::replace && message.after > sent_) return;
       receiving_.push_back(
           route_.receive(patience_, message.step->peer, {landing(index), message.bytes}));
     }
@@ -164,7 +163,8 @@ class Execution {
   ElementType type_;
   const Reduction& reduction_;
   size_t segment_bytes_;
-  std::vector<std::byte> scratch_;
+  size_t window_;  // receives
+  std::unique_ptr<std::byte[]> scratch_;
   std::deque<std::unique_ptr<Transfer>> receiving_;
   std::deque<std::unique_ptr<Transfer>> sending_;
   size_t applied_ = 0;   // receives

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <memory>
 
 namespace artel::comm {
 namespace {
 
-// Segments of which the partial sums are on their way while one is being added.
-constexpr size_t kAhead = 4;
+// Bytes of partial sums that are on their way while a segment is being added; see executor.cc.
+constexpr size_t kWindowBytes = 8 << 20;
 
 class LaneReduce {
  public:
@@ -29,18 +30,20 @@ class LaneReduce {
         divisor_(divisor) {
     for (const auto& of_rank : nodes)
       all_nodes_.insert(all_nodes_.end(), of_rank.begin(), of_rank.end());
-    const size_t foreign = all_nodes_.size() - nodes[rank].size();
-    scratch_.resize(kAhead * foreign * kSegmentBytes);
+    foreign_ = all_nodes_.size() - nodes[rank].size();
+    ahead_ = std::max<size_t>(4, kWindowBytes / kSegmentBytes / std::max<size_t>(foreign_, 1));
+    ahead_ = std::clamp<size_t>(segments(rank), 1, ahead_);
+    scratch_ = std::make_unique_for_overwrite<std::byte[]>(ahead_ * foreign_ * kSegmentBytes);
   }
 
   void run() {
     size_t longest = 0;
     for (int owner = 0; owner < size_; ++owner) longest = std::max(longest, segments(owner));
-    for (size_t segment = 0; segment < longest + kAhead; ++segment) {
+    for (size_t segment = 0; segment < longest + ahead_; ++segment) {
       if (segment < longest) start(segment);
-      if (segment >= kAhead - 1 && segment - (kAhead - 1) < segments(rank_))
-        finish(segment - (kAhead - 1));
-      while (sends_.size() > kAhead * size_ * (partials_.size() + 1)) retire(sends_);
+      if (segment >= ahead_ - 1 && segment - (ahead_ - 1) < segments(rank_))
+        finish(segment - (ahead_ - 1));
+      while (sends_.size() > ahead_ * size_ * (partials_.size() + 1)) retire(sends_);
     }
     while (!sends_.empty()) retire(sends_);
     while (!arriving_totals_.empty()) retire(arriving_totals_);
@@ -66,8 +69,7 @@ class LaneReduce {
     return {data + begin, std::min(kSegmentBytes, cut(owner + 1) - begin)};
   }
   std::byte* scratch(size_t segment, size_t foreign_node) {
-    const size_t foreign = all_nodes_.size() - nodes_[rank_].size();
-    return scratch_.data() + (segment % kAhead * foreign + foreign_node) * kSegmentBytes;
+    return scratch_.get() + (segment % ahead_ * foreign_ + foreign_node) * kSegmentBytes;
   }
 
   // Sends my partial sums to the owners, and lets theirs for my slice come.
@@ -131,7 +133,9 @@ class LaneReduce {
   const Reduction& reduction_;
   size_t divisor_;
   std::vector<LaneRange> all_nodes_;
-  std::vector<std::byte> scratch_;
+  size_t foreign_ = 0;  // nodes of other ranks
+  size_t ahead_ = 1;    // segments of which the partial sums are on their way
+  std::unique_ptr<std::byte[]> scratch_;
   Queue sends_;
   Queue arriving_;  // partial sums, in the order of add_tree
   Queue arriving_totals_;

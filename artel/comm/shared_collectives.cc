@@ -1,13 +1,21 @@
 #include "artel/comm/shared_collectives.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace artel::comm {
 namespace {
 
-// Copies of this size are added by everybody, which saves a meeting.
-constexpr size_t kFlatBytes = 16 << 10;
+// Data up to this size is shown as a copy, which every rank adds up for itself: one meeting instead
+// of two.
+constexpr size_t kCopiedBytes = 8 << 10;
+// Copies are added by everybody as long as they are not more than this in all.
+constexpr size_t kFlatBytes = 256 << 10;
+// What passes through staging memory at a time: all of it stays in the second-level caches, except
+// where a sync costs more than that gains.
+constexpr size_t kPieceBytes = 64 << 10;
+constexpr size_t kCrowdedPieceBytes = shm::kStagingBytes;
 
 struct Slice {
   size_t begin;
@@ -22,78 +30,111 @@ Slice slice_of(size_t bytes, int size, int rank) {
   return {cut(rank), cut(rank + 1)};
 }
 
-std::vector<const std::byte*> staged(const shm::Channel& channel, size_t offset) {
-  std::vector<const std::byte*> sources;
-  for (int rank = 0; rank < channel.size(); ++rank)
-    sources.push_back(channel.staging(rank) + offset);
-  return sources;
-}
+// Data that is not in the arena, a piece at a time. A rank stages what the others add up, adds up
+// its own slice, and copies the slices of the others: it reads and writes every byte twice. One
+// sync a piece: the next one is staged before it.
+class StagedAllReduce {
+ public:
+  StagedAllReduce(shm::Channel& channel, std::span<std::byte> data, ElementType type,
+                  const Reduction& reduction)
+      : channel_(channel),
+        data_(data),
+        type_(type),
+        reduction_(reduction),
+        piece_bytes_(channel.crowded() ? kCrowdedPieceBytes : kPieceBytes) {}
 
-// Data that is not in the arena, one staging buffer at a time. With two ranks each adds everything
-// itself; with more, each adds a slice and the others copy it.
-void all_reduce_staged(shm::Channel& channel, Patience& patience, std::span<std::byte> data,
-                       ElementType type, const Reduction& reduction) {
-  const size_t width = size_of(type);
-  const int rank = channel.rank();
-  for (size_t begin = 0; begin < data.size(); begin += shm::kStagingBytes) {
-    const size_t bytes = std::min(shm::kStagingBytes, data.size() - begin);
-    std::memcpy(channel.staging(rank), data.data() + begin, bytes);
-    channel.sync(patience);
-    const Slice mine =
-        channel.size() == 2 ? Slice{0, bytes} : slice_of(bytes, channel.size(), rank);
-    std::byte* const target =
-        channel.size() == 2 ? data.data() + begin : channel.staging(rank) + mine.begin;
-    combine(reduction, type, staged(channel, mine.begin), {&target, 1},
-            (mine.end - mine.begin) / width, channel.size());
-    if (channel.size() > 2) {
-      channel.sync(patience);
-      for (int owner = 0; owner < channel.size(); ++owner) {
-        const Slice part = slice_of(bytes, channel.size(), owner);
-        std::memcpy(data.data() + begin + part.begin, channel.staging(owner) + part.begin,
-                    part.end - part.begin);
-      }
+  void run(Patience& patience) {
+    stage(piece(0), 0);
+    channel_.sync(patience);
+    for (size_t begin = 0; begin < data_.size(); begin += piece_bytes_) {
+      reduce(piece(begin));
+      stage(piece(begin + piece_bytes_), 1);
+      channel_.sync(patience);
+      collect(piece(begin));
+      channel_.next_staging();
     }
-    channel.next_staging();
   }
-}
+
+ private:
+  std::span<std::byte> piece(size_t begin) const {
+    if (begin >= data_.size()) return {};
+    return data_.subspan(begin, std::min(piece_bytes_, data_.size() - begin));
+  }
+
+  // Calls use(owner, slice) for the slice of every other rank.
+  template <typename Use>
+  void for_others(std::span<std::byte> piece, Use use) const {
+    for (int owner = 0; owner < channel_.size(); ++owner) {
+      if (owner == channel_.rank() || piece.empty()) continue;
+      use(owner, slice_of(piece.size(), channel_.size(), owner));
+    }
+  }
+
+  void stage(std::span<std::byte> piece, uint32_t ahead) const {
+    std::byte* const staging = channel_.staging(channel_.rank(), ahead);
+    for_others(piece, [&](int, Slice slice) {
+      std::memcpy(staging + slice.begin, piece.data() + slice.begin, slice.end - slice.begin);
+    });
+  }
+
+  void reduce(std::span<std::byte> piece) const {
+    const Slice mine = slice_of(piece.size(), channel_.size(), channel_.rank());
+    std::byte* const own = piece.data() + mine.begin;
+    std::vector<const std::byte*> sources;
+    for (int rank = 0; rank < channel_.size(); ++rank)
+      sources.push_back(rank == channel_.rank() ? own : channel_.staging(rank) + mine.begin);
+    const std::array targets{own, channel_.staging(channel_.rank()) + mine.begin};
+    combine(reduction_, type_, sources, targets, (mine.end - mine.begin) / size_of(type_),
+            channel_.size());
+  }
+
+  void collect(std::span<std::byte> piece) const {
+    for_others(piece, [&](int owner, Slice slice) {
+      std::memcpy(piece.data() + slice.begin, channel_.staging(owner) + slice.begin,
+                  slice.end - slice.begin);
+    });
+  }
+
+  shm::Channel& channel_;
+  std::span<std::byte> data_;
+  ElementType type_;
+  const Reduction& reduction_;
+  size_t piece_bytes_;
+};
 
 }  // namespace
 
 void all_reduce_shared(shm::Channel& channel, Patience& patience, std::span<std::byte> data,
                        ElementType type, const Reduction& reduction) {
-  const size_t width = size_of(type);
   const int size = channel.size();
   std::byte* const own = data.data();
-  // Small data that is elsewhere is shown as a copy.
-  const bool small = data.size() <= shm::kStagingBytes;
-  std::byte* shown = own;
-  if (small && !channel.shares(own, data.size())) {
-    shown = channel.staging(channel.rank());
-    if (!data.empty()) std::memcpy(shown, own, data.size());
-  }
+  const bool copied = data.size() <= kCopiedBytes ||
+                      (data.size() <= kPieceBytes && !channel.shares(own, data.size()));
+  std::byte* const shown = copied ? channel.staging(channel.rank()) : own;
+  if (copied && !data.empty()) std::memcpy(shown, own, data.size());
   channel.meet(patience, {&shown, 1}, data.size());
   if (!channel.reachable()) {
-    all_reduce_staged(channel, patience, data, type, reduction);
+    StagedAllReduce(channel, data, type, reduction).run(patience);
     return;
   }
   std::vector<std::byte*> buffers(size);
-  bool all_copies = small && data.size() <= kFlatBytes;
+  bool flat = data.size() * size <= kFlatBytes;
   for (int rank = 0; rank < size; ++rank) {
     buffers[rank] = channel.buffer(rank);
-    all_copies = all_copies && buffers[rank] == channel.staging(rank);
+    flat = flat && buffers[rank] == channel.staging(rank);
   }
-  if (small) channel.next_staging();
-  if (all_copies) {
+  if (data.size() <= kPieceBytes) channel.next_staging();
+  if (flat) {
     const std::vector<const std::byte*> sources(buffers.begin(), buffers.end());
-    combine(reduction, type, sources, {&own, 1}, data.size() / width, size);
+    combine(reduction, type, sources, {&own, 1}, data.size() / size_of(type), size);
     return;
   }
   const Slice mine = slice_of(data.size(), size, channel.rank());
   for (std::byte*& buffer : buffers) buffer += mine.begin;
   const std::vector<const std::byte*> sources(buffers.begin(), buffers.end());
-  combine(reduction, type, sources, buffers, (mine.end - mine.begin) / width, size);
+  combine(reduction, type, sources, buffers, (mine.end - mine.begin) / size_of(type), size);
   channel.sync(patience);
-  if (shown != own) std::memcpy(own, shown, data.size());
+  if (copied) std::memcpy(own, shown, data.size());
 }
 
 void broadcast_shared(shm::Channel& channel, Patience& patience, std::span<std::byte> data,

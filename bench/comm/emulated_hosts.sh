@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# emulated_hosts.sh HOSTS gloo|mpi PROGRAM BYTES...: our all_reduce between network namespaces that are
-# joined by a switch with 1 Gbit/s ports. Prints "BYTES SECONDS". Exit code 77 where the machine does not
+# emulated_hosts.sh HOSTS gloo|mpi PROGRAM CASES BYTES...: our all_reduce between network namespaces that are
+# joined by a switch with 1 Gbit/s ports. Prints what PROGRAM (artel_bench_comm) prints. Exit code 77 where the machine does not
 # allow namespaces.
 set -uo pipefail
 hosts=$1 transport=$2 program=$3
@@ -27,9 +27,9 @@ on_host() { ip netns exec $id$1 unshare --uts bash -c "hostname $id$1; exec ${*:
 
 if [[ $transport == gloo ]]; then
   for i in $(seq 1 $((hosts - 1))); do
-    on_host "$i" "$program" gloo "$i" "$hosts" 10.97.0.1:29872 heap automatic "$@" >/dev/null &
+    on_host "$i" "$program" gloo "$i" "$hosts" 10.97.0.1:29872 "$@" >/dev/null &
   done
-  on_host 0 "$program" gloo 0 "$hosts" 10.97.0.1:29872 heap automatic "$@"
+  on_host 0 "$program" gloo 0 "$hosts" 10.97.0.1:29872 "$@"
   status=$?
   wait
   exit $status
@@ -47,4 +47,4 @@ chmod +x "$agent"
 list=$(seq -s, 0 $((hosts - 1)) | sed "s/\([0-9]*\)/$id\1/g")
 ip netns exec ${id}0 unshare --uts bash -c "hostname ${id}0; exec mpirun --allow-run-as-root --bind-to none \
   --mca plm_rsh_agent $agent --mca btl tcp,self --mca btl_tcp_if_include v0 --mca oob_tcp_if_include v0 \
-  -host $list -np $hosts $program mpi 0 0 - heap automatic $*"
+  -host $list -np $hosts $program mpi 0 0 - $*"

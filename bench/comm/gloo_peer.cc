@@ -1,5 +1,5 @@
 // Gloo's own allreduce as it is, for comparison: artel_bench_comm_gloo RANK SIZE DIRECTORY BYTES...
-// Rank 0 prints "BYTES SECONDS": the median.
+// Rank 0 prints "gloo BYTES SECONDS": the median.
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/rendezvous/context.h>
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
       if (repetition >= 0) times.push_back(taken.count());
     }
     std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-    if (rank == 0) std::printf("%zu %.9f\n", bytes, times[times.size() / 2]);
+    if (rank == 0) std::printf("gloo %zu %.9f\n", bytes, times[times.size() / 2]);
   }
   return 0;
 }

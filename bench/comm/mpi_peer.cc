@@ -1,5 +1,5 @@
 // MPI_Allreduce as it is, for comparison: mpirun -np N artel_bench_comm_mpi BYTES...
-// Rank 0 prints "BYTES SECONDS": the median of the slowest rank's time.
+// Rank 0 prints "openmpi BYTES SECONDS": the median of the slowest rank's time.
 #include <mpi.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
       if (repetition >= 0) times.push_back(seconds);
     }
     std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-    if (rank == 0) std::printf("%zu %.9f\n", bytes, times[times.size() / 2]);
+    if (rank == 0) std::printf("openmpi %zu %.9f\n", bytes, times[times.size() / 2]);
   }
   MPI_Finalize();
   return 0;

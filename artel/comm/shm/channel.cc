@@ -13,11 +13,20 @@ struct Channel::Notice {
 };
 
 struct alignas(64) Channel::Slot {
-  Event arrived;  // how many syncs this rank has reached
+  std::atomic<uint32_t> arrived;  // how many syncs this rank has reached
   Notice notices[2];
 };
 
-size_t Channel::bytes_needed(int members) { return members * (sizeof(Slot) + 2 * kStagingBytes); }
+// Rung by whoever comes last to a sync, if somebody sleeps.
+struct Channel::Gate {
+  Event all_here;
+};
+
+constexpr size_t kStagingSets = 3;
+
+size_t Channel::bytes_needed(int members) {
+  return sizeof(Gate) + members * (sizeof(Slot) + kStagingSets * kStagingBytes);
+}
 
 Channel::Channel(Segment& segment, std::span<const int> members, std::byte* memory)
     : segment_(segment), members_(members.begin(), members.end()), memory_(memory) {
@@ -25,12 +34,18 @@ Channel::Channel(Segment& segment, std::span<const int> members, std::byte* memo
   rank_ = static_cast<int>(self - members_.begin());
 }
 
-Channel::Slot& Channel::slot(int rank) const { return reinterpret_cast<Slot*>(memory_)[rank]; }
+Channel::Gate& Channel::gate() const { return *reinterpret_cast<Gate*>(memory_); }
+
+Channel::Slot& Channel::slot(int rank) const {
+  return reinterpret_cast<Slot*>(memory_ + sizeof(Gate))[rank];
+}
 
 const Channel::Notice& Channel::notice(int rank) const { return slot(rank).notices[meetings_ % 2]; }
 
-std::byte* Channel::staging(int rank) const {
-  return memory_ + members_.size() * sizeof(Slot) + (2 * rank + passes_ % 2) * kStagingBytes;
+std::byte* Channel::staging(int rank, uint32_t ahead) const {
+  const size_t set = (passes_ + ahead) % kStagingSets;
+  return memory_ + sizeof(Gate) + members_.size() * sizeof(Slot) +
+         (rank * kStagingSets + set) * kStagingBytes;
 }
 
 void Channel::meet(Patience& patience, std::span<std::byte* const> buffers, size_t bytes) {
@@ -58,17 +73,31 @@ std::byte* Channel::buffer(int rank, size_t index) const {
   return segment_.at(notice(rank).offsets[index]);
 }
 
+bool Channel::is_here(int rank) const { return reached(slot(rank).arrived.load(), syncs_); }
+
+bool Channel::all_here() const {
+  for (int peer = 0; peer < size(); ++peer)
+    if (!is_here(peer)) return false;
+  return true;
+}
+
+// One sleep and one wake-up for each rank at most: all sleep at the gate, and the last one rings.
+// It cannot miss a sleeper: it has arrived before it looks for one, who counts itself before it
+// looks who has arrived.
 void Channel::sync(Patience& patience) {
-  publish(slot(rank_).arrived, ++syncs_);
-  for (int peer = 0; peer < size(); ++peer) {
-    if (peer == rank_) continue;
-    Event& arrived = slot(peer).arrived;
-    const auto there = [&](uint32_t value) { return reached(value, syncs_); };
-    if (there(arrived.value.load(std::memory_order_acquire))) continue;
-    patience.wait_for(members_[peer], [&] {
-      return await(arrived, segment_.spin(), there, [&] { return patience.slice(); });
-    });
+  slot(rank_).arrived.store(++syncs_);
+  if (all_here()) {
+    if (gate().all_here.sleepers.load() != 0) ring(gate().all_here);
+    return;
   }
+  for (int peer = 0; peer < size(); ++peer)
+    if (!is_here(peer))
+      patience.wait_for(members_[peer], [&] {
+        await(
+            gate().all_here, segment_.spin(), [&](uint32_t) { return all_here(); },
+            [&] { return patience.slice(); });
+        return is_here(peer);
+      });
 }
 
 }  // namespace artel::comm::shm

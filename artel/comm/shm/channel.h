@@ -13,9 +13,8 @@
 
 namespace artel::comm::shm {
 
-// For buffers that are not in the arena: bytes that pass through shared memory at a time. Small
-// enough that both sets of all ranks stay in the second-level caches.
-constexpr size_t kStagingBytes = 64 << 10;
+// Staging memory of a rank, for buffers that are not in the arena.
+constexpr size_t kStagingBytes = 256 << 10;
 constexpr size_t kMaxBuffers = 64;
 
 class Channel {
@@ -42,17 +41,24 @@ class Channel {
   // Waits until everybody has got this far.
   void sync(Patience& patience);
 
-  // kStagingBytes of each rank for the next pass. There are two sets, used in turn: write your own,
-  // then call meet or sync once, then read the others'.
-  std::byte* staging(int rank) const;
+  // kStagingBytes of each rank for this pass, or one that follows: write your own, meet or sync,
+  // read the others'. There are three sets, used in turn, so while this pass is read the next one
+  // may be written.
+  std::byte* staging(int rank, uint32_t ahead = 0) const;
   void next_staging() { ++passes_; }
+  // Whether the ranks have to share cores, so that each sync is a change of processes.
+  bool crowded() const { return segment_.crowded(); }
 
  private:
   struct Notice;
   struct Slot;
+  struct Gate;
 
+  Gate& gate() const;
   Slot& slot(int rank) const;
   const Notice& notice(int rank) const;
+  bool is_here(int rank) const;
+  bool all_here() const;
 
   Segment& segment_;
   std::vector<int> members_;

@@ -13,7 +13,7 @@
 
 namespace artel::comm::shm {
 
-// Zeroed memory is a valid event. Only one rank publishes to it.
+// Zeroed memory is a valid event.
 struct alignas(64) Event {
   std::atomic<uint32_t> value;
   std::atomic<uint32_t> sleepers;
@@ -25,17 +25,9 @@ struct Spin {
   int pauses;
   int yields;
 
-  // When there are more ranks than cores, the one we wait for needs ours.
-  static Spin for_ranks(int ranks, int cores) {
-    return ranks <= cores ? Spin{2000, 20} : Spin{50, 100};
-  }
+  // Where ranks share cores, the one we wait for needs ours.
+  static Spin for_ranks(bool crowded) { return crowded ? Spin{50, 100} : Spin{2000, 20}; }
 };
-
-inline void publish(Event& event, uint32_t value) {
-  event.value.store(value);
-  if (event.sleepers.load() != 0)
-    syscall(SYS_futex, &event.value, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
 
 inline void ring(Event& event) {
   event.value.fetch_add(1);

@@ -64,7 +64,7 @@ class Segment::Layout {
 Segment::Segment(const SegmentOptions& options)
     : rank_(options.rank),
       size_(options.size),
-      spin_(Spin::for_ranks(options.size, static_cast<int>(std::thread::hardware_concurrency()))) {
+      crowded_(options.size > static_cast<int>(std::thread::hardware_concurrency())) {
   static_assert(sizeof(Header) <= kPage);
   require(size_ > 0 && rank_ >= 0 && rank_ < size_, ErrorKind::invalid_argument,
           "[comm shm] rank: got {} of {}, expected 0 <= rank < size", rank_, size_);

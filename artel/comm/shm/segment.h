@@ -57,7 +57,9 @@ class Segment {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Spin spin() const { return spin_; }
+  // Whether there are more ranks than cores.
+  bool crowded() const { return crowded_; }
+  Spin spin() const { return Spin::for_ranks(crowded_); }
 
   Card& card(int rank) const;
   Event& bell(int rank) const;  // rung when there is something to do in a ring of that rank
@@ -91,7 +93,7 @@ class Segment {
 
   int rank_;
   int size_;
-  Spin spin_;
+  bool crowded_;
   size_t arena_bytes_ = 0;
   size_t bytes_ = 0;
   std::byte* base_ = nullptr;

@@ -260,12 +260,18 @@ test_bench() {
 }
 
 test_comm() {
+  export ARTEL_DATA=$folder/cache
   expect 0 "$artel" comm schedule --algorithm ring --workers 3
   contains out "data in 3 chunks"
   [[ $(grep -c 'add it' out) -eq 6 && $(grep -c 'put it in place' out) -eq 6 ]] || fail "$(cat out)"
   expect 0 "$artel" comm bench --workers 3 --sizes 4KiB,1MiB --algorithm ring --algorithm direct --seconds 0.05 --plot plot.svg
   contains out "worker 2 on host"
+  contains out "calibration measured now, kept in $ARTEL_DATA/calibration"
   [[ $(grep -cE '^(ring|direct) +(4 KiB|1 MiB) ' out) -eq 4 && -s plot.svg ]] || fail "$(cat out)"
+  expect 0 "$artel" comm bench --workers 3 --sizes 4KiB --seconds 0.01
+  contains out "calibration remembered in $ARTEL_DATA/calibration"
+  expect 0 "$artel" comm bench --workers 3 --sizes 4KiB --seconds 0.01 --calibrate
+  contains out "calibration measured now"
   expect 1 "$artel" comm schedule --algorithm rink
   contains err rink
 }

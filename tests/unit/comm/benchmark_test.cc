@@ -5,6 +5,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/comm/host_name.h"
 #include "ranks.h"
 
 namespace artel::comm {
@@ -34,13 +35,18 @@ TEST(Calibration, TextIsReadBackAndChecked) {
 
 TEST(Calibration, IsMeasuredOnceAndRemembered) {
   const std::string cache = fmt::format("{}/{}", testing::TempDir(), unique_name());
+  const std::string other = "shm on elsewhere: artel-calibration-1 1 1 1 1\n";
+  const std::string layout = fmt::format("shm on {0},{0},{0}: ", host_name());
+  write_file_atomically(cache, other + layout + "damaged\n");
   std::vector<std::string> texts(6);
   for (int run = 0; run < 2; ++run)
     with_ranks(3, [&](Group& group) {
-      texts[3 * run + group.rank()] = calibrate(group, cache).to_text();
+      bool remembered = run == 0;
+      texts[3 * run + group.rank()] = calibrate(group, cache, &remembered).to_text();
+      EXPECT_EQ(remembered, run == 1);
     });
   for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
-  EXPECT_TRUE(read_file(cache).starts_with("shm 0,0,0\nartel-calibration-1 "));
+  EXPECT_EQ(read_file(cache), layout + texts[0] + "\n" + other);
   unlink(cache.c_str());
 }
 
