@@ -20,6 +20,22 @@ inline void relax() {
 #endif
 }
 
+// Waits for `condition` awake, since kernels follow one another within microseconds and waking a
+// sleeping thread takes tens of them: about 20 us alone, then some 200 us in which any other thread
+// that wants the core gets it. Returns whether the condition holds.
+template <typename Condition>
+bool soon(const Condition& condition) {
+  for (int spin = 0; spin < 1000; ++spin) {
+    if (condition()) return true;
+    relax();
+  }
+  for (int spin = 0; spin < 500; ++spin) {
+    if (condition()) return true;
+    std::this_thread::yield();
+  }
+  return condition();
+}
+
 }  // namespace
 
 struct ThreadPool::State {
@@ -48,15 +64,13 @@ struct ThreadPool::State {
     inside_task = false;
   }
 
-  // Kernels follow one another within microseconds, so a helper spins for about 20 us before it
-  // sleeps; longer spinning would steal cores from other workers on the machine.
   void help() {
     uint64_t seen = 0;
     for (;;) {
-      for (int spin = 0; spin < 1000 && generation.load() == seen && !stop.load(); ++spin) relax();
-      if (generation.load() == seen) {
+      const auto called = [&] { return generation.load() != seen || stop.load(); };
+      if (!soon(called)) {
         std::unique_lock lock(mutex);
-        wake.wait(lock, [&] { return generation.load() != seen || stop.load(); });
+        wake.wait(lock, called);
       }
       if (stop.load()) return;
       seen = generation.load();
@@ -107,9 +121,10 @@ void ThreadPool::run(int64_t tasks, const std::function<void(int64_t)>& task) {
   }
   s.wake.notify_all();
   s.work();
-  for (int spin = 0; spin < 1000 && s.busy.load() != 0; ++spin) relax();
+  const auto done = [&] { return s.busy.load() == 0; };
+  soon(done);
   std::unique_lock lock(s.mutex);
-  s.finished.wait(lock, [&] { return s.busy.load() == 0; });
+  s.finished.wait(lock, done);
   if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
 }
 

@@ -31,15 +31,39 @@ struct Arguments {
 struct BenchModel {
   std::string name;
   int64_t batch;
-  Shape sample;
-  bool small_images = false;
+  TensorType x;  // of one sample
+  nn::ModelOptions options = {.classes = 10};
+  TensorType y = {DType::i32, Shape{}};
+  std::string zoo_name = name;
+  optim::OptimizerConfig optimizer = optim::sgd(0.01, {.momentum = 0.9});
 };
 
+// A GPT of characters.
+BenchModel small_gpt(std::string name, int64_t batch, int64_t positions) {
+  const TensorType tokens = {DType::i32, {positions}};
+  return {.name = std::move(name),
+          .batch = batch,
+          .x = tokens,
+          .options = {.classes = 65, .width = 384, .depth = 6, .heads = 6, .positions = positions},
+          .y = tokens,
+          .zoo_name = "gpt2",
+          .optimizer = optim::adamw(3e-4)};
+}
+
 const std::vector<BenchModel>& bench_models() {
-  static const std::vector<BenchModel> models = {{"mlp", 128, {784}},
-                                                 {"lenet5", 64, {1, 28, 28}},
-                                                 {"vgg11_bn", 64, {3, 32, 32}, true},
-                                                 {"resnet18", 64, {3, 32, 32}, true}};
+  static const TensorType images = {DType::f32, {3, 32, 32}};
+  static const std::vector<BenchModel> models = {
+      {"mlp", 128, {DType::f32, {784}}},
+      {"lenet5", 64, {DType::f32, {1, 28, 28}}},
+      {"vgg11_bn", 64, images, {.classes = 10, .small_images = true}},
+      {"resnet18", 64, images, {.classes = 10, .small_images = true}},
+      small_gpt("gpt", 8, 256),
+      small_gpt("gpt_2048", 1, 2048),
+      {.name = "vit",
+       .batch = 64,
+       .x = images,
+       .options = {.classes = 10, .patch = 4},
+       .zoo_name = "vit_tiny"}};
   return models;
 }
 
@@ -57,15 +81,14 @@ const BenchModel& find_model(const std::string& name) {
 }
 
 StepBench make_bench(const BenchModel& model, const Arguments& arguments) {
-  constexpr int64_t kClasses = 10;
-  return StepBench(
-      nn::model_by_name(model.name, {.classes = kClasses, .small_images = model.small_images}),
-      {.x = {DType::f32, model.sample},
-       .y = {DType::i32, Shape{}},
-       .classes = kClasses,
-       .batch = model.batch,
-       .threads = arguments.threads,
-       .lanes = arguments.lanes});
+  return StepBench(nn::model_by_name(model.zoo_name, model.options),
+                   {.x = model.x,
+                    .y = model.y,
+                    .classes = model.options.classes,
+                    .batch = model.batch,
+                    .threads = arguments.threads,
+                    .lanes = arguments.lanes,
+                    .optimizer = model.optimizer});
 }
 
 StepBench make_bench(const RunConfig& config, const Arguments& arguments) {

@@ -15,12 +15,15 @@ namespace artel::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Ten independent chains hide the latency of two units with five cycles each. Returns the number of
-// operations; the sum goes to `sink`, so that nothing is left out.
+// Ten chains hide the latency of two units with five cycles each; they begin with different
+// numbers, else a compiler may compute equal ones once. Returns the number of operations; the sum
+// goes to `sink`, so that nothing is left out.
 double multiply_add(int64_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999f), term = hn::Set(d, 0.001f);
-  auto a = hn::Set(d, 1.0f), b = a, c = a, e = a, f = a, g = a, h = a, i = a, j = a, k = a;
+  auto a = hn::Set(d, 1.0f), b = hn::Set(d, 1.1f), c = hn::Set(d, 1.2f), e = hn::Set(d, 1.3f),
+       f = hn::Set(d, 1.4f), g = hn::Set(d, 1.5f), h = hn::Set(d, 1.6f), i = hn::Set(d, 1.7f),
+       j = hn::Set(d, 1.8f), k = hn::Set(d, 1.9f);
   for (int64_t round = 0; round < rounds; ++round) {
     a = hn::MulAdd(a, factor, term);
     b = hn::MulAdd(b, factor, term);

@@ -68,7 +68,8 @@ class Lane {
   // `gradients` is memory of plan().gradient_bytes bytes, or null: the lane then owns it.
   Lane(const Program& program, Parameters& parameters, std::byte* gradients = nullptr);
 
-  // Copies a row-major tensor into an input; throws for an unknown name or another shape or type.
+  // Copies a row-major tensor into an input; throws for an unknown name or another shape or type. A
+  // run may reuse the memory of its inputs: set all of them before each run.
   void set_input(std::string_view name, const Tensor& value);
   // A row-major copy of an output of the graph.
   Tensor output(std::string_view name) const;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""PyTorch's side of `bench/run train`: trains one model on one fixed random batch.
+"""PyTorch's side of `bench/run train` and `bench/run transformers`: trains one model on one fixed random batch.
 
 A line "go SECONDS" on standard input runs training steps for about that long, at least one, and is answered by one
 JSON line; the end of the input ends the program. The caller chooses the BLAS build through LD_LIBRARY_PATH.
@@ -14,7 +14,7 @@ import time
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", choices=("mlp", "lenet5", "vgg11_bn", "resnet18"))
+    parser.add_argument("model", choices=("mlp", "lenet5", "vgg11_bn", "resnet18", "gpt", "gpt_2048", "vit"))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--channels-last", action="store_true")
     return parser.parse_args()
@@ -28,6 +28,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 from pytorch_models import MODELS  # noqa: E402
+from pytorch_transformers import TRANSFORMERS  # noqa: E402
 
 
 def blas_library():
@@ -36,15 +37,24 @@ def blas_library():
         return next((line.split()[-1] for line in maps if "blas" in line), "none")
 
 
+def problem(name):
+    """The model, a batch of inputs and their targets, the optimizer."""
+    if name in TRANSFORMERS:
+        return TRANSFORMERS[name]()
+    make, batch, shape = MODELS[name]
+    model = make()
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+    return model, torch.randn(batch, *shape), torch.randint(0, 10, (batch,)), optimizer
+
+
 def main():
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
-    make, batch, shape = MODELS[arguments.model]
-    model, x, y = make(), torch.randn(batch, *shape), torch.randint(0, 10, (batch,))
+    model, x, y, optimizer = problem(arguments.model)
+    batch = x.shape[0]
     if arguments.channels_last:
         model = model.to(memory_format=torch.channels_last)
         x = x.to(memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
 
     def step():
         optimizer.zero_grad(set_to_none=True)

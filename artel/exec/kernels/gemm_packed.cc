@@ -4,108 +4,140 @@
 #include <array>
 
 #include "artel/exec/kernels/gemm_panels.h"
+#include "artel/exec/kernels/slots.h"
 
 namespace artel::kernels {
 namespace {
 
-// Block sizes: a panel of kDepth rows takes half of the L1 cache and is used for all rows of a
-// block; kRows x kDepth of A take a quarter of the L2 cache; kColumns x kDepth of B go to the L3.
-constexpr int64_t kDepth = 256;
-constexpr int64_t kRows = 96;
-constexpr int64_t kColumns = 1024;
-constexpr int64_t kRowPadding = 16;  // keeps packed rows out of each other's cache sets
+// Block sizes: kRows x kDepth of A take half of the L2 cache. With more rows than that, all panels
+// of a block of B are packed first, into the L3 cache, and used for one block of rows after
+// another; else kFewColumns are packed at a time, used for all rows while they are in the L2 cache.
+constexpr int64_t kDepth = 384;
+constexpr int64_t kRows = 144;
+constexpr int64_t kColumns = 2048;
+constexpr int64_t kFewColumns = 64;
+constexpr int64_t kLine = 16;  // floats of a cache line
 
-// k is cut into equal blocks of at most kDepth.
-int64_t block_depth(int64_t k) {
-  const int64_t blocks = std::max<int64_t>(1, (k + kDepth - 1) / kDepth);
-  return (k + blocks - 1) / blocks;
+// Equal blocks of at most `most`.
+int64_t block_size(int64_t n, int64_t most) {
+  const int64_t blocks = std::max<int64_t>(1, divide_up(n, most));
+  return std::max<int64_t>(1, divide_up(n, blocks));
 }
 
-// Packed A: panels when A is transposed (its columns are then contiguous), else padded rows.
-int64_t packed_a_floats(const GemmShape& shape) {
-  const int64_t depth = block_depth(shape.k), rows = std::min(kRows, shape.m);
-  return shape.transpose_a ? panel_floats(depth, rows) : rows * (depth + kRowPadding);
-}
+// Packed rows, tiles and panels lie an odd number of cache lines apart, so that they do not compete
+// for the same cache sets.
+int64_t padded(int64_t floats) { return (floats + kLine - 1) / (2 * kLine) * (2 * kLine) + kLine; }
 
-int64_t packed_b_floats(const GemmShape& shape) {
-  return panel_floats(block_depth(shape.k), std::min(kColumns, shape.n));
-}
+struct Blocks {
+  int64_t rows, columns, depth;
 
-bool rows_collide(const GemmShape& shape, int64_t lda) {
-  return lda % 256 == 0 && shape.n > panel_width();
-}
+  explicit Blocks(const GemmShape& shape)
+      : rows(std::min(kRows, divide_up(block_size(shape.m, kRows), tile_rows()) * tile_rows())),
+        columns(std::min(shape.m <= kRows ? kFewColumns : kColumns, shape.n)),
+        depth(block_size(shape.k, kDepth)) {}
 
-// A block of rows of op(a), restricted to `depth` steps of k.
-struct RowBlock {
-  std::array<const float*, kRows> row;
-  int64_t step;
+  int64_t panel_stride() const { return padded(depth * panel_width()); }
+  int64_t tile_stride() const { return padded(depth * tile_rows()); }
+  int64_t row_stride() const { return padded(depth); }
+  // Packed A: tiles when A is transposed (its columns are then contiguous), else copied rows.
+  int64_t a_floats(bool transposed) const {
+    return transposed ? divide_up(rows, tile_rows()) * tile_stride() : rows * row_stride();
+  }
+  int64_t b_floats() const { return panel_count(columns) * panel_stride(); }
 };
 
-RowBlock prepare_rows(const GemmShape& shape, const float* a, int64_t lda, int64_t rows,
-                      int64_t depth, float* packed) {
-  RowBlock block;
-  if (shape.transpose_a) {
-    const int64_t width = panel_width();
-    pack_panels(a, lda, false, depth, rows, packed, depth * width);
+// A stored matrix of which blocks are read: element (i, j) of op(matrix).
+struct Operand {
+  const float* data;
+  int64_t stride;
+  bool transposed;
+
+  const float* at(int64_t i, int64_t j) const {
+    return data + (transposed ? j * stride + i : i * stride + j);
+  }
+  // The memory of a block, to be fetched before it is read.
+  Ahead block(int64_t i, int64_t j, int64_t rows, int64_t columns) const {
+    if (transposed) std::swap(rows, columns);
+    return {at(i, j), rows, stride, columns * static_cast<int64_t>(sizeof(float))};
+  }
+};
+
+// A block of rows of op(a), restricted to some steps of k.
+struct RowBlock {
+  std::array<const float*, kRows> row;
+  int64_t step = 1;
+
+  // Rows that lie a multiple of 4 KiB apart would compete for the same sets of the L1 cache: they
+  // are copied. Transposed ones are packed into tiles.
+  void prepare(const Operand& a, int64_t first, int64_t rows, int64_t at, int64_t depth,
+               const Blocks& blocks, float* packed) {
+    if (a.transposed) {
+      step = tile_rows();
+      pack_tiles(a.at(first, at), a.stride, depth, rows, packed, blocks.tile_stride());
+      for (int64_t i = 0; i < rows; ++i)
+        row[i] = packed + i / step * blocks.tile_stride() + i % step;
+      return;
+    }
+    const bool copy = a.stride % 1024 == 0;
     for (int64_t i = 0; i < rows; ++i) {
-      block.row[i] = packed + i / width * depth * width + i % width;
-    }
-    block.step = width;
-    return block;
-  }
-  const bool copy = rows_collide(shape, lda);
-  for (int64_t i = 0; i < rows; ++i) {
-    block.row[i] = a + i * lda;
-    if (copy) {
-      float* row = packed + i * (depth + kRowPadding);
-      std::copy_n(block.row[i], depth, row);
-      block.row[i] = row;
+      row[i] = a.at(first + i, at);
+      if (!copy) continue;
+      float* own = packed + i * blocks.row_stride();
+      std::copy_n(row[i], depth, own);
+      row[i] = own;
     }
   }
-  block.step = 1;
-  return block;
-}
+};
 
 }  // namespace
 
 size_t packed_workspace_floats(const GemmShape& shape) {
-  return packed_b_floats(shape) + (packed_a_floats(shape) + 15) / 16 * 16;
+  const Blocks blocks(shape);
+  return static_cast<size_t>(blocks.b_floats() + blocks.a_floats(shape.transpose_a));
 }
 
 void packed_product(const GemmShape& shape, const float* a, int64_t lda, const float* b,
                     int64_t ldb, float* c, int64_t ldc, const GemmEpilogue& epilogue,
                     float* workspace) {
-  const auto [m, n, k, transpose_a, transpose_b] = shape;
-  const int64_t depth_step = std::max<int64_t>(1, block_depth(k));
-  float* packed_b = workspace;
-  float* packed_a = workspace + packed_b_floats(shape);
+  const int64_t m = shape.m, n = shape.n, k = shape.k;
+  const Blocks blocks(shape);
+  const Operand left{a, lda, shape.transpose_a}, right{b, ldb, shape.transpose_b};
+  const bool all_rows = m <= blocks.rows;
+  float *panels = workspace, *packed_rows = workspace + blocks.b_floats();
+  RowBlock block;
   std::array<float*, kRows> c_rows;
-  for (int64_t column = 0; column < n; column += kColumns) {
-    const int64_t columns = std::min(kColumns, n - column);
-    // One pass even when k = 0, which still owes the epilogue.
-    for (int64_t at = 0; at < std::max<int64_t>(k, 1); at += depth_step) {
-      const int64_t depth = std::min(depth_step, k - at);
-      pack_panels(transpose_b ? b + column * ldb + at : b + at * ldb + column, ldb, transpose_b,
-                  depth, columns, packed_b, depth * panel_width());
-      const Segment segment{0, 0, depth};
-      const bool last = at + depth >= k;
-      for (int64_t row = 0; row < m; row += kRows) {
-        const int64_t rows = std::min(kRows, m - row);
-        const RowBlock block =
-            prepare_rows(shape, transpose_a ? a + at * lda + row : a + row * lda + at, lda, rows,
-                         depth, packed_a);
+  // One pass even when k = 0, which still owes the epilogue.
+  for (int64_t at = 0; at < std::max<int64_t>(k, 1); at += blocks.depth) {
+    const int64_t depth = std::min(blocks.depth, k - at);
+    const Segment segment{0, 0, depth};
+    const bool last = at + depth >= k;
+    if (all_rows) block.prepare(left, 0, m, at, depth, blocks, packed_rows);
+    for (int64_t column = 0; column < n; column += blocks.columns) {
+      const int64_t columns = std::min(blocks.columns, n - column);
+      const int64_t next_column = column + columns;
+      pack_panels(right.at(at, column), ldb, shape.transpose_b, depth, columns, panels,
+                  blocks.panel_stride());
+      for (int64_t row = 0; row < m; row += blocks.rows) {
+        const int64_t rows = std::min(blocks.rows, m - row), next_row = row + rows;
+        if (!all_rows) block.prepare(left, row, rows, at, depth, blocks, packed_rows);
         for (int64_t i = 0; i < rows; ++i) c_rows[i] = c + (row + i) * ldc + column;
+        Ahead ahead;
+        if (next_row < m)
+          ahead = left.block(next_row, at, std::min(blocks.rows, m - next_row), depth);
+        else if (all_rows && next_column < n)
+          ahead = right.block(at, next_column, depth, std::min(blocks.columns, n - next_column));
         multiply_panels({.a = {block.row.data(), static_cast<size_t>(rows)},
                          .a_step = block.step,
                          .c = {c_rows.data(), static_cast<size_t>(rows)},
                          .columns = columns,
                          .segments = {&segment, 1},
-                         .panels = packed_b,
-                         .panel_stride = depth * panel_width(),
+                         .panels = panels,
+                         .panel_stride = blocks.panel_stride(),
                          .accumulate = at > 0 || epilogue.accumulate,
                          .alpha = epilogue.alpha,
                          .bias = last && epilogue.bias ? epilogue.bias + column : nullptr,
-                         .relu = last && epilogue.relu});
+                         .relu = last && epilogue.relu,
+                         .ahead = ahead});
       }
     }
   }

@@ -107,6 +107,28 @@ HWY_INLINE void compute_tile(const PanelProduct& p, int64_t row, int64_t column,
   store_tile<kRows, kVectors>(p, row, column, sum);
 }
 
+// Touches memory that will be read soon, a few rows of it at each of `calls` calls.
+class Prefetcher {
+ public:
+  Prefetcher(const Ahead& ahead, int64_t calls)
+      : row_(reinterpret_cast<const char*>(ahead.first)),
+        stride_(ahead.stride * static_cast<int64_t>(sizeof(float))),
+        bytes_(ahead.bytes),
+        left_(ahead.rows),
+        each_((ahead.rows + calls - 1) / std::max<int64_t>(1, calls)) {}
+
+  HWY_INLINE void advance() {
+    for (const int64_t end = std::max<int64_t>(0, left_ - each_); left_ > end; --left_) {
+      for (int64_t i = 0; i < bytes_; i += 64) __builtin_prefetch(row_ + i, 0, 2);
+      row_ += stride_;
+    }
+  }
+
+ private:
+  const char* row_;
+  int64_t stride_, bytes_, left_, each_;
+};
+
 // The rows [row, row + rows) of one panel, rows <= kRows.
 template <int kRows, int kVectors>
 void multiply_rows(const PanelProduct& p, int64_t row, int64_t rows, int64_t column,
@@ -119,10 +141,12 @@ void multiply_rows(const PanelProduct& p, int64_t row, int64_t rows, int64_t col
 
 // Rows in tiles of nearly equal height.
 template <int kRows, int kVectors>
-void multiply_panel(const PanelProduct& p, int64_t column, const float* panel) {
+void multiply_panel(const PanelProduct& p, int64_t column, const float* panel,
+                    Prefetcher& prefetcher) {
   const int64_t rows = std::ssize(p.a), tiles = (rows + kRows - 1) / kRows;
   for (int64_t tile = 0, row = 0; tile < tiles; ++tile) {
     const int64_t next = rows * (tile + 1) / tiles;
+    prefetcher.advance();
     multiply_rows<kRows, kVectors>(p, row, next - row, column, panel);
     row = next;
   }
@@ -130,11 +154,13 @@ void multiply_panel(const PanelProduct& p, int64_t column, const float* panel) {
 
 void MultiplyPanels(const PanelProduct& p) {
   const float* panel = p.panels;
+  const int64_t tiles = (std::ssize(p.a) + kWideRows - 1) / kWideRows;
+  Prefetcher prefetcher(p.ahead, tiles * panel_count(p.columns));
   for (int64_t column = 0; column < p.columns; column += kPanel, panel += p.panel_stride) {
     if (p.columns - column > kLanes) {
-      multiply_panel<kWideRows, 2>(p, column, panel);
+      multiply_panel<kWideRows, 2>(p, column, panel, prefetcher);
     } else {
-      multiply_panel<kNarrowRows, 1>(p, column, panel);
+      multiply_panel<kNarrowRows, 1>(p, column, panel, prefetcher);
     }
   }
 }
@@ -203,7 +229,22 @@ void PackPanels(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t
   }
 }
 
+// One row of `a` after another, so that memory is read in its own order.
+void PackTiles(const float* a, int64_t lda, int64_t k, int64_t rows, float* tiles,
+               int64_t tile_stride) {
+  const int64_t whole = rows / kWideRows, rest = rows % kWideRows;
+  for (int64_t p = 0; p < k; ++p) {
+    const float* in = a + p * lda;
+    float* out = tiles + p * kWideRows;
+    for (int64_t tile = 0; tile < whole; ++tile, in += kWideRows, out += tile_stride) {
+      std::copy_n(in, kWideRows, out);
+    }
+    std::copy_n(in, rest, out);
+  }
+}
+
 int64_t PanelWidth() { return kPanel; }
+int64_t TileRows() { return kWideRows; }
 
 }  // namespace
 }  // namespace artel::kernels::HWY_NAMESPACE
@@ -214,13 +255,25 @@ namespace artel::kernels {
 
 HWY_EXPORT(MultiplyPanels);
 HWY_EXPORT(PackPanels);
+HWY_EXPORT(PackTiles);
 HWY_EXPORT(PanelWidth);
+HWY_EXPORT(TileRows);
 
 void multiply_panels(const PanelProduct& product) { HWY_DYNAMIC_DISPATCH(MultiplyPanels)(product); }
 
 void pack_panels(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t n, float* panels,
                  int64_t panel_stride) {
   HWY_DYNAMIC_DISPATCH(PackPanels)(b, ldb, transposed, k, n, panels, panel_stride);
+}
+
+void pack_tiles(const float* a, int64_t lda, int64_t k, int64_t rows, float* tiles,
+                int64_t tile_stride) {
+  HWY_DYNAMIC_DISPATCH(PackTiles)(a, lda, k, rows, tiles, tile_stride);
+}
+
+int64_t tile_rows() {
+  static const int64_t rows = HWY_DYNAMIC_DISPATCH(TileRows)();
+  return rows;
 }
 
 int64_t panel_width() {

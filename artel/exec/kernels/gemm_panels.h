@@ -13,11 +13,20 @@ namespace artel::kernels {
 
 // Columns of a panel: two vectors of the machine.
 int64_t panel_width();
+// Rows of C that are summed in registers at a time.
+int64_t tile_rows();
 
 // Part of the summation: `length` steps that start `a` elements after each row pointer and at row
 // `b` of the panels. A patch of an image has one segment for each kernel row.
 struct Segment {
   int64_t a, b, length;
+};
+
+// Memory that the caller will read next: it is fetched into the L2 cache during the product.
+struct Ahead {
+  const float* first = nullptr;
+  int64_t rows = 0, stride = 0;  // in floats
+  int64_t bytes = 0;             // of each row
 };
 
 // c[i][j] = relu(alpha * sum_p a[i][p * a_step] * b[p][j] [+ c[i][j]] [+ bias[j]])
@@ -33,6 +42,7 @@ struct PanelProduct {
   float alpha = 1;
   const float* bias = nullptr;  // one value for each column
   bool relu = false;
+  Ahead ahead = {};
 };
 
 // The number of panels that hold n columns, and the floats of panels with k rows.
@@ -44,5 +54,10 @@ void multiply_panels(const PanelProduct& product);
 // Packs the k x n matrix b (stored n x k when transposed) into panels.
 void pack_panels(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t n, float* panels,
                  int64_t panel_stride);
+
+// Packs the columns of a [k, rows], which are the rows of a transposed left factor, into tiles of
+// tile_rows() of them: tile i holds [k][tile_rows()] floats.
+void pack_tiles(const float* a, int64_t lda, int64_t k, int64_t rows, float* tiles,
+                int64_t tile_stride);
 
 }  // namespace artel::kernels

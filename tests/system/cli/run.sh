@@ -256,7 +256,7 @@ test_bench() {
   expect 0 "$artel" bench --profile run.toml --threads 1 --seconds 0.1
   contains out "% of peak"
   contains out "dense"
-  mistake 1 "no benchmark is called 'lenet'; did you mean 'lenet5'?; there are mlp, lenet5, vgg11_bn, resnet18" bench train lenet
+  mistake 1 "no benchmark is called 'lenet'; did you mean 'lenet5'?; there are mlp, lenet5, vgg11_bn, resnet18, gpt, gpt_2048, vit" bench train lenet
 }
 
 test_comm() {

@@ -1,0 +1,173 @@
+"""Training speed and peak memory of Artel beside PyTorch's, measured in turns on one machine: what `bench/run train` and
+`bench/run transformers` share.
+
+Each side is a process that is started once and told to train for a moment at a time, A, B, A, B, so that drifts of the
+machine hit both; medians of the rounds are compared. PyTorch runs with the settings that are best for it: its faster
+memory format, and at several threads the faster of Debian's two OpenBLAS builds (the default one and the one that shares
+OpenMP's threads). Run it on an idle machine.
+"""
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import select
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BLAS_FOLDERS = {"default": None, "openmp": "/usr/lib/x86_64-linux-gnu/openblas-openmp"}
+DEADLINE_SECONDS = 180
+CLOSE_RACE = 0.9  # variants of the peer that reach this share of the fastest take part in all rounds
+
+
+@dataclasses.dataclass
+class Case:
+    """A model that both sides know under one name."""
+    model: str
+    images: bool = False  # whether memory formats of images make a difference to the peer
+    unit: str = "samples/s"
+    units_per_sample: int = 1
+
+
+class Worker:
+    """A process that speaks the "go SECONDS" protocol."""
+
+    def __init__(self, name, command, environment=None):
+        self.name = name
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(environment or {})})
+        self.speeds = []
+        self.answer = None
+        self._go(0)  # the first step creates kernels and buffers: not counted
+
+    def run(self, seconds):
+        self._go(seconds)
+        self.speeds.append(self.answer["samples_per_second"])
+
+    def _go(self, seconds):
+        line = ""
+        try:
+            self.process.stdin.write(f"go {seconds}\n")
+            self.process.stdin.flush()
+            ready, _, _ = select.select([self.process.stdout], [], [], DEADLINE_SECONDS)
+            line = self.process.stdout.readline() if ready else ""
+            self.answer = json.loads(line)
+        except (OSError, ValueError):
+            self.close()
+            sys.exit(f"bench: {self.name} gave no result but '{line.strip()}' (exit code {self.process.returncode})")
+
+    def speed(self):
+        return statistics.median(self.speeds)
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def start_ours(program, model, threads, lanes):
+    command = [program, "bench", "train", model, "--threads", str(threads), "--lanes", str(lanes), "--interactive"]
+    return Worker("artel", command)
+
+
+def start_peer(model, threads, blas, channels_last):
+    folder = BLAS_FOLDERS[blas]
+    environment = {"LD_LIBRARY_PATH": folder} if folder else {}
+    command = ["/usr/bin/python3", os.path.join(ROOT, "bench/peers/pytorch_train.py"), model, "--threads", str(threads)]
+    if channels_last:
+        command.append("--channels-last")
+    layout = "channels last" if channels_last else "channels first"
+    worker = Worker(f"PyTorch ({blas} BLAS, {layout})", command, environment)
+    if folder and not worker.answer["blas"].startswith(folder):
+        worker.close()
+        sys.exit(f"bench: PyTorch loaded {worker.answer['blas']}, expected a library of {folder}")
+    return worker
+
+
+def peer_variants(case, threads):
+    """With one thread both BLAS builds run the same code."""
+    builds = ("openmp",) if threads == 1 else ("openmp", "default")
+    return list(itertools.product(builds, (False, True) if case.images else (False,)))
+
+
+def fastest_variants(case, threads, seconds):
+    """The variants of the peer worth measuring in full, each tried alone and for a moment."""
+    speeds = {}
+    for variant in peer_variants(case, threads):
+        worker = start_peer(case.model, threads, *variant)
+        worker.run(seconds)
+        speeds[variant] = worker.speed()
+        worker.close()
+    return [variant for variant, speed in speeds.items() if speed >= CLOSE_RACE * max(speeds.values())]
+
+
+def result(case, threads, ours, peer, peer_name, unit, better):
+    return {"case": case, "threads": threads, "ours": round(ours, 1), "peer": round(peer, 1), "peer_name": peer_name,
+            "unit": unit, "ratio": round(ours / peer, 3), "better": better}
+
+
+def compare(program, case, threads, rounds, seconds):
+    """Speed and memory of one model and number of threads. One lane is the computation that PyTorch does; a
+    lane for each thread, which has its own batch statistics, is shown beside it."""
+    variants = fastest_variants(case, threads, seconds)
+    lanes = sorted({1, threads})
+    all_ours = [start_ours(program, case.model, threads, count) for count in lanes]
+    ours = all_ours[0]
+    peers = [start_peer(case.model, threads, *variant) for variant in variants]
+    for _ in range(rounds):
+        for worker in (*all_ours, *peers):
+            worker.run(seconds)
+            time.sleep(0.05)  # lets spinning threads of the one go to sleep before the other starts
+    for worker in (*all_ours, *peers):
+        worker.close()
+    peer = max(peers, key=Worker.speed)
+    if ours.answer["batch"] != peer.answer["batch"]:
+        sys.exit(f"bench: {case.model}: batches of {ours.answer['batch']} and {peer.answer['batch']} do not compare")
+    name = f"{case.model} batch {ours.answer['batch']}"
+    peer_name = f"{peer.name} {peer.answer['version']}"
+    for worker, count in zip(all_ours, lanes):
+        yield result(f"{name} training speed" + (f", {count} lanes" if count > 1 else ""), threads,
+                     worker.speed() * case.units_per_sample, peer.speed() * case.units_per_sample, peer_name, case.unit,
+                     "higher")
+    yield result(f"{name} peak memory", threads, ours.answer["peak_rss_mb"], peer.answer["peak_rss_mb"], peer_name, "MB",
+                 "lower")
+
+
+def parse_arguments(program, cases):
+    names = [case.model for case in cases]
+    parser = argparse.ArgumentParser(prog=program, description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(names)}; default: all")
+    parser.add_argument("--threads", default="1,2", help="numbers of threads to measure (default: 1,2)")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each side (default: 5)")
+    parser.add_argument("--seconds", type=float, default=1.5, help="length of a turn (default: 1.5)")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each case instead of a table")
+    parser.add_argument("--artel", default=os.path.join(ROOT, "build/release/artel"), help="the program to measure")
+    arguments = parser.parse_args()
+    for model in arguments.models:
+        if model not in names:
+            parser.error(f"unknown model '{model}', expected {', '.join(names)}")
+    if not os.access(arguments.artel, os.X_OK):
+        parser.error(f"{arguments.artel} is not there; run make build")
+    return arguments
+
+
+def main(program, cases, more=lambda arguments: ()):
+    """Prints one row or one JSON object for each result; `more(arguments)` yields results of its own."""
+    arguments = parse_arguments(program, cases)
+    layout = "{case:46} {threads:>7} {ours:>10} {peer:>10} {unit:10} {ratio:>6}  {peer_name}"
+    if not arguments.json:
+        print(layout.format(case="case", threads="threads", ours="ours", peer="peer", unit="unit", ratio="ratio",
+                            peer_name="peer (ratio: ours / peer; higher is better for speed, lower for memory)"))
+    chosen = [case for case in cases if not arguments.models or case.model in arguments.models]
+    threads = [int(count) for count in arguments.threads.split(",")]
+    measured = (compare(arguments.artel, case, count, arguments.rounds, arguments.seconds)
+                for case, count in itertools.product(chosen, threads))
+    for row in itertools.chain(*measured, more(arguments)):
+        print(json.dumps(row) if arguments.json else layout.format(**row), flush=True)

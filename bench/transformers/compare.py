@@ -1,0 +1,23 @@
+#!/usr/bin/python3
+"""`bench/run transformers`: GPT and ViT, trained by Artel and by PyTorch; and how memory grows with the context."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from training import Case, main, result, start_ours  # noqa: E402
+
+
+def memory_of_long_contexts(arguments):
+    """As many tokens in one long sample as in eight short ones: memory that is linear in the context stays the same."""
+    if arguments.models:
+        return
+    peaks = []
+    for model in ("gpt_2048", "gpt"):
+        worker = start_ours(arguments.artel, model, 1, 1)
+        peaks.append(worker.answer["peak_rss_mb"])
+        worker.close()
+    yield result("gpt context 2048 batch 1 peak memory", 1, *peaks, "artel, context 256 batch 8", "MB", "lower")
+
+
+main("bench/run transformers", [Case("gpt", unit="tokens/s", units_per_sample=256), Case("vit")], memory_of_long_contexts)
