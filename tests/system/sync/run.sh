@@ -2,22 +2,9 @@
 # run.sh ARTEL CASE: runs one case (a function test_CASE below) of several workers in an empty folder.
 set -euo pipefail
 artel=$1 case=$2
-folder=$(mktemp -d)
+source "$(dirname "$0")/../support.sh"
 trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
-cd "$folder"
-export LC_ALL=C
 port=$((20000 + $$ % 20000))
-
-fail() { echo "FAILED: $*" >&2; exit 1; }
-contains() { grep -qF -- "$2" "$1" || { cat "$1" >&2; fail "no '$2' in $1"; }; }
-
-# expect CODE COMMAND...: the exit code; standard output and error go to the files out and err.
-expect() {
-  local wanted=$1 got=0
-  shift
-  "$@" >out 2>err || got=$?
-  [[ $got -eq $wanted ]] || { cat out err >&2; fail "$* gave $got, expected $wanted"; }
-}
 
 # Old checkpoints are removed, so only that there is one can be awaited, not which one.
 wait_for_checkpoint() {
@@ -28,26 +15,9 @@ wait_for_checkpoint() {
   done
 }
 
-# A table of two classes that a small network learns, and a configuration for it.
-make_data() {
-  awk 'BEGIN { srand(7); print "a,b,c,kind"
-    for (i = 0; i < 400; ++i) { a = rand() - 0.5; b = rand() - 0.5
-      printf "%.4f,%.4f,%.4f,%s\n", a, b, rand(), (a + b > 0) ? "yes" : "no" } }' >data.csv
-  cat >run.toml <<'TOML'
-[data]
-set = "csv"
-path = "data.csv"
-test_fraction = 0.25
-[model]
-layers = ["dense 16", "batch_norm", "relu", "dropout 0.1", "dense 2"]
-[train]
-batch_size = 20
-epochs = 2
-optimizer = { name = "sgd", lr = 0.1, momentum = 0.9 }
-[cluster]
-lanes = 8
-threads = 1
-TOML
+make_run() {
+  make_data
+  printf '[cluster]\nlanes = 8\nthreads = 1\n' >>run.toml
 }
 
 # Starts worker RANK of a run of two over gloo, in the background: join RANK OPTIONS...
@@ -56,7 +26,7 @@ join() {
 }
 
 test_exact() {
-  make_data
+  make_run
   expect 0 "$artel" train run.toml --out one
   local workers
   for workers in 2 3 5 8; do
@@ -71,7 +41,7 @@ test_exact() {
 }
 
 test_differences() {
-  make_data
+  make_run
   join 0
   join 1 --set train.optimizer.lr=0.2
   local code=0
@@ -120,7 +90,7 @@ TOML
 
 # Starts an endless run of three workers that saves often; its processes are $launcher and ${workers[@]}.
 start_endless_run() {
-  make_data
+  make_run
   "$artel" train run.toml --out run -n 3 --set train.steps=100000000 --set train.save_every=50 >out 2>err &
   launcher=$!
   wait_for_checkpoint run
@@ -164,7 +134,7 @@ test_stopped() {
 }
 
 test_local() {
-  make_data
+  make_run
   expect 0 "$artel" train run.toml --out one -n 3 --set cluster.local_steps=4 --set cluster.outer_momentum=0.5 --set cluster.outer_lr=0.5 --set train.epochs=8
   expect 0 "$artel" train run.toml --out two -n 3 --set cluster.local_steps=4 --set cluster.outer_momentum=0.5 --set cluster.outer_lr=0.5 --set train.epochs=8
   expect 0 "$artel" verify one two
@@ -173,7 +143,7 @@ test_local() {
 }
 
 test_compressed() {
-  make_data
+  make_run
   local codec
   for codec in int8 'top-k 5%' 'powersgd 2'; do
     expect 0 "$artel" train run.toml --out "one $codec" -n 2 --set cluster.compress="$codec"
@@ -185,7 +155,7 @@ test_compressed() {
 }
 
 test_trace() {
-  make_data
+  make_run
   expect 0 "$artel" train run.toml --out run -n 2 --trace trace.json
   python3 - <<'PYTHON'
 import json
@@ -200,7 +170,7 @@ PYTHON
 }
 
 test_compare() {
-  make_data
+  make_run
   expect 0 "$artel" compare run.toml --strategies "ring,tree,coordinator,local 8,top-k 1%" -n 2 --steps 20 --out all
   local name
   for name in ring tree coordinator "local 8" "top-k 1%" waiting "test accuracy"; do contains out "$name"; done
@@ -211,7 +181,7 @@ test_compare() {
 
 # A stand-in for ssh that runs the line here.
 test_launch() {
-  make_data
+  make_run
   printf '#!/bin/bash\nexec bash -c "${@: -1}"\n' >shell
   chmod +x shell
   expect 0 "$artel" train run.toml --out one
@@ -223,7 +193,7 @@ test_launch() {
 
 # Without ranks, whoever can listen is worker 0 and the others get theirs as they come.
 test_join() {
-  make_data
+  make_run
   expect 0 "$artel" train run.toml --out one
   local i
   for i in 1 2 3; do

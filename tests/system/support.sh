@@ -1,0 +1,35 @@
+# Sourced by the run.sh of a folder of system tests: an empty folder to run in, checks, and data.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+export LC_ALL=C
+
+fail() { echo "FAILED: $*" >&2; exit 1; }
+contains() { grep -qF -- "$2" "$1" || { cat "$1" >&2; fail "no '$2' in $1"; }; }
+
+# expect CODE COMMAND...: the exit code; standard output and error go to the files out and err.
+expect() {
+  local wanted=$1 got=0
+  shift
+  "$@" >out 2>err || got=$?
+  [[ $got -eq $wanted ]] || { cat out err >&2; fail "$* gave $got, expected $wanted"; }
+}
+
+# A table of two classes that a small network learns, and a configuration for it.
+make_data() {
+  awk 'BEGIN { srand(7); print "a,b,c,kind"
+    for (i = 0; i < 400; ++i) { a = rand() - 0.5; b = rand() - 0.5
+      printf "%.4f,%.4f,%.4f,%s\n", a, b, rand(), (a + b > 0) ? "yes" : "no" } }' >data.csv
+  cat >run.toml <<'TOML'
+[data]
+set = "csv"
+path = "data.csv"
+test_fraction = 0.25
+[model]
+layers = ["dense 16", "batch_norm", "relu", "dropout 0.1", "dense 2"]
+[train]
+batch_size = 20
+epochs = 4
+optimizer = { name = "sgd", lr = 0.1, momentum = 0.9 }
+TOML
+}
