@@ -139,7 +139,7 @@ lanes = {WORKERS}
                 process.kill()
         for process, command, (output, errors) in zip(started, commands, outputs):
             if process.returncode != 0:
-                sys.exit(f"bench/sync: {' '.join(command)} failed:\n{output}{errors}")
+                sys.exit(f"bench/sync: {' '.join(command)} failed with {process.returncode}:\n{output}{errors}")
         return outputs[0][0]
 
 
