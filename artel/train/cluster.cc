@@ -42,8 +42,12 @@ std::optional<comm::GroupOptions> launched_group() {
     options.interface = variable("ARTEL_INTERFACE").value_or("");
     return options;
   }
+  // The innermost launcher comes first: mpirun may itself have been started by srun.
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
-    if (number(name, 1) > 1) return comm::GroupOptions{.transport = "mpi"};
+    if (variable(name)) {
+      const comm::GroupOptions options = {.transport = "mpi", .size = number(name, 1)};
+      return options.size > 1 ? std::optional(options) : std::nullopt;
+    }
   return std::nullopt;
 }
 
@@ -56,8 +60,14 @@ bool speaks_for_the_run() {
 Cluster::Cluster() = default;
 
 Cluster::Cluster(int, char**) {
-  if (const std::optional<comm::GroupOptions> options = launched_group())
-    group_ = std::make_unique<comm::Group>(comm::Group::connect(*options));
+  const std::optional<comm::GroupOptions> options = launched_group();
+  if (!options) return;
+  group_ = std::make_unique<comm::Group>(comm::Group::connect(*options));
+  // An MPI that does not understand its launcher leaves each worker alone in a world of its own.
+  require(size() == options->size, ErrorKind::communication,
+          "[cluster] workers: got {} by {}, expected the {} that were started; try mpirun, or srun "
+          "--mpi=pmix",
+          size(), group_->transport(), options->size);
 }
 
 Cluster::Cluster(const comm::GroupOptions& options)

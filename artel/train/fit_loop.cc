@@ -12,7 +12,10 @@
 namespace artel {
 namespace {
 
+// Workers compare their speeds every so many steps, once the slowest has computed for so long: less
+// says more about the moment than about the worker.
 constexpr int64_t kBalanceEvery = 16;
+constexpr double kBalanceSeconds = 0.25;
 // Of the steps by which `auto` judges the wire: the first ones are slower than usual.
 constexpr int64_t kWarmUpSteps = 4, kMeasuredSteps = 12;
 
@@ -367,13 +370,18 @@ void Trainer::FitLoop::save(bool best) {
 void Trainer::FitLoop::balance() {
   comm::Group& group = *s_.cluster.group();
   const comm::LaneLayout& old = exchange_.layout();
-  const double own = computing_ / old.lanes_of_rank[group.rank()];
-  computing_ = 0;
   std::vector<double> seconds(static_cast<size_t>(group.size()));
-  group.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(seconds)),
-                   {}, {.label = "speed"});
+  group.all_gather(std::as_bytes(std::span(&computing_, 1)),
+                   std::as_writable_bytes(std::span(seconds)), {}, {.label = "speed"});
+  if (*std::max_element(seconds.begin(), seconds.end()) < kBalanceSeconds) return;
+  computing_ = 0;
+  for (size_t i = 0; i < seconds.size(); ++i) seconds[i] /= old.lanes_of_rank[i];
   comm::LaneLayout better = balanced_lanes(old, seconds);
-  if (better.lanes_of_rank != old.lanes_of_rank) set_layout(std::move(better));
+  if (better.lanes_of_rank == old.lanes_of_rank) return;
+  if (group.rank() == 0)
+    log(LogLevel::info, "step {}: lanes of the workers are now {}", s_.step,
+        fmt::join(better.lanes_of_rank, ", "));
+  set_layout(std::move(better));
 }
 
 // After the first steps: all workers learn the largest costs and choose the same.

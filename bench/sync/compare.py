@@ -1,161 +1,105 @@
 #!/usr/bin/python3
 """Two workers of one thread each that train together, beside two that exchange nothing and beside PyTorch's DDP.
 
-Sides take turns, and medians of the rounds are compared. Cases:
-  one host       shared memory, canonical reduction: share of the speed without exchange, of the speed of
-                 `reduction = "fast"`, and of DDP with Gloo
-  1 Gbit/s ...   two emulated hosts over Gloo: without loss, and with `allow_lossy = true`, beside DDP
-Run it on an idle machine; emulated hosts need root.
+Sides take turns; each ratio is the median over the rounds of what the two sides gave in one round. Parts:
+  host       shared memory: canonical reduction beside no exchange, beside `reduction = "fast"` and beside DDP
+  network    two emulated hosts, at 1 Gbit/s and 100 Mbit/s, over Gloo: without loss beside DDP, and what "auto"
+             finds with `allow_lossy = true` beside DDP and beside no exchange
+  accuracy   after equal epochs on Fashion-MNIST at 1 Gbit/s: `allow_lossy = true` beside lossless
+  balance    one worker has half a core: beside the ideal, three quarters of two whole workers
+Run it on an idle machine. Emulated hosts and quotas need root.
 """
 import argparse
 import itertools
 import json
 import os
-import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 
-import numpy
-
+from quota import Quota
+from sides import MODELS, ROOT, WORKERS, Ddp, Ours
 from two_hosts import TwoHosts
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-WORKERS = 2
-DEADLINE_SECONDS = 170
-# Layers or name of the model, samples of a worker's step, shape of a sample, steps of a measurement.
-MODELS = {
-    "mlp": ('layers = ["flatten", "dense 1024", "relu", "dense 1024", "relu", "dense 10"]', 128, (28, 28), 200),
-    "vgg11_bn": ('name = "vgg11_bn"\nsmall_images = true', 64, (32, 32, 3), 14),
-    "resnet18": ('name = "resnet18"\nsmall_images = true', 64, (32, 32, 3), 8),
-}
 NO_EXCHANGE = ["cluster.local_steps=1000000"]
 EXACT, FAST, LOSSY = [], ["cluster.reduction=fast"], ["cluster.allow_lossy=true"]
+APART = "two workers that exchange nothing"
+RATES = {"1 Gbit/s": "1gbit", "100 Mbit/s": "100mbit"}
+CHOICE_STEPS = 20  # "auto" chooses within so many
+BALANCE_LANES = 12
+ACCURACY_RUNS = {"mlp": {"samples": 60000, "epochs": 4}, "vgg11_bn": {"samples": 8000, "epochs": 2}}
+PARTS = ("host", "network", "accuracy", "balance")
 
 
 class Bench:
-    def __init__(self, program, folder, rounds, seconds):
-        self.program, self.folder, self.rounds, self.seconds = program, folder, rounds, seconds
-        self.ports = itertools.count(29600)
-
-    def config(self, model, steps):
-        """A configuration and random samples enough for so many steps, so that no epoch ends meanwhile."""
-        description, batch, shape, _ = MODELS[model]
-        batch *= WORKERS
-        random = numpy.random.default_rng(1)
-        count = batch * (steps + 1) + 10
-        data = os.path.join(self.folder, f"{model}-{steps}.npz")
-        if not os.path.exists(data):
-            numpy.savez(data, x=random.integers(0, 256, (count, *shape), dtype=numpy.uint8),
-                        y=random.integers(0, 10, count, dtype=numpy.int32))
-        path = os.path.join(self.folder, f"{model}.toml")
-        with open(path, "w") as file:
-            file.write(f"""
-[data]
-set = "npz"
-path = "{data}"
-test_fraction = 0.0001
-[model]
-{description}
-[train]
-batch_size = {batch}
-steps = {steps}
-optimizer = {{ name = "sgd", lr = 0.01, momentum = 0.9 }}
-[cluster]
-workers = {WORKERS}
-threads = 1
-lanes = {WORKERS}
-""")
-        return path
-
-    def ours(self, model, settings, hosts=None, steps=None):
-        """Samples a second of all workers, without the first quarter of the steps and the last one."""
-        steps = steps or MODELS[model][3]
-        out = os.path.join(self.folder, "run")
-        shutil.rmtree(out, ignore_errors=True)
-        command = [self.program, "train", self.config(model, steps), "--out", out]
-        for setting in settings:
-            command += ["--set", setting]
-        if hosts is None:
-            self._finish([command])
-        else:
-            join = ["--join", f"{hosts.address}:{next(self.ports)}", "--token", "bench", "--interface", hosts.interface]
-            self._finish([hosts.command(rank, [*command, *join, "--rank", str(rank)]) for rank in range(WORKERS)])
-        with open(os.path.join(out, "metrics.jsonl")) as file:
-            seconds = {line["step"]: line["seconds"] for line in map(json.loads, file) if "train/loss" in line}
-        first, last = steps // 4, steps - 1
-        return (last - first) * MODELS[model][1] * WORKERS / (seconds[last] - seconds[first])
-
-    def ddp(self, model, hosts=None):
-        script = os.path.join(ROOT, "bench/peers/pytorch_ddp.py")
-        address, interface = (hosts.address, hosts.interface) if hosts else ("127.0.0.1", "lo")
-        place = ["--address", f"{address}:{next(self.ports)}", "--interface", interface, "--seconds", str(self.seconds)]
-        commands = [["/usr/bin/python3", script, model, "--rank", str(rank), *place] for rank in range(WORKERS)]
-        if hosts:
-            commands = [hosts.command(rank, command) for rank, command in enumerate(commands)]
-        answer = json.loads(self._finish(commands))
-        self.peer_name = f"PyTorch {answer['version']} DDP, Gloo"
-        return answer["samples_per_second"]
+    def __init__(self, ours, ddp, rounds):
+        self.ours, self.ddp, self.rounds = ours, ddp, rounds
 
     def in_turns(self, **sides):
-        """The median of each side over rounds in which all take turns, so that drifts hit all alike."""
-        rounds = [{name: measure() for name, measure in sides.items()} for _ in range(self.rounds)]
-        return {name: statistics.median(each[name] for each in rounds) for name in sides}
+        """What each side gave in each round; they take turns, so that drifts hit all alike."""
+        return [{name: measure() for name, measure in sides.items()} for _ in range(self.rounds)]
 
-    def one_host(self, model):
-        speed = self.in_turns(apart=lambda: self.ours(model, NO_EXCHANGE), exact=lambda: self.ours(model, EXACT),
-                              fast=lambda: self.ours(model, FAST), ddp=lambda: self.ddp(model))
-        yield self._row(f"{model} one host", speed["exact"], speed["apart"], "two workers that exchange nothing")
-        yield self._row(f"{model} one host, canonical", speed["exact"], speed["fast"], 'reduction = "fast"')
-        yield self._row(f"{model} one host", speed["exact"], speed["ddp"], self.peer_name)
+    def host(self, model):
+        rounds = self.in_turns(apart=lambda: self.ours.speed(model, NO_EXCHANGE),
+                               exact=lambda: self.ours.speed(model, EXACT),
+                               fast=lambda: self.ours.speed(model, FAST),
+                               ddp=lambda: self.ddp.speed(model))
+        yield row(f"{model} one host", rounds, "exact", "apart", APART)
+        yield row(f"{model} one host, canonical", rounds, "exact", "fast", 'reduction = "fast"')
+        yield row(f"{model} one host", rounds, "exact", "ddp", self.ddp.name)
 
-    def emulated(self, model, rate, name):
+    def network(self, model):
         steps = MODELS[model][3]
-        lossy_steps = 4 * steps  # "auto" needs some before it chooses
-        with TwoHosts(rate) as hosts:
-            speed = self.in_turns(apart=lambda: self.ours(model, NO_EXCHANGE),
-                                  exact=lambda: self.ours(model, EXACT, hosts, max(8, steps // 4)),
-                                  lossy=lambda: self.ours(model, LOSSY, hosts, lossy_steps),
-                                  ddp=lambda: self.ddp(model, hosts))
-        yield self._row(f"{model} {name}, lossless", speed["exact"], speed["ddp"], self.peer_name)
-        yield self._row(f"{model} {name}, allow_lossy", speed["lossy"], speed["ddp"], self.peer_name)
-        yield self._row(f"{model} {name}, allow_lossy", speed["lossy"], speed["apart"], "two workers that exchange nothing")
+        for name, rate in RATES.items():
+            with TwoHosts(rate) as hosts:
+                rounds = self.in_turns(
+                    apart=lambda: self.ours.speed(model, NO_EXCHANGE),
+                    exact=lambda: self.ours.speed(model, EXACT, hosts=hosts, steps=max(8, steps // 4)),
+                    lossy=lambda: self.ours.speed(model, LOSSY, hosts=hosts, steps=4 * steps, first=CHOICE_STEPS),
+                    ddp=lambda: self.ddp.speed(model, hosts))
+            yield row(f"{model} {name}, lossless", rounds, "exact", "ddp", self.ddp.name)
+            yield row(f"{model} {name}, allow_lossy", rounds, "lossy", "ddp", self.ddp.name)
+            yield row(f"{model} {name}, allow_lossy", rounds, "lossy", "apart", APART)
 
-    @staticmethod
-    def _row(case, ours, peer, peer_name):
-        return {"case": case, "threads": WORKERS, "ours": round(ours, 1), "peer": round(peer, 1), "peer_name": peer_name,
-                "unit": "samples/s", "ratio": round(ours / peer, 3)}
+    def accuracy(self, model):
+        with TwoHosts(RATES["1 Gbit/s"]) as hosts:
+            once = {name: self.ours.accuracy(model, settings, hosts=hosts, **ACCURACY_RUNS[model])
+                    for name, settings in (("lossy", LOSSY), ("exact", EXACT))}
+        yield row(f"{model} 1 Gbit/s, allow_lossy", [once], "lossy", "exact", "lossless", "test accuracy")
 
-    @staticmethod
-    def _finish(commands):
-        """Runs all at once and returns what the first prints."""
-        started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                   for command in commands]
-        try:
-            outputs = [process.communicate(timeout=DEADLINE_SECONDS) for process in started]
-        finally:
-            for process in started:
-                process.kill()
-        for process, command, (output, errors) in zip(started, commands, outputs):
-            if process.returncode != 0:
-                sys.exit(f"bench/sync: {' '.join(command)} failed with {process.returncode}:\n{output}{errors}")
-        return outputs[0][0]
+    def balance(self, model):
+        lanes, steps = [f"cluster.lanes={BALANCE_LANES}"], 2 * MODELS[model][3]
+        with Quota(0.5) as half:
+            rounds = self.in_turns(
+                ideal=lambda: 0.75 * self.ours.speed(model, lanes),
+                balanced=lambda: self.ours.speed(model, lanes, slowed=half, steps=steps, first=steps // 2),
+                fixed=lambda: self.ours.speed(model, EXACT, slowed=half))
+        yield row(f"{model} worker of half speed", rounds, "balanced", "ideal", "3/4 of two workers of full speed")
+        yield row(f"{model} worker of half speed", rounds, "balanced", "fixed", "equal shares")
+
+
+def row(case, rounds, ours, peer, peer_name, unit="samples/s"):
+    digits = 1 if unit == "samples/s" else 4
+    return {"case": case, "threads": WORKERS, "ours": round(statistics.median(each[ours] for each in rounds), digits),
+            "peer": round(statistics.median(each[peer] for each in rounds), digits), "peer_name": peer_name, "unit": unit,
+            "ratio": round(statistics.median(each[ours] / each[peer] for each in rounds), 3)}
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="bench/run sync", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(MODELS)}; default: all")
-    parser.add_argument("--only", choices=("host", "network"), help="one host, or emulated hosts (of mlp and vgg11_bn)")
+    parser.add_argument("--parts", default=",".join(PARTS if os.geteuid() == 0 else PARTS[:1]),
+                        help="what to measure, with commas between (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default: 3)")
     parser.add_argument("--seconds", type=float, default=5, help="length of a turn of DDP (default: 5)")
     parser.add_argument("--json", action="store_true", help="one JSON object for each case instead of a table")
     parser.add_argument("--artel", default=os.path.join(ROOT, "build/release/artel"), help="the program to measure")
     arguments = parser.parse_args()
-    for model in arguments.models:
-        if model not in MODELS:
-            parser.error(f"unknown model '{model}', expected {', '.join(MODELS)}")
+    arguments.parts = arguments.parts.split(",")
+    for given, known in ((arguments.models, MODELS), (arguments.parts, PARTS)):
+        for name in given:
+            if name not in known:
+                parser.error(f"unknown '{name}', expected {', '.join(known)}")
     if not os.access(arguments.artel, os.X_OK):
         parser.error(f"{arguments.artel} is not there; run make build")
     return arguments
@@ -163,18 +107,18 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
-    layout = "{case:32} {ours:>10} {peer:>10} {unit:10} {ratio:>6}  {peer_name}"
+    layout = "{case:32} {threads:>7} {ours:>10} {peer:>10} {unit:13} {ratio:>6}  {peer_name}"
     if not arguments.json:
-        print(layout.format(case="case", ours="ours", peer="peer", unit="unit", ratio="ratio", peer_name="peer"))
+        print(layout.format(case="case", threads="threads", ours="ours", peer="peer", unit="unit", ratio="ratio",
+                            peer_name="peer"))
+    # A thin wire matters where steps are short beside the gradients; shares are moved in the same way for all models.
+    models_of = {"host": list(MODELS), "network": ["mlp", "vgg11_bn"], "accuracy": ["mlp", "vgg11_bn"], "balance": ["mlp"]}
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(arguments.artel, folder, arguments.rounds, arguments.seconds)
-        models = arguments.models or list(MODELS)
-        cases = [] if arguments.only == "network" else [bench.one_host(model) for model in models]
-        if arguments.only != "host" and os.geteuid() == 0:
-            cases += [bench.emulated(model, rate, name) for model in models if model != "resnet18"
-                      for rate, name in (("1gbit", "1 Gbit/s"), ("100mbit", "100 Mbit/s"))]
-        for row in itertools.chain.from_iterable(cases):
-            print(json.dumps(row) if arguments.json else layout.format(**row), flush=True)
+        bench = Bench(Ours(arguments.artel, folder), Ddp(arguments.seconds), arguments.rounds)
+        cases = [getattr(bench, part)(model) for part in arguments.parts for model in models_of[part]
+                 if model in (arguments.models or MODELS)]
+        for result in itertools.chain.from_iterable(cases):
+            print(json.dumps(result) if arguments.json else layout.format(**result), flush=True)
 
 
 if __name__ == "__main__":
