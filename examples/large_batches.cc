@@ -1,6 +1,6 @@
-// large_batches [EPOCHS [FOLDER]]: trains one network on Fashion-MNIST with larger and larger
-// batches, each for the same number of epochs, by four recipes; prints the test accuracies and draws
-// large_batches.svg. docs/large_batches.md discusses the result.
+// large_batches [EPOCHS [BATCH ...]]: trains one network on Fashion-MNIST with larger and larger
+// batches, each for the same number of epochs, by five recipes; prints the test accuracies and
+// draws large_batches.svg. docs/large_batches.md discusses the result.
 #include <artel/artel.h>
 #include <artel/base/file.h>
 #include <artel/observe/plot.h>
@@ -40,8 +40,8 @@ std::vector<Recipe> recipes() {
 // The test accuracy after training, or that of guessing if the loss ran away.
 double accuracy(artel::Cluster& cluster, const artel::data::Split& data, const Recipe& recipe,
                 int64_t batch, int64_t epochs) try {
-  const artel::Model model = nn::sequential({nn::flatten(), nn::dense(256), nn::relu(),
-                                             nn::dense(128), nn::relu(), nn::dense(10)});
+  const artel::Model model = nn::sequential(
+      {nn::flatten(), nn::dense(256), nn::relu(), nn::dense(128), nn::relu(), nn::dense(10)});
   artel::Trainer trainer(cluster, model,
                          {.optimizer = recipe.optimizer, .schedule = recipe.schedule, .lanes = 2});
   trainer.fit(data.train, {.batch_size = batch, .epochs = epochs});
@@ -56,9 +56,10 @@ double accuracy(artel::Cluster& cluster, const artel::data::Split& data, const R
 int main(int argc, char** argv) try {
   artel::Cluster cluster(argc, argv);
   const int64_t epochs = argc > 1 ? std::stoll(argv[1]) : 10;
-  const auto data =
-      artel::data::fashion_mnist(argc > 2 ? argv[2] : "/usr/share/datasets/fashion-mnist");
-  const std::vector<int64_t> batches = {128, 512, 2048, 8192, 16384};
+  std::vector<int64_t> batches;
+  for (int i = 2; i < argc; ++i) batches.push_back(std::stoll(argv[i]));
+  if (batches.empty()) batches = {128, 512, 2048, 8192, 16384};
+  const auto data = artel::data::fashion_mnist("/usr/share/datasets/fashion-mnist");
 
   std::vector<std::string> header = {"recipe"};
   for (const int64_t batch : batches) header.push_back(std::to_string(batch));

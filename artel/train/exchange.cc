@@ -58,6 +58,14 @@ Exchange::Exchange(comm::Group* group, const ExchangeOptions& options, Timeline*
   set_compress(options.compress);
 }
 
+Exchange::~Exchange() {
+  for (Pending& pending : pending_) try {
+      pending.handle.wait(Deadline::never());
+    } catch (const std::exception&) {
+      // Whoever ended the group knows the cause.
+    }
+}
+
 void Exchange::set_compress(const std::string& codec) {
   codec_ = codec.empty() || codec == "none" ? nullptr : comm::make_codec(codec);
   feedback_.clear();

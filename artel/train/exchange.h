@@ -33,6 +33,10 @@ class Exchange {
   // `group` may be null: one worker. `timeline` may be null; it is borrowed. Throws for unknown
   // names.
   Exchange(comm::Group* group, const ExchangeOptions& options, Timeline* timeline = nullptr);
+  // Waits for what was started. After an error, abort the group first, or this waits for others.
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
 
   // The lanes of each worker, contiguous, in rank order.
   void set_layout(comm::LaneLayout layout) { layout_ = std::move(layout); }

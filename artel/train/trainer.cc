@@ -29,8 +29,10 @@ FitResult Trainer::fit(Tensor x, Tensor y, const FitOptions& options) {
 }
 
 FitResult Trainer::fit(data::DatasetPtr train, const FitOptions& options) {
+  std::optional<FitLoop> loop;  // outlives the abort, which ends what it has started
   try {
-    return FitLoop(*this, std::move(train), options).run();
+    loop.emplace(*this, std::move(train), options);
+    return loop->run();
   } catch (const std::exception& error) {
     if (comm::Group* group = state_->cluster.group())
       group->abort(fmt::format("worker {}: {}", group->rank(), error.what()));

@@ -94,6 +94,21 @@ TEST(Distributed, AnErrorOfOneStopsAllWithItsCause) {
     EXPECT_NE(message.find("[data.bin] cannot read: disk on fire"), std::string::npos) << message;
 }
 
+// Buckets that are still on the wire when a step fails must not outlive what they use.
+TEST(Distributed, ALossThatRunsAwayEndsWithBucketsOnTheWire) {
+  const Model wide = nn::sequential({nn::flatten(), nn::dense(1100), nn::relu(), nn::dense(1100),
+                                     nn::relu(), nn::dense(1100), nn::relu(), nn::dense(3)});
+  on_workers(2, [&](int, Cluster& cluster) {
+    Trainer trainer(cluster, wide, {.optimizer = optim::sgd(1e30), .threads = 1, .lanes = 2});
+    try {
+      trainer.fit(samples(), {.batch_size = 4, .epochs = 2});
+      ADD_FAILURE() << "the loss stayed finite";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("the loss is"), std::string::npos) << error.what();
+    }
+  });
+}
+
 TEST(Balance, LanesFollowSpeed) {
   const comm::LaneLayout even = comm::LaneLayout::even(8, 2);
   EXPECT_EQ(balanced_lanes(even, {1.0, 1.0}).lanes_of_rank, (std::vector<int>{4, 4}));
