@@ -29,12 +29,12 @@ std::vector<Recipe> recipes() {
                                  .scaling = scaling,
                                  .reference_batch = 128};
   };
-  const auto sgd = optim::sgd(0.05, {.momentum = 0.9});
+  const auto sgd = optim::sgd(0.02, {.momentum = 0.9});
   return {{"the same rate", sgd, schedule("none", 0)},
           {"linear scaling", sgd, schedule("linear", 0)},
-          {"linear scaling, warm-up", sgd, schedule("linear", 2)},
-          {"LARS, warm-up", optim::lars(0.5, {.trust = 0.01}), schedule("sqrt", 2)},
-          {"LAMB, warm-up", optim::lamb(0.002), schedule("sqrt", 2)}};
+          {"linear scaling, warm-up", sgd, schedule("linear", 4)},
+          {"LARS, warm-up", optim::lars(0.5, {.trust = 0.01}), schedule("sqrt", 4)},
+          {"LAMB, warm-up", optim::lamb(0.01), schedule("sqrt", 4)}};
 }
 
 // The test accuracy after training, or that of guessing if the loss ran away.

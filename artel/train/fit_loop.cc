@@ -18,6 +18,8 @@ constexpr int64_t kBalanceEvery = 16;
 constexpr double kBalanceSeconds = 0.25;
 // Of the steps by which `auto` judges the wire: the first ones are slower than usual.
 constexpr int64_t kWarmUpSteps = 4, kMeasuredSteps = 12;
+// Of the meetings by which `auto` judges its choice.
+constexpr int kMeasuredMeetings = 3;
 
 }  // namespace
 
@@ -237,8 +239,7 @@ void Trainer::FitLoop::step(const data::Batch& batch) {
   update(buckets);
   s_.position = loader_.state();
   account(statistics, batch);
-  cost_.computing += computing;
-  if (may_save_bytes_) consider_saving();
+  if (may_save_bytes_) consider_saving(computing);
   const bool exact = !averaging_ && !exchange_.lossy();
   if (exact && s_.cluster.size() > 1 && s_.step % kBalanceEvery == 0) balance();
 }
@@ -277,7 +278,24 @@ void Trainer::FitLoop::meet() {
   add_over_workers(*s_.cluster.group(), std::as_writable_bytes(std::span(sums)),
                    comm::ElementType::f64, "statistics");
   since_meeting_ = {sums[0], sums[1], sums[2]};
-  meetings_.waited_seconds += seconds_between(before, Clock::now());
+  const double seconds = seconds_between(before, Clock::now());
+  meetings_.waited_seconds += seconds;
+  if (unjudged_meetings_ > 0) judge_meeting(seconds);
+}
+
+// Whoever comes last sees what a meeting costs; the others have waited for it.
+void Trainer::FitLoop::judge_meeting(double seconds) {
+  meeting_cost_ = std::min(meeting_cost_, seconds);
+  if (--unjudged_meetings_ > 0) return;
+  s_.cluster.group()->all_reduce(std::as_writable_bytes(std::span(&meeting_cost_, 1)),
+                                 comm::ElementType::f64, comm::ReductionKind::min,
+                                 {.label = "cost of a meeting"});
+  s_.saving = stretched(s_.saving, meeting_cost_, cost_.computing / kMeasuredSteps);
+  if (s_.saving.local_steps == local_steps_) return;
+  local_steps_ = s_.saving.local_steps;
+  if (s_.cluster.rank() == 0)
+    log(LogLevel::info, "a meeting takes {:.0f} ms: averaging weights every {} steps",
+        1000 * meeting_cost_, local_steps_);
 }
 
 void Trainer::FitLoop::account(const StepStatistics& own, const data::Batch& batch) {
@@ -385,7 +403,8 @@ void Trainer::FitLoop::balance() {
 }
 
 // After the first steps: all workers learn the largest costs and choose the same.
-void Trainer::FitLoop::consider_saving() {
+void Trainer::FitLoop::consider_saving(double computing) {
+  cost_.computing += computing;
   if (++measured_ == kWarmUpSteps) {
     cost_ = {};
     waited_before_ = exchange_.traffic();
@@ -397,8 +416,10 @@ void Trainer::FitLoop::consider_saving() {
                       traffic.wire_seconds - waited_before_.wire_seconds};
   s_.cluster.group()->all_reduce(std::as_writable_bytes(std::span(costs)), comm::ElementType::f64,
                                  comm::ReductionKind::max, {.label = "cost of steps"});
-  s_.saving = choose_saving({costs[0], costs[1], costs[2]});
+  cost_ = {costs[0], costs[1], costs[2]};
+  s_.saving = choose_saving(cost_);
   if (!s_.saving.any()) return;
+  unjudged_meetings_ = kMeasuredMeetings;
   if (s_.cluster.rank() == 0)
     log(LogLevel::info,
         "the wire costs {:.0f} % of computing: averaging weights every {} steps{}{}",

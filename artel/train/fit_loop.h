@@ -1,6 +1,7 @@
 // One call of Trainer::fit: the loop, its criteria and what it saves. Internal to train.
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "artel/data/loader.h"
@@ -32,12 +33,13 @@ class Trainer::FitLoop {
   void update(const std::vector<Bucket>& buckets);
   bool meets() const;
   void meet();
+  void judge_meeting(double seconds);
   void account(const StepStatistics& own, const data::Batch& batch);
   void end_epoch();
   void settle();
   void save(bool best);
   void balance();
-  void consider_saving();
+  void consider_saving(double computing);
 
   // The rows of a batch that this worker has, and the part of it that this worker's sums cover.
   std::pair<int64_t, int64_t> own_rows() const;
@@ -70,6 +72,9 @@ class Trainer::FitLoop {
   int64_t measured_ = 0;
   StepCost cost_;
   Exchange::Traffic waited_before_;
+  // And then, until its choice is settled, what meetings cost.
+  int unjudged_meetings_ = 0;
+  double meeting_cost_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace artel

@@ -7,7 +7,7 @@
 namespace artel {
 namespace {
 
-constexpr double kTolerated = 0.1, kAim = 0.05;  // of computing
+constexpr double kTolerated = 0.06, kAim = 0.03;  // of computing
 constexpr int64_t kFewSteps = 8, kMostSteps = 128;
 constexpr double kPacked = 0.25;
 
@@ -25,6 +25,12 @@ Saving choose_saving(const StepCost& cost) {
   const int64_t exact = steps_between(cost.wire, cost.computing);
   if (exact <= kFewSteps) return {.local_steps = exact};
   return {.local_steps = steps_between(kPacked * cost.wire, cost.computing), .compress = "int8"};
+}
+
+Saving stretched(Saving saving, double meeting_seconds, double computing_seconds_of_a_step) {
+  saving.local_steps =
+      std::max(saving.local_steps, steps_between(meeting_seconds, computing_seconds_of_a_step));
+  return saving;
 }
 
 }  // namespace artel
