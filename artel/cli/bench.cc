@@ -57,6 +57,7 @@ const std::vector<BenchModel>& bench_models() {
       {"lenet5", 64, {DType::f32, {1, 28, 28}}},
       {"vgg11_bn", 64, images, {.classes = 10, .small_images = true}},
       {"resnet18", 64, images, {.classes = 10, .small_images = true}},
+      {"resnet20", 128, images},
       small_gpt("gpt", 8, 256),
       small_gpt("gpt_2048", 1, 2048),
       {.name = "vit",

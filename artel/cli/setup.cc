@@ -27,7 +27,8 @@ data::Task task_by_name(const std::string& name) {
   static const std::map<std::string, data::Task> tasks = {{"automatic", data::Task::automatic},
                                                           {"classes", data::Task::classes},
                                                           {"values", data::Task::values}};
-  return tasks.at(name);
+  const auto found = tasks.find(name);
+  return found == tasks.end() ? data::Task::automatic : found->second;
 }
 
 }  // namespace
@@ -50,6 +51,14 @@ RunData open_data(const RunConfig& config) {
                                 .stride = data.stride,
                                 .tokenizer = data.tokenizer}),
                  .augment = data::Augmentation::parse(data.augment)};
+  if (data.task == "reconstruct") {
+    require(data.augment.empty(), ErrorKind::invalid_argument,
+            "data.augment: got {} steps with data.task = \"reconstruct\", expected none, because "
+            "the target would not follow them",
+            data.augment.size());
+    result.split = {data::reconstruction(result.split.train),
+                    data::reconstruction(result.split.test)};
+  }
   if (data.validation > 0) result.split = data::split(result.split.train, data.validation, seed);
   return result;
 }
@@ -82,10 +91,6 @@ Model make_model(const ModelConfig& config, int64_t classes) {
 
 TrainerOptions trainer_options(const RunConfig& config) {
   const TrainConfig& train = config.train;
-  require(train.precision == "fp32", ErrorKind::unsupported,
-          "train.precision: got \"{}\", which {}; try \"fp32\"", train.precision,
-          __builtin_cpu_supports("avx512bf16") ? "this build has no kernels for"
-                                               : "this processor cannot compute in");
   optim::OptimizerConfig optimizer = optim::optimizer_from_options(train.optimizer);
   if (train.clip_norm > 0) optimizer.clip_norm = train.clip_norm;
   return {.optimizer = optimizer,
@@ -97,6 +102,7 @@ TrainerOptions trainer_options(const RunConfig& config) {
           .lanes = static_cast<int>(config.cluster.lanes),
           .tune = train.tune,
           .exact_convolutions = train.exact_convolutions,
+          .precision = train.precision,
           .memory_limit = static_cast<size_t>(train.memory_limit.bytes),
           .check_numbers = train.check_numbers,
           .freeze = train.freeze,

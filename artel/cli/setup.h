@@ -27,7 +27,6 @@ std::string class_name(const data::SampleLayout& layout, int64_t index);
 // `classes` of the data, for models of the zoo; 0: as published.
 Model make_model(const ModelConfig& config, int64_t classes);
 
-// Throws for a precision that the processor has not.
 TrainerOptions trainer_options(const RunConfig& config);
 
 // The weights of a run, a checkpoint or a file of any known format.

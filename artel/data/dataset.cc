@@ -123,6 +123,29 @@ class Subset : public Dataset {
   std::vector<int64_t> samples_;
 };
 
+class Reconstruction final : public Dataset {
+ public:
+  explicit Reconstruction(DatasetPtr set) : set_(std::move(set)), layout_(set_->layout()) {
+    layout_.target_kind = TargetKind::values;
+    layout_.target = layout_.input;
+    layout_.classes = 0;
+    layout_.class_names.clear();
+  }
+
+  int64_t size() const override { return set_->size(); }
+  const SampleLayout& layout() const override { return layout_; }
+  void read(int64_t index, std::span<std::byte> input, std::span<std::byte> target) const override {
+    std::vector<int64_t> unused(set_->layout().target_bytes() / sizeof(int64_t) + 1);
+    set_->read(index, input,
+               std::as_writable_bytes(std::span(unused)).first(set_->layout().target_bytes()));
+    std::copy(input.begin(), input.end(), target.begin());
+  }
+
+ private:
+  DatasetPtr set_;
+  SampleLayout layout_;
+};
+
 }  // namespace
 
 DatasetPtr tensor_dataset(Tensor inputs, Tensor targets, int64_t classes,
@@ -133,6 +156,13 @@ DatasetPtr tensor_dataset(Tensor inputs, Tensor targets, int64_t classes,
 
 DatasetPtr subset(DatasetPtr set, std::vector<int64_t> samples) {
   return std::make_shared<Subset>(std::move(set), std::move(samples));
+}
+
+DatasetPtr reconstruction(DatasetPtr set) {
+  require(set->layout().input_type == DType::f32, ErrorKind::invalid_argument,
+          "only numbers can be reconstructed: got samples of {}, expected f32",
+          to_string(set->layout().input_type));
+  return std::make_shared<Reconstruction>(std::move(set));
 }
 
 SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed) {

@@ -72,6 +72,9 @@ DatasetPtr tensor_dataset(Tensor inputs, Tensor targets, int64_t classes = 0,
 // Some samples of another set, in the given order.
 DatasetPtr subset(DatasetPtr set, std::vector<int64_t> samples);
 
+// The samples of another set, each its own target, for autoencoders. Throws for tokens.
+DatasetPtr reconstruction(DatasetPtr set);
+
 // Cuts [0, size) in two at random: a function of the seed alone, each part in ascending order.
 // `test_fraction` in (0, 1).
 struct SplitSamples {

@@ -37,7 +37,8 @@ std::string KernelChoices::choose(const std::string& key,
 }
 
 std::string to_string(const KernelChoices& choices) {
-  std::string text = fmt::format("exact_convolutions = {}\n", choices.exact_convolutions ? 1 : 0);
+  std::string text = fmt::format("exact_convolutions = {:d}\nbf16 = {:d}\n",
+                                 choices.exact_convolutions, choices.bf16);
   for (const auto& [key, algorithm] : choices.chosen)
     text += fmt::format("{} = {}\n", key, algorithm);
   return text;
@@ -55,6 +56,8 @@ KernelChoices parse_choices(std::string_view text) {
     const std::string key(trim(line.substr(0, equals))), value(trim(line.substr(equals + 3)));
     if (key == "exact_convolutions")
       choices.exact_convolutions = value == "1";
+    else if (key == "bf16")
+      choices.bf16 = value == "1";
     else
       choices.chosen[key] = value;
   }

@@ -15,6 +15,7 @@ namespace artel {
 
 struct KernelChoices {
   bool exact_convolutions = false;  // forbids Winograd
+  bool bf16 = false;                // products round their operands to bf16 and sum in f32
   bool tune = false;
   std::map<std::string, std::string> chosen;  // shape -> algorithm
 

@@ -35,8 +35,9 @@ void visit_keys(auto& config, auto&& field) {
   field({"data.target", "Name of the column with the target, for `csv`. Empty: the last."},
         data.target);
   field({.name = "data.task",
-         .help = "What the target of `csv` is: `classes`, `values`, or `automatic`.",
-         .choices = {"automatic", "classes", "values"}},
+         .help = "What is learnt: `classes` or `values` of a `csv` (`automatic`: as they look), or "
+                 "`reconstruct`: each sample is its own target, for autoencoders.",
+         .choices = {"automatic", "classes", "values", "reconstruct"}},
         data.task);
   field({.name = "data.test_fraction",
          .help = "Share that is cut off at random for testing where the data has no test part.",
@@ -153,7 +154,7 @@ void visit_keys(auto& config, auto&& field) {
   field({"train.check_numbers", "Stop at the first layer that gives NaN or infinity, naming it."},
         train.check_numbers);
   field({.name = "train.precision",
-         .help = "What kernels compute in: `fp32`, or `bf16` where the processor has it.",
+         .help = "What products are computed in: `fp32`, or `bf16` (summed in fp32) where the processor has it.",
          .choices = {"fp32", "bf16"}},
         train.precision);
 

@@ -37,8 +37,9 @@ struct TrainerOptions {
       0;  // equal parts of the global batch; 0: one for each core of the cluster at the start
   bool tune = false;
   bool exact_convolutions = false;
-  size_t memory_limit = 0;     // bytes of activations of one lane; 0: no limit
-  bool check_numbers = false;  // stop at the first op that gives NaN or infinity, naming it
+  std::string precision = "fp32";  // of products: "fp32" or "bf16"; sums and weights are fp32
+  size_t memory_limit = 0;         // bytes of activations of one lane; 0: no limit
+  bool check_numbers = false;      // stop at the first op that gives NaN or infinity, naming it
   std::vector<std::string> freeze = {};  // parameters whose names begin so are not trained
   // How the gradients of several workers meet (train/exchange.h).
   std::string strategy = "auto";

@@ -5,6 +5,7 @@
 
 #include "artel/base/error.h"
 #include "artel/checkpoint/weights.h"
+#include "artel/exec/kernels/gemm_bf16.h"
 #include "artel/train/batches.h"
 
 namespace artel {
@@ -37,6 +38,12 @@ Trainer::State::State(Cluster& cluster, Model model, TrainerOptions given)
   loss = loss_by_name(options.loss, options.label_smoothing);
   choices.tune = options.tune;
   choices.exact_convolutions = options.exact_convolutions;
+  require(options.precision == "fp32" || options.precision == "bf16", ErrorKind::invalid_argument,
+          "precision: got \"{}\", expected \"fp32\" or \"bf16\"", options.precision);
+  choices.bf16 = options.precision == "bf16";
+  require(!choices.bf16 || kernels::has_bf16(), ErrorKind::unsupported,
+          "train.precision: got \"bf16\", but this processor does not multiply bf16 numbers "
+          "(AVX512_BF16); try \"fp32\"");
   threads = options.threads > 0 ? options.threads : cluster.cores();
   require(options.lanes >= 0, ErrorKind::invalid_argument,
           "lanes: got {}, expected a positive number, or 0 for one a core", options.lanes);

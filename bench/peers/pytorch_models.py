@@ -48,9 +48,28 @@ def resnet18():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 
 
+class PaddedShortcut(nn.Module):
+    """Every second pixel, with channels of zeros before and behind, as He et al. have it for CIFAR."""
+
+    def forward(self, x):
+        added = x.shape[1] // 2
+        return nn.functional.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, added, added))
+
+
+def resnet20():
+    layers, channels = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(inplace=True)], 16
+    for width, stride in ((16, 1), (16, 1), (16, 1), (32, 2), (32, 1), (32, 1), (64, 2), (64, 1), (64, 1)):
+        layers.append(Block(channels, width, stride))
+        if stride == 2:
+            layers[-1].shortcut = PaddedShortcut()
+        channels = width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
 MODELS = {  # the model, the batch size, the shape of one sample
     "mlp": (mlp, 128, (784,)),
     "lenet5": (lenet5, 64, (1, 28, 28)),
     "vgg11_bn": (vgg11_bn, 64, (3, 32, 32)),
     "resnet18": (resnet18, 64, (3, 32, 32)),
+    "resnet20": (resnet20, 128, (3, 32, 32)),
 }

@@ -14,7 +14,7 @@ import time
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", choices=("mlp", "lenet5", "vgg11_bn", "resnet18", "gpt", "gpt_2048", "vit"))
+    parser.add_argument("model", choices=("mlp", "lenet5", "vgg11_bn", "resnet18", "resnet20", "gpt", "gpt_2048", "vit"))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--channels-last", action="store_true")
     return parser.parse_args()

@@ -43,6 +43,8 @@ std::string_view to_string(ConvAlgorithm algorithm) {
       return "winograd2";
     case ConvAlgorithm::winograd4:
       return "winograd4";
+    case ConvAlgorithm::bf16:
+      return "bf16";
   }
   return "?";
 }
@@ -53,14 +55,16 @@ std::unique_ptr<ConvKernel> make_kernel(const ConvShape& shape, ConvPass pass,
                                         ConvAlgorithm algorithm, int threads) {
   const std::vector<ConvAlgorithm> able = conv_candidates(shape, pass, false);
   require(
-      std::ranges::count(able, algorithm) == 1, ErrorKind::unsupported,
+      std::ranges::count(able, algorithm) == 1 || algorithm == ConvAlgorithm::bf16,
+      ErrorKind::unsupported,
       "[conv] {} cannot compute this shape: got a {}x{} kernel with stride {}x{}, {} groups; try "
       "{}",
       to_string(algorithm), shape.kh, shape.kw, shape.stride_h, shape.stride_w, shape.groups,
       to_string(choose_conv(shape, pass, false)));
   switch (algorithm) {
     case ConvAlgorithm::direct:
-      return make_onednn(shape, pass, threads);
+    case ConvAlgorithm::bf16:
+      return make_onednn(shape, pass, algorithm == ConvAlgorithm::bf16, threads);
     case ConvAlgorithm::im2col:
       if (positions_pay(shape)) return make_positions(shape, pass, threads);
       if (pass == ConvPass::backward_weights) return make_patch_weights(shape, threads);

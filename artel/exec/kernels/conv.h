@@ -34,6 +34,7 @@ enum class ConvAlgorithm {
   pointwise,  // 1x1 without padding: a matrix product
   winograd2,  // 3x3 with stride 1: F(2x2, 3x3), 2.25 times fewer multiplications
   winograd4,  // 3x3 with stride 1: F(4x4, 3x3), 4 times fewer, about ten times the rounding error
+  bf16,       // oneDNN on operands rounded to bf16, where the processor has it
 };
 
 std::string_view to_string(ConvPass pass);
@@ -63,10 +64,10 @@ class Convolution {
   std::unique_ptr<const class ConvKernel> kernel_;
 };
 
-// All algorithms that can compute the pass, for tuning; `exact` leaves out Winograd.
+// All f32 algorithms that can compute the pass, for tuning; `exact` leaves out Winograd.
 std::vector<ConvAlgorithm> conv_candidates(const ConvShape& shape, ConvPass pass, bool exact);
 
-// The fixed rule: the fastest algorithm for a shape as measured once (docs/decisions/0012).
+// The fixed rule: the fastest f32 algorithm for a shape as measured once (docs/decisions/0012).
 ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass pass, bool exact);
 
 // Multiplications and additions of the convolution computed directly, padding included; the same

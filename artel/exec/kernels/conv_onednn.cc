@@ -15,18 +15,23 @@ using Dims = memory::dims;
 
 // The library runs on one thread; the batch is cut into equal parts whose number is fixed by the
 // shape, so that bits do not depend on the threads. Weights are reordered to the layout that the
-// library prefers once in each call.
+// library prefers once in each call; with bf16 so are the images of a part, by the thread that
+// computes it.
 class OnednnConvolution final : public ConvKernel {
  public:
-  OnednnConvolution(const ConvShape& s, ConvPass pass, int threads)
-      : s_(s), pass_(pass), threads_(threads), engine_(dnnl::engine::kind::cpu, 0) {
+  OnednnConvolution(const ConvShape& s, ConvPass pass, bool bf16, int threads)
+      : s_(s),
+        pass_(pass),
+        operand_type_(bf16 ? memory::data_type::bf16 : memory::data_type::f32),
+        threads_(threads),
+        engine_(dnnl::engine::kind::cpu, 0) {
     limit_library_threads();
     for (parts_ = std::min(s.n, kMostParts); parts_ > 1 && s.n % parts_ != 0;) --parts_;
     if (s.n > 0) prepare();
   }
 
   size_t workspace_bytes() const override {
-    return parts_ == 0 ? 0 : weight_copies() * weight_bytes() + threads_ * scratch_bytes();
+    return parts_ == 0 ? 0 : weight_copies() * weight_bytes() + threads_ * slot_bytes();
   }
 
   void run(ThreadPool& pool, const float* first, const float* second, float* out,
@@ -41,22 +46,24 @@ class OnednnConvolution final : public ConvKernel {
     if (pass_ != ConvPass::backward_weights) reorder(plain_, second, native_, workspace);
     for_each_with_slot(pool, threads_, parts_, [&](int64_t slot, int64_t part) {
       limit_library_threads();
-      std::byte* slot_scratch = scratch + slot * scratch_bytes();
+      std::byte* slot_scratch = scratch + slot * slot_bytes();
+      std::byte* rounded_x = slot_scratch + scratch_bytes();
+      std::byte* rounded_y = rounded_x + rounded_bytes(x_);
       if (pass_ == ConvPass::forward) {
         float* y = out + part * y_part;
-        execute({{DNNL_ARG_SRC, {x_, first + part * x_part}},
+        execute({{DNNL_ARG_SRC, operand(x_, first + part * x_part, rounded_x)},
                  {DNNL_ARG_WEIGHTS, {native_, workspace}},
                  {DNNL_ARG_DST, {y_, y}}},
                 slot_scratch);
         finish(y, y_part, epilogue);
       } else if (pass_ == ConvPass::backward_data) {
-        execute({{DNNL_ARG_DIFF_DST, {y_, first + part * y_part}},
+        execute({{DNNL_ARG_DIFF_DST, operand(y_, first + part * y_part, rounded_y)},
                  {DNNL_ARG_WEIGHTS, {native_, workspace}},
                  {DNNL_ARG_DIFF_SRC, {x_, out + part * x_part}}},
                 slot_scratch);
       } else {
-        execute({{DNNL_ARG_SRC, {x_, first + part * x_part}},
-                 {DNNL_ARG_DIFF_DST, {y_, second + part * y_part}},
+        execute({{DNNL_ARG_SRC, operand(x_, first + part * x_part, rounded_x)},
+                 {DNNL_ARG_DIFF_DST, operand(y_, second + part * y_part, rounded_y)},
                  {DNNL_ARG_DIFF_WEIGHTS, {native_, workspace + part * weight_bytes()}}},
                 slot_scratch);
       }
@@ -68,7 +75,7 @@ class OnednnConvolution final : public ConvKernel {
   static constexpr int64_t kMostParts = 8;
 
   struct Operand {
-    const memory::desc& layout;
+    memory::desc layout;
     const void* data;
   };
 
@@ -85,13 +92,15 @@ class OnednnConvolution final : public ConvKernel {
       steps.insert(steps.begin(), k);
     }
     plain_ = {dims, kFloat, steps};
-    const memory::desc weights(dims, kFloat, memory::format_tag::any);
+    const memory::desc weights(dims, operand_type_, memory::format_tag::any);
+    const memory::desc weight_sums(dims, kFloat, memory::format_tag::any);
+    const memory::desc x = as_operand(x_), y = as_operand(y_);
     const Dims strides{s_.stride_h, s_.stride_w}, dilation{s_.dilation_h - 1, s_.dilation_w - 1};
     const Dims before{s_.pad_top, s_.pad_left}, after{s_.pad_bottom, s_.pad_right};
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::convolution_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, kDirect, x_, weights, y_, strides, dilation, before,
+        {dnnl::prop_kind::forward_training, kDirect, x, weights, y_, strides, dilation, before,
          after},
         attributes, engine_);
     if (pass_ == ConvPass::forward) {
@@ -100,14 +109,14 @@ class OnednnConvolution final : public ConvKernel {
       primitive_ = dnnl::convolution_forward(forward);
     } else if (pass_ == ConvPass::backward_data) {
       const dnnl::convolution_backward_data::primitive_desc backward(
-          {kDirect, x_, weights, y_, strides, dilation, before, after}, attributes, engine_,
+          {kDirect, x_, weights, y, strides, dilation, before, after}, attributes, engine_,
           forward);
       native_ = backward.weights_desc();
       scratchpad_ = backward.scratchpad_desc();
       primitive_ = dnnl::convolution_backward_data(backward);
     } else {
       const dnnl::convolution_backward_weights::primitive_desc backward(
-          {kDirect, x_, weights, y_, strides, dilation, before, after}, attributes, engine_,
+          {kDirect, x, weight_sums, y, strides, dilation, before, after}, attributes, engine_,
           forward);
       native_ = backward.diff_weights_desc();
       scratchpad_ = backward.scratchpad_desc();
@@ -122,6 +131,22 @@ class OnednnConvolution final : public ConvKernel {
     return (std::max(native_.get_size(), plain_.get_size()) + 63) / 64 * 64;
   }
   size_t scratch_bytes() const { return (scratchpad_.get_size() + 63) / 64 * 64; }
+  size_t slot_bytes() const { return scratch_bytes() + rounded_bytes(x_) + rounded_bytes(y_); }
+
+  // An image in the type that the library multiplies.
+  memory::desc as_operand(const memory::desc& image) const {
+    return {image.dims(), operand_type_, memory::format_tag::nhwc};
+  }
+  size_t rounded_bytes(const memory::desc& image) const {
+    if (operand_type_ == memory::data_type::f32) return 0;
+    return (as_operand(image).get_size() + 63) / 64 * 64;
+  }
+  // Rounds an image into `rounded` if that type is not its own.
+  Operand operand(const memory::desc& image, const float* data, std::byte* rounded) const {
+    if (operand_type_ == memory::data_type::f32) return {image, data};
+    reorder(image, data, as_operand(image), rounded);
+    return {as_operand(image), rounded};
+  }
 
   memory wrap(const Operand& operand) const {
     return memory(operand.layout, engine_, const_cast<void*>(operand.data));
@@ -163,6 +188,7 @@ class OnednnConvolution final : public ConvKernel {
 
   ConvShape s_;
   ConvPass pass_;
+  memory::data_type operand_type_;  // of what is multiplied; sums are f32
   int threads_;
   int64_t parts_;
   dnnl::engine engine_;
@@ -172,8 +198,9 @@ class OnednnConvolution final : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> make_onednn(const ConvShape& shape, ConvPass pass, int threads) {
-  return std::make_unique<OnednnConvolution>(shape, pass, threads);
+std::unique_ptr<ConvKernel> make_onednn(const ConvShape& shape, ConvPass pass, bool bf16,
+                                        int threads) {
+  return std::make_unique<OnednnConvolution>(shape, pass, bf16, threads);
 }
 
 }  // namespace artel::kernels

@@ -7,6 +7,8 @@
 
 namespace artel::kernels {
 
-std::unique_ptr<ConvKernel> make_onednn(const ConvShape& shape, ConvPass pass, int threads);
+// `bf16` rounds the operands to bf16; sums and results stay f32.
+std::unique_ptr<ConvKernel> make_onednn(const ConvShape& shape, ConvPass pass, bool bf16,
+                                        int threads);
 
 }  // namespace artel::kernels

@@ -4,6 +4,7 @@
 #include <limits>
 #include <tuple>
 
+#include "artel/exec/kernels/gemm_bf16.h"
 #include "artel/exec/kernels/gemm_library.h"
 #include "artel/exec/kernels/gemm_packed.h"
 #include "artel/exec/kernels/gemm_panels.h"
@@ -18,6 +19,8 @@ std::string_view to_string(GemmAlgorithm algorithm) {
       return "onednn";
     case GemmAlgorithm::openblas:
       return "openblas";
+    case GemmAlgorithm::bf16:
+      return "bf16";
   }
   return "?";
 }
@@ -57,10 +60,10 @@ Gemm::Gemm(const GemmShape& shape, GemmAlgorithm algorithm, int threads)
 }
 
 size_t Gemm::part_bytes() const {
-  if (algorithm_ != GemmAlgorithm::packed) return 0;
-  return sizeof(float) *
-         packed_workspace_floats({std::min(rows_, shape_.m), std::min(columns_, shape_.n), shape_.k,
-                                  shape_.transpose_a, shape_.transpose_b});
+  const GemmShape part = {std::min(rows_, shape_.m), std::min(columns_, shape_.n), shape_.k,
+                          shape_.transpose_a, shape_.transpose_b};
+  if (algorithm_ == GemmAlgorithm::packed) return sizeof(float) * packed_workspace_floats(part);
+  return algorithm_ == GemmAlgorithm::bf16 ? bf16_workspace_bytes(part) : 0;
 }
 
 int64_t Gemm::parts() const {
@@ -87,7 +90,8 @@ void Gemm::run(ThreadPool& pool, const float* a, int64_t lda, const float* b, in
       packed_product(block, block_a, lda, block_b, ldb, block_c, ldc, block_epilogue,
                      reinterpret_cast<float*>(workspace + part * bytes));
     } else {
-      library_product(algorithm_, block, block_a, lda, block_b, ldb, block_c, ldc, block_epilogue);
+      library_product(algorithm_, block, block_a, lda, block_b, ldb, block_c, ldc, block_epilogue,
+                      workspace + part * bytes);
     }
   });
 }

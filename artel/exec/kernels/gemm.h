@@ -18,6 +18,7 @@ enum class GemmAlgorithm {
   packed,    // our own blocked kernel, with the epilogue fused into the store of each tile
   onednn,    // dnnl_sgemm on a part of the output in each thread
   openblas,  // cblas_sgemm on a part of the output in each thread
+  bf16,      // oneDNN on operands rounded to bf16, where the processor has it
 };
 
 std::string_view to_string(GemmAlgorithm algorithm);
@@ -81,10 +82,10 @@ class BatchedGemm {
   int threads_;
 };
 
-// The fixed rule: the fastest algorithm for a shape as measured once (docs/decisions/0010).
+// The fixed rule: the fastest f32 algorithm for a shape as measured once (docs/decisions/0010).
 GemmAlgorithm choose_gemm(const GemmShape& shape);
 
-// All algorithms that can compute the shape, for tuning.
+// All f32 algorithms that can compute the shape, for tuning.
 std::vector<GemmAlgorithm> gemm_candidates(const GemmShape& shape);
 
 }  // namespace artel::kernels

@@ -6,13 +6,14 @@
 #include <algorithm>
 
 #include "artel/base/error.h"
+#include "artel/exec/kernels/gemm_bf16.h"
 #include "artel/exec/libraries.h"
 
 namespace artel::kernels {
 
 void library_product(GemmAlgorithm algorithm, const GemmShape& shape, const float* a, int64_t lda,
                      const float* b, int64_t ldb, float* c, int64_t ldc,
-                     const GemmEpilogue& epilogue) {
+                     const GemmEpilogue& epilogue, std::byte* workspace) {
   const auto [m, n, k, transpose_a, transpose_b] = shape;
   const float beta = epilogue.accumulate ? 1.f : 0.f;
   limit_library_threads();
@@ -23,6 +24,8 @@ void library_product(GemmAlgorithm algorithm, const GemmShape& shape, const floa
     cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
                 transpose_b ? CblasTrans : CblasNoTrans, m, n, k, epilogue.alpha, a, lda, b, ldb,
                 beta, c, ldc);
+  } else if (algorithm == GemmAlgorithm::bf16) {
+    bf16_product(shape, a, lda, b, ldb, c, ldc, epilogue, workspace);
   } else {
     const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n,
                                             k, epilogue.alpha, a, lda, b, ldb, beta, c, ldc);

@@ -5,9 +5,9 @@
 
 namespace artel::kernels {
 
-// `algorithm` is onednn or openblas.
+// Any algorithm but `packed`; only bf16 needs a workspace.
 void library_product(GemmAlgorithm algorithm, const GemmShape& shape, const float* a, int64_t lda,
                      const float* b, int64_t ldb, float* c, int64_t ldc,
-                     const GemmEpilogue& epilogue);
+                     const GemmEpilogue& epilogue, std::byte* workspace);
 
 }  // namespace artel::kernels

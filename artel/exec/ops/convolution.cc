@@ -26,9 +26,9 @@ ConvShape conv_shape(const Attributes& a, const Shape& x, const Shape& w) {
   return s;
 }
 
-constexpr ConvAlgorithm kAlgorithms[] = {ConvAlgorithm::direct, ConvAlgorithm::im2col,
+constexpr ConvAlgorithm kAlgorithms[] = {ConvAlgorithm::direct,    ConvAlgorithm::im2col,
                                          ConvAlgorithm::pointwise, ConvAlgorithm::winograd2,
-                                         ConvAlgorithm::winograd4};
+                                         ConvAlgorithm::winograd4, ConvAlgorithm::bf16};
 
 ConvAlgorithm by_name(const std::string& name) {
   for (const ConvAlgorithm algorithm : kAlgorithms)
@@ -44,6 +44,7 @@ Kernel choose_and_make(const KernelRequest& request, const ConvShape& s, ConvPas
     return Kernel{name, conv->workspace_bytes(),
                   [conv, run](const KernelRun& arguments) { run(*conv, arguments); }};
   };
+  if (request.choices.bf16) return make(std::string(kernels::to_string(ConvAlgorithm::bf16)));
   const bool exact = request.choices.exact_convolutions;
   std::vector<std::string> candidates;
   for (const ConvAlgorithm algorithm : kernels::conv_candidates(s, pass, exact))

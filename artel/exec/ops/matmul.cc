@@ -13,7 +13,7 @@ using kernels::GemmShape;
 
 GemmAlgorithm by_name(const std::string& name) {
   for (const GemmAlgorithm algorithm :
-       {GemmAlgorithm::packed, GemmAlgorithm::onednn, GemmAlgorithm::openblas})
+       {GemmAlgorithm::packed, GemmAlgorithm::onednn, GemmAlgorithm::openblas, GemmAlgorithm::bf16})
     if (name == kernels::to_string(algorithm)) return algorithm;
   return GemmAlgorithm::packed;
 }
@@ -21,6 +21,11 @@ GemmAlgorithm by_name(const std::string& name) {
 // Makes the kernel with the algorithm that the rule, a recorded choice or a measurement selects.
 template <typename Make>
 Kernel choose_and_make(const KernelRequest& request, const GemmShape& shape, const Make& make) {
+  if (request.choices.bf16) {
+    Kernel kernel = make(GemmAlgorithm::bf16);
+    kernel.algorithm = kernels::to_string(GemmAlgorithm::bf16);
+    return kernel;
+  }
   std::vector<std::string> candidates;
   for (const GemmAlgorithm algorithm : kernels::gemm_candidates(shape))
     candidates.emplace_back(kernels::to_string(algorithm));

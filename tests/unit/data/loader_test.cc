@@ -36,6 +36,15 @@ TEST(Loader, MakesBatches) {
   for (int i = 0; i < 12; ++i) EXPECT_EQ(batch.y.values<int32_t>()[i], batch.samples[i] % 5);
 }
 
+TEST(Loader, AReconstructionIsItsOwnTarget) {
+  Loader loader(reconstruction(images(50)), {.sampling = {.batch_size = 12, .seed = 9}});
+  const Batch batch = loader.next().value();
+  EXPECT_EQ(batch.y.shape(), (Shape{12, 3, 8, 8}));
+  EXPECT_EQ(values(batch.x), values(batch.y));
+  EXPECT_NE(values(batch.x), std::vector<float>(12 * 3 * 8 * 8));
+  EXPECT_THROW(reconstruction(tensor_dataset(Tensor({3, 4}, DType::i32), {})), Error);
+}
+
 TEST(Loader, GivesTheSameBitsWithAnyNumberOfThreads) {
   const DatasetPtr set = images(50);
   Loader one(set, options(1)), four(set, options(4));

@@ -28,10 +28,12 @@ TEST(KernelChoices, FixedRuleUnlessTuning) {
 TEST(KernelChoices, SurviveTheWayThroughAFile) {
   KernelChoices choices;
   choices.exact_convolutions = true;
+  choices.bf16 = true;
   choices.chosen = {{"convolution 3x3", "winograd4"}, {"matmul 1x2x3", "packed"}};
   const KernelChoices read = parse_choices(to_string(choices));
   EXPECT_EQ(read.chosen, choices.chosen);
   EXPECT_TRUE(read.exact_convolutions);
+  EXPECT_TRUE(read.bf16);
 }
 
 TEST(KernelChoices, SaysWhatIsWrong) {

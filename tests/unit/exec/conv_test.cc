@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "artel/base/error.h"
+#include "artel/exec/kernels/gemm_bf16.h"
 #include "artel/exec/libraries.h"
 #include "kernel_testing.h"
 
@@ -100,8 +101,8 @@ double tolerance(ConvAlgorithm algorithm) {
   switch (algorithm) {
     case ConvAlgorithm::winograd4:
       return 3e-5;
-    case ConvAlgorithm::winograd2:
-      return 3e-6;
+    case ConvAlgorithm::bf16:
+      return 2e-2;
     default:
       return 3e-6;
   }
@@ -142,6 +143,15 @@ TEST_P(ConvTest, EveryAlgorithmMatchesTheReference) {
         }
       }
     }
+  }
+}
+
+TEST_P(ConvTest, Bf16IsCloseToTheReference) {
+  if (!has_bf16()) GTEST_SKIP() << "this processor does not multiply bf16 numbers";
+  for (const ConvShape& shape : kShapes) {
+    const Case in(shape, GetParam(), false);
+    expect_close(computed(shape, GetParam(), ConvAlgorithm::bf16, 2, in), in.expected,
+                 tolerance(ConvAlgorithm::bf16), describe(shape));
   }
 }
 

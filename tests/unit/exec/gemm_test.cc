@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include "artel/base/random.h"
+#include "artel/exec/kernels/gemm_bf16.h"
 #include "artel/exec/libraries.h"
+#include "artel/tensor/dtype.h"
 #include "kernel_testing.h"
 
 namespace artel::kernels {
@@ -92,6 +94,26 @@ TEST_P(GemmTest, BitsDoNotDependOnTheThreads) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, GemmTest, testing::ValuesIn(gemm_candidates({8, 8, 8})),
                          [](const auto& info) { return std::string(to_string(info.param)); });
+
+TEST(Bf16Gemm, MultipliesRoundedOperandsAndSumsInFloat) {
+  if (!has_bf16()) GTEST_SKIP() << "this processor does not multiply bf16 numbers";
+  const auto round = [](std::vector<float>& values) {
+    for (float& value : values) value = bfloat16_to_float(float_to_bfloat16(value));
+  };
+  for (GemmShape shape : kShapes) {
+    for (const int layout : {0, 1, 2, 3}) {
+      shape.transpose_a = layout & 1;
+      shape.transpose_b = layout & 2;
+      Operands in(shape, layout == 3 ? 5 : 0);
+      const GemmEpilogue epilogue{.bias = in.bias.data(), .accumulate = true, .alpha = 0.5f};
+      const std::vector<float> got = computed(shape, GemmAlgorithm::bf16, 2, in, epilogue);
+      round(in.a);
+      round(in.b);
+      expect_close(got, reference(shape, in, epilogue), 1e-6 * std::sqrt(shape.k + 1.0),
+                   fmt::format("{}x{}x{} layout {}", shape.m, shape.n, shape.k, layout));
+    }
+  }
+}
 
 TEST(BatchedGemm, FollowsBothStrides) {
   const GemmShape shape{5, 7, 3, false, true};
