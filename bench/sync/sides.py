@@ -66,21 +66,22 @@ class Ours:
         self.out = os.path.join(folder, "run")
         self.ports = itertools.count(29600)
 
-    def speed(self, model, settings, *, hosts=None, slowed=None, steps=None, first=None):
+    def speed(self, model, settings, *, hosts=None, slowed=None, batch=None, steps=None, first=None):
         """Samples a second of all workers, without the first steps (a quarter, unless given) and the last one."""
-        _, batch, shape, usual_steps = MODELS[model]
-        steps = steps or usual_steps
+        _, usual_batch, shape, usual_steps = MODELS[model]
+        batch, steps = batch or usual_batch, steps or usual_steps
         first = first or steps // 4
         # Enough samples that no epoch ends meanwhile.
         count = batch * WORKERS * (steps + 1) + 10
-        data = os.path.join(self.folder, f"{model}-{steps}.npz")
+        data = os.path.join(self.folder, f"{model}-{count}.npz")
         random_samples(data, shape, count)
-        self._train(model, data, 0.0001, [f"train.steps={steps}", *settings], hosts, slowed)
+        settings = [f"train.steps={steps}", f"train.batch_size={batch * WORKERS}", *settings]
+        self._train(model, data, 0.0001, settings, hosts, slowed)
         with open(os.path.join(self.out, "metrics.jsonl")) as file:
             seconds = {line["step"]: line["seconds"] for line in map(json.loads, file) if "train/loss" in line}
         return (steps - 1 - first) * batch * WORKERS / (seconds[steps - 1] - seconds[first])
 
-    def accuracy(self, model, settings, *, samples, epochs, hosts):
+    def accuracy(self, model, settings, *, samples, epochs, hosts=None):
         """The test accuracy after some epochs on real images, a tenth of which are for testing."""
         data = os.path.join(self.folder, f"{model}-clothes.npz")
         clothes(data, MODELS[model][2], samples)
