@@ -1,6 +1,7 @@
 #include "artel/exec/kernels/gemm_panels.h"
 
 #include <algorithm>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "artel/exec/kernels/gemm_panels.cc"
@@ -229,17 +230,23 @@ void PackPanels(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t
   }
 }
 
-// One row of `a` after another, so that memory is read in its own order.
+// Eight rows of `a` at a time: they stay in the L1 cache while each tile gets a few whole lines.
 void PackTiles(const float* a, int64_t lda, int64_t k, int64_t rows, float* tiles,
                int64_t tile_stride) {
   const int64_t whole = rows / kWideRows, rest = rows % kWideRows;
-  for (int64_t p = 0; p < k; ++p) {
-    const float* in = a + p * lda;
-    float* out = tiles + p * kWideRows;
-    for (int64_t tile = 0; tile < whole; ++tile, in += kWideRows, out += tile_stride) {
-      std::copy_n(in, kWideRows, out);
+  for (int64_t first = 0; first < k; first += 8) {
+    const int64_t last = std::min(k, first + 8);
+    for (int64_t tile = 0; tile <= whole; ++tile) {
+      const float* in = a + tile * kWideRows;
+      float* out = tiles + tile * tile_stride;
+      if (tile < whole) {
+        for (int64_t p = first; p < last; ++p) {
+          std::memcpy(out + p * kWideRows, in + p * lda, sizeof(float) * kWideRows);
+        }
+      } else if (rest > 0) {
+        for (int64_t p = first; p < last; ++p) std::copy_n(in + p * lda, rest, out + p * kWideRows);
+      }
     }
-    std::copy_n(in, rest, out);
   }
 }
 
