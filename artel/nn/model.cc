@@ -5,6 +5,7 @@
 #include "artel/graph/differentiate.h"
 #include "artel/graph/ops.h"
 #include "artel/graph/passes/fuse_forward.h"
+#include "artel/graph/passes/recompute.h"
 
 namespace artel {
 namespace {
@@ -80,7 +81,7 @@ ModelGraph training_graph(const Model& model, const TensorType& x, const TensorT
   const std::vector<Value> gradients = differentiate(graph.output("loss"), parameters, weight);
   for (size_t i = 0; i < parameters.size(); ++i)
     if (gradients[i]) graph.set_gradient(parameters[i], gradients[i]);
-  result.graph = prune(graph);
+  result.graph = recompute_norms(prune(graph));
   return result;
 }
 

@@ -17,8 +17,8 @@ constexpr int64_t kDepth = 384;
 constexpr int64_t kRows = 144;
 constexpr int64_t kColumns = 2048;
 constexpr int64_t kFewColumns = 64;
-constexpr int64_t kPackedRows = 14 * kRows;  // of a transposed A: long rows of memory are read once
-constexpr int64_t kLine = 16;                // floats of a cache line
+constexpr int64_t kPackedRows = 4 * kRows;  // of a transposed A: long rows of memory are read once
+constexpr int64_t kLine = 16;               // floats of a cache line
 
 // Equal blocks of at most `most`.
 int64_t block_size(int64_t n, int64_t most) {
@@ -144,6 +144,8 @@ void packed_product(const GemmShape& shape, const float* a, int64_t lda, const f
         Ahead ahead;
         if (all_rows && next_column < n) {
           ahead = right.block(at, next_column, depth, std::min(blocks.columns, n - next_column));
+        } else if (row + rows < m && !shape.transpose_a) {
+          ahead = left.block(row + rows, at, std::min(blocks.rows, m - row - rows), depth);
         }
         multiply_panels({.a = block.rows(rows),
                          .a_step = block.step(),

@@ -183,20 +183,11 @@ class Chooser {
   std::vector<Segment> segments_;
 };
 
-// Copies the graph; backward nodes read the second copies of values inside recomputed segments.
+// Copies the graph; backward nodes read second copies of the values that are `dropped`.
 class Recomputer {
  public:
-  Recomputer(const Graph& graph, const RecomputeChoice& choice)
-      : graph_(graph), rewriter_(graph), segment_of_(graph.values().size(), nullptr) {
-    const NodeId forward = first_backward_node(graph);
-    std::vector<NodeId> last_use(graph.values().size(), -1);
-    for (NodeId id = 0; id < forward; ++id)
-      for (const ValueId input : graph.node(id).inputs) last_use[input] = id;
-    for (const RecomputeSegment& segment : choice.segments)
-      for (NodeId id = segment.begin; segment.recomputed && id < segment.end; ++id)
-        for (const ValueId output : graph.node(id).outputs)
-          if (last_use[output] < segment.end) segment_of_[output] = &segment;
-  }
+  Recomputer(const Graph& graph, std::vector<bool> dropped)
+      : graph_(graph), rewriter_(graph), dropped_(std::move(dropped)) {}
 
   Graph run() {
     const NodeId forward = first_backward_node(graph_);
@@ -208,7 +199,7 @@ class Recomputer {
       }
       std::vector<Value> inputs;
       for (const ValueId input : node.inputs)
-        inputs.push_back(segment_of_[input] ? again(input) : rewriter_.now(input));
+        inputs.push_back(dropped_[input] ? again(input) : rewriter_.now(input));
       const std::vector<Value> results = rewriter_.target().adopt(node, std::move(inputs));
       for (size_t i = 0; i < node.outputs.size(); ++i)
         rewriter_.replace(node.outputs[i], results[i]);
@@ -217,14 +208,14 @@ class Recomputer {
   }
 
  private:
-  // The value computed a second time, with all of its segment that it needs.
+  // The value computed a second time, with all dropped values that it needs.
   Value again(ValueId value) {
     const auto found = second_.find(value);
     if (found != second_.end()) return found->second;
     const Node& node = graph_.node(graph_.value(value).producer);
     std::vector<Value> inputs;
     for (const ValueId input : node.inputs)
-      inputs.push_back(segment_of_[input] ? again(input) : rewriter_.now(input));
+      inputs.push_back(dropped_[input] ? again(input) : rewriter_.now(input));
     const std::vector<Value> results = rewriter_.target().adopt(node, std::move(inputs));
     for (size_t i = 0; i < node.outputs.size(); ++i) second_[node.outputs[i]] = results[i];
     return second_[value];
@@ -232,7 +223,7 @@ class Recomputer {
 
   const Graph& graph_;
   Rewriter rewriter_;
-  std::vector<const RecomputeSegment*> segment_of_;  // of values that do not leave their segment
+  std::vector<bool> dropped_;
   std::map<ValueId, Value> second_;
 };
 
@@ -240,8 +231,28 @@ class Recomputer {
 
 std::vector<RecomputeChoice> recompute_choices(const Graph& graph) { return Chooser(graph).run(); }
 
+// What later segments do not read is dropped with its segment.
 Graph recompute(const Graph& graph, const RecomputeChoice& choice) {
-  return Recomputer(graph, choice).run();
+  const NodeId forward = first_backward_node(graph);
+  std::vector<NodeId> last_use(graph.values().size(), -1);
+  for (NodeId id = 0; id < forward; ++id)
+    for (const ValueId input : graph.node(id).inputs) last_use[input] = id;
+  std::vector<bool> dropped(graph.values().size(), false);
+  for (const RecomputeSegment& segment : choice.segments)
+    for (NodeId id = segment.begin; segment.recomputed && id < segment.end; ++id)
+      for (const ValueId output : graph.node(id).outputs)
+        dropped[output] = last_use[output] < segment.end;
+  return Recomputer(graph, std::move(dropped)).run();
+}
+
+Graph recompute_norms(const Graph& graph) {
+  std::vector<bool> dropped(graph.values().size(), false);
+  for (NodeId id = 0; id < first_backward_node(graph); ++id) {
+    const Node& node = graph.node(id);
+    if (node.op->name == "layer_norm" || node.op->name == "rms_norm")
+      dropped[node.outputs[0]] = true;
+  }
+  return Recomputer(graph, std::move(dropped)).run();
 }
 
 }  // namespace artel

@@ -34,4 +34,9 @@ std::vector<RecomputeChoice> recompute_choices(const Graph& graph);
 
 Graph recompute(const Graph& graph, const RecomputeChoice& choice);
 
+// The same for the outputs of layer and RMS norms alone, which cost one pass over memory and which
+// the weight gradient of the layer behind them would keep: in transformers an eighth of all
+// activations.
+Graph recompute_norms(const Graph& graph);
+
 }  // namespace artel

@@ -59,9 +59,10 @@ std::vector<float> computed(const GemmShape& shape, GemmAlgorithm algorithm, int
   return c;
 }
 
-const std::vector<GemmShape> kShapes = {{1, 1, 1},     {5, 3, 7},     {6, 16, 1},   {7, 17, 300},
-                                        {13, 8, 19},   {97, 10, 257}, {101, 31, 5}, {128, 256, 256},
-                                        {29, 1030, 3}, {0, 4, 4},     {4, 0, 4},    {3, 5, 0}};
+const std::vector<GemmShape> kShapes = {
+    {1, 1, 1},      {5, 3, 7},       {6, 16, 1},      {7, 17, 300},  {13, 8, 19},
+    {97, 10, 257},  {101, 31, 5},    {128, 256, 256}, {29, 1030, 3}, {150, 2100, 5},
+    {590, 20, 390}, {100, 200, 500}, {0, 4, 4},       {4, 0, 4},     {3, 5, 0}};
 
 class GemmTest : public testing::TestWithParam<GemmAlgorithm> {};
 
@@ -83,8 +84,9 @@ TEST_P(GemmTest, MatchesTheReferenceForEveryLayoutAndEpilogue) {
 }
 
 TEST_P(GemmTest, BitsDoNotDependOnTheThreads) {
-  for (const GemmShape& shape : {GemmShape{130, 270, 300}, GemmShape{500, 10, 77, true},
-                                 GemmShape{64, 800, 33, false, true}}) {
+  for (const GemmShape& shape :
+       {GemmShape{130, 270, 300}, GemmShape{500, 10, 77, true}, GemmShape{600, 70, 500, true},
+        GemmShape{64, 800, 33, false, true}}) {
     const Operands in(shape, 0);
     const std::vector<float> one = computed(shape, GetParam(), 1, in, {});
     EXPECT_EQ(one, computed(shape, GetParam(), 2, in, {}));

@@ -1,0 +1,40 @@
+#include "artel/graph/passes/recompute.h"
+
+#include <gtest/gtest.h>
+
+#include "artel/graph/differentiate.h"
+#include "artel/graph/op.h"
+#include "artel/graph/ops.h"
+
+namespace artel {
+namespace {
+
+TEST(RecomputeNorms, KeepsNoNormalisedValueForTheBackwardPass) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {6, 4}});
+  const Value scale = graph.parameter("scale", {4}), shift = graph.parameter("shift", {4});
+  const Value w = graph.parameter("w", {3, 4});
+  const Value loss = sum(dense(layer_norm(x, scale, shift), w));
+  const Value weight = graph.input("weight", {DType::f32, Shape{}});
+  const std::vector<Value> gradients = differentiate(loss, {scale, shift, w}, weight);
+  graph.set_output("loss", loss);
+  graph.set_gradient(scale, gradients[0]);
+  graph.set_gradient(shift, gradients[1]);
+  graph.set_gradient(w, gradients[2]);
+
+  const Graph result = recompute_norms(graph);
+  std::vector<ValueId> normalised;
+  std::vector<std::vector<std::string>> readers;
+  for (const Node& node : result.nodes())
+    if (node.op->name == "layer_norm") normalised.push_back(node.outputs[0]);
+  for (const ValueId value : normalised) {
+    std::vector<std::string>& names = readers.emplace_back();
+    for (const Node& node : result.nodes())
+      for (const ValueId input : node.inputs)
+        if (input == value) names.push_back(node.op->name);
+  }
+  EXPECT_EQ(readers, (std::vector<std::vector<std::string>>{{"dense"}, {"matmul"}}));
+}
+
+}  // namespace
+}  // namespace artel
