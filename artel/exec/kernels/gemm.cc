@@ -36,13 +36,17 @@ int64_t part_size(int64_t n, int64_t parts, int64_t unit) {
 
 }  // namespace
 
-// Our kernel gives the same bits for any split of C, so each thread gets one block: of all grids
-// take the one with the least work for a thread, the cost of an element read or packed being that
-// of about 16 multiply-adds. Small products are not worth waking a thread for. The libraries get a
-// split that does not depend on the threads.
+// Our kernel gives the same bits for any split of C. Threads share a product of many rows; of
+// others each thread gets one block: of all grids take the one with the least work for a thread,
+// the cost of an element read or packed being that of about 16 multiply-adds. Small products are
+// not worth waking a thread for. The libraries get a split that does not depend on the threads.
 Gemm::Gemm(const GemmShape& shape, GemmAlgorithm algorithm, int threads)
     : shape_(shape), algorithm_(algorithm), rows_(shape.m), columns_(shape.n) {
   const int64_t width = panel_width();
+  if (algorithm == GemmAlgorithm::packed && can_share(shape, threads)) {
+    sharing_ = threads;
+    return;
+  }
   if (algorithm != GemmAlgorithm::packed) {
     (shape.m > shape.n ? rows_ : columns_) = part_size(std::max(shape.m, shape.n), 4, 4 * width);
   } else {
@@ -70,10 +74,17 @@ int64_t Gemm::parts() const {
   return (shape_.m + rows_ - 1) / rows_ * ((shape_.n + columns_ - 1) / columns_);
 }
 
-size_t Gemm::workspace_bytes() const { return parts() * part_bytes(); }
+size_t Gemm::workspace_bytes() const {
+  if (sharing_ > 1) return sizeof(float) * packed_workspace_floats(shape_, sharing_);
+  return parts() * part_bytes();
+}
 
 void Gemm::run(ThreadPool& pool, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
                int64_t ldc, const GemmEpilogue& epilogue, std::byte* workspace) const {
+  if (sharing_ > 1) {
+    return shared_product(pool, sharing_, shape_, a, lda, b, ldb, c, ldc, epilogue,
+                          reinterpret_cast<float*>(workspace));
+  }
   const int64_t parts_n = (shape_.n + columns_ - 1) / columns_;
   const size_t bytes = part_bytes();
   pool.run(parts(), [&](int64_t part) {

@@ -55,7 +55,8 @@ class Gemm {
 
   GemmShape shape_;
   GemmAlgorithm algorithm_;
-  int64_t rows_, columns_;  // of a part of C, which one thread computes
+  int sharing_ = 1;         // threads that compute one block of rows after another
+  int64_t rows_, columns_;  // of a part of C, which one thread computes; unless they share it
 };
 
 // Where the matrices of a batch lie: item (i, j) starts at i * outer + j * inner elements.

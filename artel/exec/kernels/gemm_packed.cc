@@ -109,59 +109,120 @@ class RowBlock {
   std::array<const float*, kRows> rows_;
 };
 
+// The operands of a product, cut into blocks.
+struct Product {
+  const GemmShape& shape;
+  Operand left, right;
+  float* c;
+  int64_t ldc;
+  const GemmEpilogue& epilogue;
+  Blocks blocks{shape};
+
+  // Calls body(at, depth) for each block of k: once even when k = 0, which still owes the epilogue.
+  template <typename Body>
+  void for_each_depth(const Body& body) const {
+    for (int64_t at = 0; at < std::max<int64_t>(shape.k, 1); at += blocks.depth)
+      body(at, std::min(blocks.depth, shape.k - at));
+  }
+
+  void pack(int64_t at, int64_t depth, int64_t column, int64_t columns, float* panels) const {
+    pack_panels(right.at(at, column), right.stride, right.transposed, depth, columns, panels,
+                blocks.panel_stride());
+  }
+
+  // Adds the part of the sum from `at` on to the block of C at (row, column).
+  void multiply(const RowBlock& block, int64_t row, int64_t rows, int64_t at, int64_t depth,
+                int64_t column, int64_t columns, const float* panels, const Ahead& ahead) const {
+    std::array<float*, kRows> c_rows;
+    for (int64_t i = 0; i < rows; ++i) c_rows[i] = c + (row + i) * ldc + column;
+    const Segment segment{0, 0, depth};
+    const bool last = at + depth >= shape.k;
+    multiply_panels({.a = block.rows(rows),
+                     .a_step = block.step(),
+                     .c = {c_rows.data(), static_cast<size_t>(rows)},
+                     .columns = columns,
+                     .segments = {&segment, 1},
+                     .panels = panels,
+                     .panel_stride = blocks.panel_stride(),
+                     .accumulate = at > 0 || epilogue.accumulate,
+                     .alpha = epilogue.alpha,
+                     .bias = last && epilogue.bias ? epilogue.bias + column : nullptr,
+                     .relu = last && epilogue.relu,
+                     .ahead = ahead});
+  }
+
+  // The rows of A behind a block of them.
+  Ahead next_rows(int64_t row, int64_t at, int64_t depth) const {
+    if (row >= shape.m || left.transposed) return {};
+    return left.block(row, at, std::min(blocks.rows, shape.m - row), depth);
+  }
+};
+
 }  // namespace
 
-size_t packed_workspace_floats(const GemmShape& shape) {
+size_t packed_workspace_floats(const GemmShape& shape, int threads) {
   const Blocks blocks(shape);
-  return static_cast<size_t>(blocks.b_floats() + blocks.a_floats(shape));
+  return static_cast<size_t>(blocks.b_floats() + threads * blocks.a_floats(shape));
 }
 
 void packed_product(const GemmShape& shape, const float* a, int64_t lda, const float* b,
                     int64_t ldb, float* c, int64_t ldc, const GemmEpilogue& epilogue,
                     float* workspace) {
-  const int64_t m = shape.m, n = shape.n, k = shape.k;
-  const Blocks blocks(shape);
-  const Operand left{a, lda, shape.transpose_a}, right{b, ldb, shape.transpose_b};
+  const Product product{shape,   {a, lda, shape.transpose_a}, {b, ldb, shape.transpose_b}, c, ldc,
+                        epilogue};
+  const Blocks& blocks = product.blocks;
+  const int64_t m = shape.m, n = shape.n;
   const bool all_rows = m <= blocks.rows;
   float* panels = workspace;
-  RowBlock block(left, m, blocks, workspace + blocks.b_floats());
-  std::array<float*, kRows> c_rows;
-  // One pass even when k = 0, which still owes the epilogue.
-  for (int64_t at = 0; at < std::max<int64_t>(k, 1); at += blocks.depth) {
-    const int64_t depth = std::min(blocks.depth, k - at);
-    const Segment segment{0, 0, depth};
-    const bool last = at + depth >= k;
+  RowBlock block(product.left, m, blocks, workspace + blocks.b_floats());
+  product.for_each_depth([&](int64_t at, int64_t depth) {
     if (all_rows) block.load(0, m, at, depth);
     for (int64_t column = 0; column < n; column += blocks.columns) {
-      const int64_t columns = std::min(blocks.columns, n - column);
-      const int64_t next_column = column + columns;
-      pack_panels(right.at(at, column), ldb, shape.transpose_b, depth, columns, panels,
-                  blocks.panel_stride());
+      const int64_t columns = std::min(blocks.columns, n - column), next = column + columns;
+      product.pack(at, depth, column, columns, panels);
       for (int64_t row = 0; row < m; row += blocks.rows) {
         const int64_t rows = std::min(blocks.rows, m - row);
         if (!all_rows) block.load(row, rows, at, depth);
-        for (int64_t i = 0; i < rows; ++i) c_rows[i] = c + (row + i) * ldc + column;
-        Ahead ahead;
-        if (all_rows && next_column < n) {
-          ahead = right.block(at, next_column, depth, std::min(blocks.columns, n - next_column));
-        } else if (row + rows < m && !shape.transpose_a) {
-          ahead = left.block(row + rows, at, std::min(blocks.rows, m - row - rows), depth);
-        }
-        multiply_panels({.a = block.rows(rows),
-                         .a_step = block.step(),
-                         .c = {c_rows.data(), static_cast<size_t>(rows)},
-                         .columns = columns,
-                         .segments = {&segment, 1},
-                         .panels = panels,
-                         .panel_stride = blocks.panel_stride(),
-                         .accumulate = at > 0 || epilogue.accumulate,
-                         .alpha = epilogue.alpha,
-                         .bias = last && epilogue.bias ? epilogue.bias + column : nullptr,
-                         .relu = last && epilogue.relu,
-                         .ahead = ahead});
+        const Ahead ahead =
+            all_rows && next < n
+                ? product.right.block(at, next, depth, std::min(blocks.columns, n - next))
+                : product.next_rows(row + rows, at, depth);
+        product.multiply(block, row, rows, at, depth, column, columns, panels, ahead);
       }
     }
-  }
+  });
+}
+
+bool can_share(const GemmShape& shape, int threads) {
+  return threads > 1 && !shape.transpose_a && shape.m >= 4 * threads * kRows;
+}
+
+void shared_product(ThreadPool& pool, int threads, const GemmShape& shape, const float* a,
+                    int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
+                    const GemmEpilogue& epilogue, float* workspace) {
+  const Product product{shape,   {a, lda, shape.transpose_a}, {b, ldb, shape.transpose_b}, c, ldc,
+                        epilogue};
+  const Blocks& blocks = product.blocks;
+  float *panels = workspace, *packed_rows = workspace + blocks.b_floats();
+  product.for_each_depth([&](int64_t at, int64_t depth) {
+    for (int64_t column = 0; column < shape.n; column += blocks.columns) {
+      const int64_t columns = std::min(blocks.columns, shape.n - column);
+      const int64_t width = 4 * panel_width();
+      pool.run(divide_up(columns, width), [&](int64_t part) {
+        product.pack(at, depth, column + part * width, std::min(width, columns - part * width),
+                     panels + part * 4 * blocks.panel_stride());
+      });
+      for_each_with_slot(
+          pool, threads, divide_up(shape.m, blocks.rows), [&](int64_t slot, int64_t i) {
+            const int64_t row = i * blocks.rows, rows = std::min(blocks.rows, shape.m - row);
+            RowBlock block(product.left, shape.m, blocks,
+                           packed_rows + slot * blocks.a_floats(shape));
+            block.load(row, rows, at, depth);
+            product.multiply(block, row, rows, at, depth, column, columns, panels,
+                             product.next_rows(row + threads * blocks.rows, at, depth));
+          });
+    }
+  });
 }
 
 }  // namespace artel::kernels

@@ -1,7 +1,7 @@
-// The packed matrix product of one thread.
+// The packed matrix product.
 //
 // B is packed block by block into panels that stay in the L2 and L3 caches; rows of A are read in
-// place unless they are transposed or lie a multiple of 1 KiB apart, where they would compete for
+// place unless they are transposed or lie a multiple of 4 KiB apart, where they would compete for
 // the same cache sets. Each value of C is summed in the order of k, in blocks fixed by k alone, so
 // any split of C over threads gives the same bits.
 #pragma once
@@ -12,12 +12,21 @@
 
 namespace artel::kernels {
 
-// Floats of workspace for a product of at most this shape.
-size_t packed_workspace_floats(const GemmShape& shape);
+// Floats of workspace for a product of at most this shape, computed by so many threads together.
+size_t packed_workspace_floats(const GemmShape& shape, int threads = 1);
 
-// `workspace` is aligned to 64 bytes.
+// The product in the calling thread. `workspace` is aligned to 64 bytes.
 void packed_product(const GemmShape& shape, const float* a, int64_t lda, const float* b,
                     int64_t ldb, float* c, int64_t ldc, const GemmEpilogue& epilogue,
                     float* workspace);
+
+// Whether a product has rows enough for shared_product.
+bool can_share(const GemmShape& shape, int threads);
+
+// The product by all threads of the pool: they pack panels together, then take one block of rows
+// after another, so that a thread that is held up by others on its core does less.
+void shared_product(ThreadPool& pool, int threads, const GemmShape& shape, const float* a,
+                    int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
+                    const GemmEpilogue& epilogue, float* workspace);
 
 }  // namespace artel::kernels
