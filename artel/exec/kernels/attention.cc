@@ -12,10 +12,11 @@
 namespace artel::kernels {
 namespace {
 
-// Forward, few rows keep a causal block near its diagonal; backward, more rows make the sums over
-// queries longer. A block's scores stay in the L2 cache: fewer rows where there are many keys.
-constexpr int64_t kForwardRows = 24, kBackwardRows = 96;
-constexpr int64_t kBlockScores = kBackwardRows * 256;
+// A block's scores stay in the L2 cache: fewer rows where there are many keys. Scores of causal
+// blocks are computed by parts of few rows, which keeps them near the diagonal; sums over queries
+// want long blocks.
+constexpr int64_t kCausalRows = 24, kMostRows = 96;
+constexpr int64_t kBlockScores = kMostRows * 256;
 
 int64_t block_rows(int64_t most, int64_t keys) {
   return std::clamp<int64_t>(kBlockScores / std::max<int64_t>(1, keys) / 6 * 6, 6, most);
@@ -31,7 +32,7 @@ class RowPointers {
   operator std::span<T* const>() const { return {rows_.data(), count_}; }  // NOLINT: a view
 
  private:
-  std::array<T*, kBackwardRows> rows_;
+  std::array<T*, kMostRows> rows_;
   size_t count_;
 };
 
@@ -112,8 +113,8 @@ class Scratch {
 Attention::Attention(const AttentionShape& shape, int threads)
     : shape_(shape),
       threads_(threads),
-      forward_rows_(block_rows(kForwardRows, shape.keys)),
-      backward_rows_(block_rows(kBackwardRows, shape.keys)) {}
+      forward_rows_(block_rows(shape.causal ? kCausalRows : kMostRows, shape.keys)),
+      backward_rows_(block_rows(kMostRows, shape.keys)) {}
 
 // Rows of scores lie an odd number of cache lines apart, so that columns do not share cache sets.
 int64_t Attention::score_columns() const { return (shape_.keys + 15) / 32 * 32 + 16; }
@@ -164,7 +165,7 @@ void Attention::forward(ThreadPool& pool, const AttentionInputs& in, float* y, f
       const RowPointers<float> results(out.data + first * out.stride, out.stride, rows);
       multiply(RowPointers<const float>(q.data + first * q.stride, q.stride, rows), 1, k, width,
                score_rows, columns, scale, bias);
-      std::array<float, kForwardRows> inverse_sums;
+      std::array<float, kMostRows> inverse_sums;
       for (int64_t i = 0; i < rows; ++i)
         log_sums[item * queries + first + i] = exponentials(
             scores + i * score_columns(), seen_by(shape_, first + i), columns, &inverse_sums[i]);
@@ -211,8 +212,8 @@ void Attention::backward(ThreadPool& pool, const AttentionInputs& in, const floa
       const int64_t rows = std::min(backward_rows_, queries - first);
       const int64_t columns = seen_by(shape_, first + rows - 1);
       // Scores and their gradients by parts with a common last key.
-      for (int64_t at = 0; at < rows; at += kForwardRows) {
-        const int64_t query = first + at, part = std::min(kForwardRows, rows - at);
+      for (int64_t at = 0; at < rows; at += forward_rows_) {
+        const int64_t query = first + at, part = std::min(forward_rows_, rows - at);
         const int64_t part_columns = seen_by(shape_, query + part - 1);
         float *s = scores + at * line, *p = products + at * line;
         multiply(RowPointers<const float>(q.data + query * q.stride, q.stride, part), 1, k_across,
@@ -231,8 +232,8 @@ void Attention::backward(ThreadPool& pool, const AttentionInputs& in, const floa
       }
       const Panels q_block = pack(q_memory, from_row(q, first), false, rows, width);
       const Panels dy_block = pack(dy_memory, from_row(dy_rows, first), false, rows, width);
-      for (int64_t key = 0; key < columns; key += kBackwardRows) {
-        const int64_t count = std::min(kBackwardRows, columns - key);
+      for (int64_t key = 0; key < columns; key += kMostRows) {
+        const int64_t count = std::min(kMostRows, columns - key);
         multiply(RowPointers<const float>(scores + key, 1, count), line, dy_block, rows,
                  RowPointers<float>(dv.data + key * dv.stride, dv.stride, count), width, 1, nullptr,
                  true);
