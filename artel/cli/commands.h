@@ -18,5 +18,6 @@ void add_config(CLI::App& program);
 void add_verify(CLI::App& program);
 void add_compare(CLI::App& program);
 void add_launch(CLI::App& program);
+void add_serve(CLI::App& program);
 
 }  // namespace artel::cli

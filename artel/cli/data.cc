@@ -7,6 +7,7 @@
 #include "artel/cli/run_options.h"
 #include "artel/cli/setup.h"
 #include "artel/data/fetch.h"
+#include "artel/data/sparse_sample_maker.h"
 #include "artel/observe/table.h"
 
 namespace artel::cli {
@@ -73,6 +74,11 @@ void show(const Arguments& arguments) {
   fmt::print("{}", table.text());
 }
 
+struct Making {
+  std::string path;
+  data::SparseMakerOptions options;
+};
+
 }  // namespace
 
 void add_data(CLI::App& program) {
@@ -95,6 +101,18 @@ void add_data(CLI::App& program) {
   CLI::App* listing = command->add_subcommand("list", "The sets that can be fetched");
   listing->footer("Example:\n  artel data list");
   listing->callback(list);
+
+  const auto making = std::make_shared<Making>();
+  CLI::App* maker = command->add_subcommand("make", "Write made-up sparse samples (libsvm)");
+  maker->add_option("FILE", making->path, "Where to")->required();
+  maker->add_option("--rows", making->options.rows, "Samples")->capture_default_str();
+  maker->add_option("--features", making->options.features, "Features")->capture_default_str();
+  maker->add_option("--nonzeros", making->options.nonzeros, "Values of a sample, about")
+      ->capture_default_str();
+  maker->add_option("--seed", making->options.seed, "Another seed, other samples")
+      ->capture_default_str();
+  maker->footer("Example:\n  artel data make sparse.libsvm --rows 100000 --features 10000000");
+  maker->callback([making] { data::make_sparse_samples(making->path, making->options); });
 
   CLI::App* showing = command->add_subcommand("show", "Samples, shapes and classes of a set");
   showing->add_option("SET", arguments->shown, "Name or kind of a set, or a configuration (.toml)")

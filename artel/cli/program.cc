@@ -65,6 +65,7 @@ int run(int argc, char** argv) {
   add_verify(program);
   add_compare(program);
   add_launch(program);
+  add_serve(program);
 
   if (argc > 1)
     if (const std::string problem = unknown_command(program, argv[1]); !problem.empty())

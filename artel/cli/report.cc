@@ -7,7 +7,6 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/observe/plot.h"
-#include "artel/observe/table.h"
 
 namespace artel::cli {
 namespace {
@@ -27,6 +26,7 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters) {
     json["test_loss"] = result.epochs.back().test_loss;
     json["test_accuracy"] = result.epochs.back().test_accuracy;
   }
+  add_server_report(json, result.servers);
   return json;
 }
 
@@ -36,6 +36,28 @@ observe::Series series_of(const std::string& name,
 }
 
 }  // namespace
+
+void add_server_report(nlohmann::ordered_json& summary, const ps::Report& report) {
+  if (report.staleness.empty()) return;
+  for (const auto& [updates, count] : report.staleness)
+    summary["staleness"][std::to_string(updates)] = count;
+  for (const auto& [worker, finished] : report.lost)
+    summary["lost_workers"][std::to_string(worker)] = finished;
+}
+
+void add_server_report(observe::Table& table, const ps::Report& report) {
+  if (report.staleness.empty()) return;
+  int64_t pushes = 0, updates = 0;
+  for (const auto& [missed, count] : report.staleness) {
+    pushes += count;
+    updates += missed * count;
+  }
+  table.add({"staleness", fmt::format("{:.2f} updates on average, at most {}",
+                                      static_cast<double>(updates) / static_cast<double>(pushes),
+                                      report.staleness.rbegin()->first)});
+  for (const auto& [worker, finished] : report.lost)
+    table.add({fmt::format("lost worker {}", worker), fmt::format("after iteration {}", finished)});
+}
 
 void draw_curves(const RunFolder& folder) {
   const auto metrics = observe::read_metrics(folder.path());
@@ -118,6 +140,7 @@ void RunReport::finish(const FitResult& result, int64_t parameters) {
                fmt::format("{:.1f} %", 100 * last.seconds_exchanging / last.seconds)});
     table.add({"sent by a worker", format_bytes(static_cast<double>(last.sent_bytes))});
   }
+  add_server_report(table, result.servers);
   table.add({"stopped by", result.stopped_by});
   table.add({"folder", folder_.path().string()});
   fmt::print("{}", table.text());

@@ -1,9 +1,12 @@
 // What a person and what scripts see of a run: the live line, metrics files, curves, the summary.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "artel/cli/run_folder.h"
 #include "artel/observe/metrics.h"
 #include "artel/observe/progress.h"
+#include "artel/observe/table.h"
 #include "artel/train/trainer.h"
 
 namespace artel::cli {
@@ -27,6 +30,10 @@ class RunReport {
   observe::Progress progress_;
   observe::MetricsWriter metrics_;
 };
+
+// What parameter servers have seen: the staleness of pushes, and lost workers.
+void add_server_report(nlohmann::ordered_json& summary, const ps::Report& report);
+void add_server_report(observe::Table& table, const ps::Report& report);
 
 // curves.svg of a run from its metrics.
 void draw_curves(const RunFolder& folder);

@@ -1,5 +1,6 @@
 #include "artel/cli/setup.h"
 
+#include <algorithm>
 #include <map>
 
 #include "artel/base/error.h"
@@ -89,6 +90,33 @@ Model make_model(const ModelConfig& config, int64_t classes) {
                                          .dropout = config.dropout});
 }
 
+namespace {
+
+// Servers without a strategy mean the plain one.
+std::string strategy_of(const ClusterConfig& cluster) {
+  return cluster.servers > 0 && cluster.strategy == "auto" ? "ps" : cluster.strategy;
+}
+
+bool uses_servers(const std::string& strategy) {
+  return strategy == "ps" || strategy == "downpour" || strategy == "ddpg";
+}
+
+}  // namespace
+
+int server_count(const RunConfig& config) {
+  const std::string strategy = strategy_of(config.cluster);
+  require(config.cluster.servers == 0 || uses_servers(strategy), ErrorKind::invalid_argument,
+          "cluster.servers: got {} with the strategy \"{}\", expected \"ps\", \"downpour\" or "
+          "\"ddpg\"",
+          config.cluster.servers, strategy);
+  return uses_servers(strategy) ? std::max(1, static_cast<int>(config.cluster.servers)) : 0;
+}
+
+bool outlives_workers(const RunConfig& config) {
+  return server_count(config) > 0 &&
+         (config.cluster.delay != 0 || config.cluster.strategy == "downpour");
+}
+
 TrainerOptions trainer_options(const RunConfig& config) {
   const TrainConfig& train = config.train;
   optim::OptimizerConfig optimizer = optim::optimizer_from_options(train.optimizer);
@@ -106,13 +134,17 @@ TrainerOptions trainer_options(const RunConfig& config) {
           .memory_limit = static_cast<size_t>(train.memory_limit.bytes),
           .check_numbers = train.check_numbers,
           .freeze = train.freeze,
-          .strategy = config.cluster.strategy,
+          .strategy = strategy_of(config.cluster),
           .reduction = config.cluster.reduction,
           .compress = config.cluster.compress,
           .coordinators = static_cast<int>(config.cluster.coordinators),
           .local_steps = config.cluster.local_steps,
           .outer_momentum = config.cluster.outer_momentum,
           .outer_learning_rate = config.cluster.outer_lr,
+          .delay = config.cluster.delay,
+          .push_every = config.cluster.push_every,
+          .fetch_every = config.cluster.fetch_every,
+          .synchronous_epochs = config.cluster.synchronous_epochs,
           .allow_lossy = config.cluster.allow_lossy};
 }
 

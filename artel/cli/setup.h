@@ -29,6 +29,12 @@ Model make_model(const ModelConfig& config, int64_t classes);
 
 TrainerOptions trainer_options(const RunConfig& config);
 
+// Parameter servers of the run; 0 for strategies without them. Throws if they are asked for with
+// another strategy.
+int server_count(const RunConfig& config);
+// Whether the run goes on when a worker other than the first dies.
+bool outlives_workers(const RunConfig& config);
+
 // The weights of a run, a checkpoint or a file of any known format.
 NamedTensors weights_at(const std::filesystem::path& path);
 

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 
+#include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
@@ -10,9 +11,11 @@
 #include "artel/cli/run_folder.h"
 #include "artel/cli/run_options.h"
 #include "artel/cli/setup.h"
+#include "artel/cli/train_linear.h"
 #include "artel/cli/workers.h"
 #include "artel/observe/trace.h"
 #include "artel/train/launch.h"
+#include "artel/train/servers_inside.h"
 
 namespace artel::cli {
 namespace {
@@ -79,14 +82,21 @@ int64_t count_parameters(Trainer& trainer) {
   return count;
 }
 
-Cluster connect(const Arguments& arguments, const RunConfig& config) {
-  if (arguments.join.empty()) return Cluster(0, nullptr);
-  return Cluster(comm::GroupOptions{.transport = "gloo",
-                                    .rank = arguments.rank,
-                                    .size = static_cast<int>(config.cluster.workers),
-                                    .address = arguments.join,
-                                    .token = arguments.token,
-                                    .interface = arguments.interface});
+// How this process joins the run; nothing if it is alone.
+std::optional<comm::GroupOptions> place_of(const Arguments& arguments, const RunConfig& config) {
+  std::optional<comm::GroupOptions> place = launched_group();
+  const int servers = server_count(config);
+  if (!arguments.join.empty())
+    place = {.transport = "gloo",
+             .rank = arguments.rank,
+             .size = static_cast<int>(config.cluster.workers) + servers,
+             .address = arguments.join,
+             .token = arguments.token,
+             .interface = arguments.interface};
+  if (!place) return {};
+  place->servers = servers;
+  place->outlives_workers = outlives_workers(config);
+  return place;
 }
 
 // What the other workers do: the same training, silently. Worker 0 writes and reports.
@@ -102,14 +112,32 @@ void follow(const Arguments& arguments, const RunConfig& config, Cluster& cluste
 void train(const Arguments& arguments) {
   const RunConfig config = read_config(arguments.file, arguments.overrides);
   const TrainerOptions options = trainer_options(config);
-  if (config.cluster.workers > 1 && arguments.join.empty() && !launched_group()) {
-    open_data(config);  // fetched once, before all workers want it
-    const int code = launch_here(static_cast<int>(config.cluster.workers));
+  const int servers = server_count(config);
+  const bool linear = config.cluster.strategy == "ddpg";
+  const std::optional<comm::GroupOptions> place = place_of(arguments, config);
+  if ((config.cluster.workers > 1 || servers > 0) && !place) {
+    // Fetched once, before all workers want it.
+    if (linear)
+      sparse_files(config);
+    else
+      open_data(config);
+    const int code = launch_here(static_cast<int>(config.cluster.workers), servers,
+                                 outlives_workers(config), config.cluster.servers_inside);
     if (code != 0) throw CLI::RuntimeError(code);
     return;
   }
-  Cluster cluster = connect(arguments, config);
+  std::optional<ServersInside> inside;
+  if (place && config.cluster.servers_inside) inside.emplace(*place);
+  Cluster cluster = place ? Cluster(*place) : Cluster();
+  if (cluster.is_server()) return cluster.serve();
   const std::vector<std::string> members = cluster.members();
+  if (linear) {
+    require(!arguments.resume, ErrorKind::unsupported,
+            "--resume: the strategy ddpg keeps no checkpoints; start anew");
+    if (cluster.rank() > 0) return train_linear(config, cluster, nullptr);
+    const RunFolder folder = choose_folder({arguments.file, arguments.out, arguments.name, false});
+    return train_linear(config, cluster, &folder);
+  }
   if (cluster.rank() > 0) return follow(arguments, config, cluster);
   const RunFolder folder =
       choose_folder({arguments.file, arguments.out, arguments.name, arguments.resume});
@@ -171,7 +199,8 @@ void add_train(CLI::App& program) {
   command->add_flag("--resume", arguments->resume, "Go on from the newest checkpoint of the run");
   command->add_option("--join", arguments->join, "Meet the other machines there (worker 0 listens)")
       ->type_name("HOST:PORT");
-  command->add_option("--rank", arguments->rank, "With --join: which worker this is, from 0 (default: as they come)");
+  command->add_option("--rank", arguments->rank,
+                      "With --join: which worker this is, from 0 (default: as they come)");
   command->add_option("--token", arguments->token, "With --join: a secret that all workers give");
   command->add_option("--interface", arguments->interface, "With --join: network interface to use");
   command
@@ -191,6 +220,7 @@ void add_train(CLI::App& program) {
         ->type_name("N");
   };
   shorthand("-n,--workers", "cluster.workers", "Number of workers");
+  shorthand("--servers", "cluster.servers", "Number of parameter servers beside them");
   shorthand("--threads", "cluster.threads", "Cores of each worker");
   shorthand("--lanes", "cluster.lanes", "Parts of a batch");
   command->footer(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "artel/comm/calibration.h"
@@ -88,6 +89,8 @@ struct Group::Core {
             size());
     return {sizes.begin(), sizes.end()};
   }
+
+  Handle receive(int peer, uint32_t tag, std::span<std::byte> data, const WatchOptions& watch);
 
   void check_root(int root) const {
     require(root >= 0 && root < size(), ErrorKind::invalid_argument,
@@ -182,6 +185,23 @@ std::vector<std::string> Group::hosts() const {
 }
 
 SharedBytes Group::allocate(size_t bytes) { return core_->transport->allocate(bytes); }
+
+std::optional<uint64_t> Group::place_of(std::span<const std::byte> data) const {
+  return core_->transport->place_of(data);
+}
+
+std::byte* Group::at_place(uint64_t place, size_t bytes) const {
+  return core_->transport->at_place(place, bytes);
+}
+
+bool Group::has_left(int peer) const {
+  try {
+    core_->transport->check();
+  } catch (const Error&) {
+    return false;
+  }
+  return core_->transport->status(core_->members[peer]).left;
+}
 
 void Group::set_phase(std::string_view phase) { core_->transport->set_phase(phase); }
 
@@ -501,12 +521,21 @@ Handle Group::send(int peer, uint32_t tag, std::span<const std::byte> data) {
 }
 
 Handle Group::receive(int peer, uint32_t tag, std::span<std::byte> data) {
-  core_->check_peer(peer);
-  const int from = core_->members[peer];
+  return core_->receive(peer, tag, data, core_->options.watch);
+}
+
+Handle Group::listen(int peer, uint32_t tag, std::span<std::byte> data) {
+  return core_->receive(peer, tag, data, {.after = std::numeric_limits<double>::infinity()});
+}
+
+Handle Group::Core::receive(int peer, uint32_t tag, std::span<std::byte> data,
+                            const WatchOptions& watch) {
+  check_peer(peer);
+  const int from = members[peer];
   return Handle(std::make_unique<TransferState>(
-      core_->transport, core_->options.watch, from,
-      Operation{.group = core_->id, .sequence = tag, .bytes = data.size(), .kind = Kind::receive},
-      core_->transport->receive(from, user_tag(core_->id, tag), data)));
+      transport, watch, from,
+      Operation{.group = id, .sequence = tag, .bytes = data.size(), .kind = Kind::receive},
+      transport->receive(from, user_tag(id, tag), data)));
 }
 
 Group Group::split(int colour, int key) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,10 +68,17 @@ class Group {
 
   // Memory for data that will be reduced; see SharedBytes.
   SharedBytes allocate(size_t bytes);
+  // How ranks of one machine show each other such memory; see Transport.
+  std::optional<uint64_t> place_of(std::span<const std::byte> data) const;
+  std::byte* at_place(uint64_t place, size_t bytes) const;
 
   // Tagged messages. The data must live until the handle was waited for. Tags are below 2^22.
   Handle send(int peer, uint32_t tag, std::span<const std::byte> data);
   Handle receive(int peer, uint32_t tag, std::span<std::byte> data);
+  // The same for a message that may take as long as it likes: no reminders in the log.
+  Handle listen(int peer, uint32_t tag, std::span<std::byte> data);
+  // Whether the rank has closed the group, or died, and the group itself goes on.
+  bool has_left(int peer) const;
 
   void barrier(const Call& call = {});
   void broadcast(std::span<std::byte> data, int root, const Call& call = {});

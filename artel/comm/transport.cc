@@ -7,12 +7,22 @@
 
 namespace artel::comm {
 
+std::string rank_name(int rank, int size, int servers) {
+  const int server = rank - (size - servers);
+  return server >= 0 ? fmt::format("server {} (rank {})", server, rank)
+                     : fmt::format("rank {}", rank);
+}
+
 SharedBytes Transport::allocate(size_t bytes) {
   constexpr std::align_val_t kAlignment{64};
   auto* memory = static_cast<std::byte*>(::operator new(std::max<size_t>(bytes, 1), kAlignment));
   std::memset(memory, 0, bytes);
   return SharedBytes(memory, [](std::byte* data) { ::operator delete(data, kAlignment); });
 }
+
+std::optional<uint64_t> Transport::place_of(std::span<const std::byte>) const { return {}; }
+
+std::byte* Transport::at_place(uint64_t, size_t) const { return nullptr; }
 
 uint64_t Transport::prepare_channel(int) { return 0; }
 
@@ -45,13 +55,14 @@ int Transport::suspect(int peer) {
 
 std::string Transport::describe(int peer) {
   const PeerStatus now = status(peer);
-  return fmt::format("rank {} on host {}, {}", peer, now.host, sign_of_life(now));
+  return fmt::format("{} on host {}, {}", rank_name(peer, size(), servers_), now.host,
+                     sign_of_life(now));
 }
 
 std::string Transport::death_notice(int peer) {
   const PeerStatus now = status(peer);
-  return fmt::format("rank {} on host {} (process {}) died, {}", peer, now.host, now.process,
-                     sign_of_life(now));
+  return fmt::format("{} on host {} (process {}) died, {}", rank_name(peer, size(), servers_),
+                     now.host, now.process, sign_of_life(now));
 }
 
 }  // namespace artel::comm

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ namespace shm {
 class Channel;
 }
 
+// "rank 5", or "server 1 (rank 5)" where the last ranks are servers.
+std::string rank_name(int rank, int size, int servers);
+
 // A message on its way. Destroying an unfinished one gives up on it; its buffer may then be reused.
 class Transfer {
  public:
@@ -33,7 +37,7 @@ struct PeerStatus {
   int process = 0;
   double silent_seconds = 0;  // since its last sign of life
   std::string phase;          // what it said it was doing
-  bool left = false;          // it has closed the group
+  bool left = false;          // it has closed the group, or died without ending it
 };
 
 // Memory for data that will be reduced: reachable by all ranks of this machine without a copy where
@@ -58,6 +62,10 @@ class Transport {
   virtual std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data) = 0;
 
   virtual SharedBytes allocate(size_t bytes);
+  // Memory that all ranks of the machine reach: a number that stands for these bytes of `allocate`
+  // in any of them, and back. Nothing if there is no such memory, or if they are not inside of it.
+  virtual std::optional<uint64_t> place_of(std::span<const std::byte> data) const;
+  virtual std::byte* at_place(uint64_t place, size_t bytes) const;
 
   // A meeting place in shared memory for these ranks (of which this is one), or nothing. `place` is
   // what prepare_channel returned to the first of them.
@@ -86,6 +94,7 @@ class Transport {
 
  protected:
   int rank_ = 0;
+  int servers_ = 0;  // the last ranks, for messages
   std::vector<std::string> hosts_;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "artel/base/error.h"
+#include "artel/ps/server.h"
 
 namespace artel {
 namespace {
@@ -60,18 +61,36 @@ bool speaks_for_the_run() {
 Cluster::Cluster() = default;
 
 Cluster::Cluster(int, char**) {
-  const std::optional<comm::GroupOptions> options = launched_group();
-  if (!options) return;
-  group_ = std::make_unique<comm::Group>(comm::Group::connect(*options));
-  // An MPI that does not understand its launcher leaves each worker alone in a world of its own.
-  require(size() == options->size, ErrorKind::communication,
-          "[cluster] workers: got {} by {}, expected the {} that were started; try mpirun, or srun "
-          "--mpi=pmix",
-          size(), group_->transport(), options->size);
+  if (const std::optional<comm::GroupOptions> options = launched_group()) connect(*options);
 }
 
-Cluster::Cluster(const comm::GroupOptions& options)
-    : group_(std::make_unique<comm::Group>(comm::Group::connect(options))) {}
+Cluster::Cluster(const comm::GroupOptions& options) { connect(options); }
+
+void Cluster::connect(const comm::GroupOptions& options) {
+  auto all = std::make_unique<comm::Group>(comm::Group::connect(options));
+  // An MPI that does not understand its launcher leaves each worker alone in a world of its own.
+  require(all->size() == options.size, ErrorKind::communication,
+          "[cluster] workers: got {} by {}, expected the {} that were started; try mpirun, or srun "
+          "--mpi=pmix",
+          all->size(), all->transport(), options.size);
+  servers_ = options.servers;
+  if (servers_ == 0) {
+    group_ = std::move(all);
+    return;
+  }
+  const int workers = all->size() - servers_;
+  require(workers >= 1, ErrorKind::invalid_argument,
+          "cluster.servers: got {} of {} processes, expected at least one worker beside them",
+          servers_, all->size());
+  is_server_ = all->rank() >= workers;
+  world_ = std::move(all);
+  group_ = std::make_unique<comm::Group>(world_->split(is_server_ ? 1 : 0));
+}
+
+void Cluster::serve() {
+  world_->set_phase("serving");
+  ps::Server(*world_, {.workers = world_->size() - servers_}).run();
+}
 
 Cluster::~Cluster() = default;
 Cluster::Cluster(Cluster&&) noexcept = default;

@@ -2,7 +2,8 @@
 //
 // A launcher tells each worker its place in the environment: `artel train -n 4` and `artel launch`
 // through ARTEL_* variables, mpirun and srun through their own. User code does not see the
-// difference.
+// difference. With parameter servers the last processes of the launcher are servers: they call
+// `serve`, and the others are the workers.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@ class Cluster {
   Cluster();
   // What the launcher said in the environment; one worker without a launcher.
   Cluster(int argc, char** argv);
-  // Returns when all workers are there.
+  // Returns when all workers and servers are there.
   explicit Cluster(const comm::GroupOptions& options);
   ~Cluster();
   Cluster(Cluster&&) noexcept;
@@ -27,12 +28,26 @@ class Cluster {
   int size() const { return group_ ? group_->size() : 1; }
   // The cores that this worker may use: those of its machine, shared with the workers on it.
   int cores() const;
-  // Nothing for one worker.
+  // The workers; nothing for one worker.
   comm::Group* group() { return group_.get(); }
+
+  // Parameter servers, whose number is 0 without them.
+  int servers() const { return servers_; }
+  bool is_server() const { return is_server_; }
+  // Workers and servers; nothing without servers.
+  comm::Group* world() { return servers_ > 0 ? world_.get() : nullptr; }
+  // What a server does until all workers have left.
+  void serve();
+
   // "worker 2 on host n07, 4 cores" for each worker. A collective call.
   std::vector<std::string> members();
 
  private:
+  void connect(const comm::GroupOptions& options);
+
+  int servers_ = 0;
+  bool is_server_ = false;
+  std::unique_ptr<comm::Group> world_;  // with servers
   std::unique_ptr<comm::Group> group_;
 };
 

@@ -62,6 +62,9 @@ struct TrainConfig {
   std::string loss = "cross_entropy";
   double label_smoothing = 0;
   double clip_norm = 0;
+  double l1 = 0;
+  double l2 = 0;
+  double tolerance = 0;
   int64_t patience = 0;
   double target_accuracy = 0;
   double max_seconds = 0;
@@ -90,6 +93,15 @@ struct ClusterConfig {
   bool allow_lossy = false;
   int64_t servers = 0;
   std::optional<int64_t> delay = 0;  // nothing: "none", no limit
+  bool servers_inside = false;
+  int64_t push_every = 1;
+  int64_t fetch_every = 1;
+  int64_t synchronous_epochs = 1;
+  int64_t blocks = 16;
+  std::vector<std::string> block_order;
+  double block_rate = 1;
+  double delay_damping = 0.05;
+  std::vector<std::string> filters = {"key cache", "changes"};
 };
 
 struct RunConfig {

@@ -127,6 +127,11 @@ void visit_keys(auto& config, auto&& field) {
          .most = 1},
         train.label_smoothing);
   field({"train.clip_norm", "Scale the gradient down to this length. 0: never."}, train.clip_norm);
+  field({"train.l1", "With `ddpg`: weight of the sum of absolute weights."}, train.l1);
+  field({"train.l2", "With `ddpg`: weight of half the sum of squared weights."}, train.l2);
+  field({"train.tolerance",
+         "With `ddpg`: stop when a pass changes the loss by less than this part. 0: never."},
+        train.tolerance);
   field({"train.patience", "Stop after so many epochs without a better test loss. 0: never."},
         train.patience);
   field({.name = "train.target_accuracy",
@@ -154,7 +159,8 @@ void visit_keys(auto& config, auto&& field) {
   field({"train.check_numbers", "Stop at the first layer that gives NaN or infinity, naming it."},
         train.check_numbers);
   field({.name = "train.precision",
-         .help = "What products are computed in: `fp32`, or `bf16` (summed in fp32) where the processor has it.",
+         .help = "What products are computed in: `fp32`, or `bf16` (summed in fp32) where the "
+                 "processor has it.",
          .choices = {"fp32", "bf16"}},
         train.precision);
 
@@ -216,6 +222,38 @@ void visit_keys(auto& config, auto&& field) {
          "Iterations that a worker may be ahead of the slowest, for the same strategies; "
          "`\"none\"`: no limit."},
         cluster.delay);
+  field({"cluster.servers_inside",
+         "Servers live inside of the worker processes instead of in their own; not with MPI."},
+        cluster.servers_inside);
+  field({.name = "cluster.push_every",
+         .help = "With `downpour`: steps between pushes of a worker's gradients.",
+         .least = 1},
+        cluster.push_every);
+  field({.name = "cluster.fetch_every",
+         .help = "With `downpour`: steps after which a worker gets new weights.",
+         .least = 1},
+        cluster.fetch_every);
+  field({"cluster.synchronous_epochs",
+         "With `downpour`: epochs in the beginning in which all workers go in step."},
+        cluster.synchronous_epochs);
+  field({.name = "cluster.blocks",
+         .help = "With `ddpg`: blocks that the features are cut into.",
+         .least = 1,
+         .most = 1e6},
+        cluster.blocks);
+  field({"cluster.block_order",
+         "With `ddpg`: numbers of blocks in the order of visits, as texts. Empty: at random."},
+        cluster.block_order);
+  field({"cluster.block_rate",
+         "With `ddpg`: part of the safe step that is taken when there is no delay."},
+        cluster.block_rate);
+  field(
+      {"cluster.delay_damping", "With `ddpg`: the step is divided by 1 + this times (delay - 1)."},
+      cluster.delay_damping);
+  field({"cluster.filters",
+         "With `ddpg`, what makes messages smaller: `key cache`, `changes` (servers send changed "
+         "weights only), `kkt SHARE`, `skip SHARE`, or a codec such as `fp16`."},
+        cluster.filters);
 }
 
 }  // namespace artel

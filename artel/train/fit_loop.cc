@@ -6,7 +6,7 @@
 #include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/random.h"
-#include "artel/train/balance.h"
+#include "artel/comm/balance.h"
 #include "artel/train/worker_sum.h"
 
 namespace artel {
@@ -33,13 +33,15 @@ Trainer::FitLoop::FitLoop(Trainer& trainer, data::DatasetPtr train, const FitOpt
                       .epochs = options.steps > 0 && options.epochs <= 0 ? 0 : options.epochs}),
       per_epoch_(loader_.sampler().batches_per_epoch()),
       timeline_(options.timeline ? std::make_unique<Timeline>(s_.cluster.group()) : nullptr),
-      exchange_(s_.cluster.group(),
-                {.strategy = s_.options.strategy,
-                 .reduction = s_.options.reduction,
-                 .compress = s_.options.local_steps > 1 ? "" : s_.options.compress,
-                 .coordinators = s_.options.coordinators,
-                 .seed = s_.options.seed},
-                timeline_.get()) {
+      exchange_(
+          s_.cluster.group(),
+          {.strategy = s_.cluster.servers() > 0 ? "auto" : s_.options.strategy,
+           .reduction = s_.options.reduction,
+           .compress =
+               s_.options.local_steps > 1 || s_.cluster.servers() > 0 ? "" : s_.options.compress,
+           .coordinators = s_.options.coordinators,
+           .seed = s_.options.seed},
+          timeline_.get()) {
   s_.build(input_type(loader_.layout()));
   begin_together();
   require(options.batch_size >= s_.lanes, ErrorKind::invalid_argument,
@@ -47,6 +49,7 @@ Trainer::FitLoop::FitLoop(Trainer& trainer, data::DatasetPtr train, const FitOpt
           options.batch_size, s_.lanes);
   stepper_ = &s_.stepper_for(target_type(loader_.layout()));
   if (s_.cluster.group()) share_state(*s_.cluster.group());
+  if (s_.cluster.servers() > 0) begin_serving();
   loader_.seek(s_.position);
   set_layout(comm::LaneLayout::even(s_.lanes, s_.cluster.size()));
   const int64_t by_epochs = options.epochs > 0 ? options.epochs * per_epoch_ : INT64_MAX;
@@ -86,7 +89,9 @@ FitResult Trainer::FitLoop::run() {
       save(false);
     }
   }
+  if (remote_) finish_serving();
   save(false);
+  if (remote_) remote_->leave();
   result_.last = now_;
   if (timeline_) result_.timeline = timeline_->gather();
   return std::move(result_);
@@ -130,6 +135,11 @@ Facts Trainer::FitLoop::facts() const {
                  {"compress", s_.options.compress},
                  {"local_steps", std::to_string(s_.options.local_steps)},
                  {"outer_momentum", fmt::format("{}", s_.options.outer_momentum)},
+                 {"servers", std::to_string(s_.cluster.servers())},
+                 {"delay", s_.options.delay ? std::to_string(*s_.options.delay) : "none"},
+                 {"push_every", std::to_string(s_.options.push_every)},
+                 {"fetch_every", std::to_string(s_.options.fetch_every)},
+                 {"synchronous_epochs", std::to_string(s_.options.synchronous_epochs)},
                  {"allow_lossy", s_.options.allow_lossy ? "yes" : "no"},
                  {"outer_lr", fmt::format("{}", s_.options.outer_learning_rate)},
                  {"save_every", std::to_string(options_.save_every)},
@@ -164,6 +174,29 @@ void Trainer::FitLoop::share_state(comm::Group& group) {
     begin_averaging(s_.options.local_steps, s_.options.compress);
   may_save_bytes_ = s_.options.allow_lossy && s_.options.strategy == "auto" && !averaging_ &&
                     !exchange_.lossy() && group.size() > 1;
+}
+
+// The servers get the parameters of worker 0, who may have loaded them from a file.
+void Trainer::FitLoop::begin_serving() {
+  const TrainerOptions& options = s_.options;
+  require(!averaging_ && options.local_steps == 1, ErrorKind::invalid_argument,
+          "cluster.local_steps: got {} with parameter servers, expected 1", options.local_steps);
+  require(!stepper_->clips(), ErrorKind::invalid_argument,
+          "train.clip_norm: the length of the whole gradient is not known to any one parameter "
+          "server; try the optimizer's clip_value, or a strategy without servers");
+  const bool downpour = options.strategy == "downpour";
+  remote_.emplace(*s_.cluster.world(), *stepper_, options_.batch_size,
+                  RemoteOptions{.servers = s_.cluster.servers(),
+                                .delay = downpour ? std::nullopt : options.delay,
+                                .rule = optim::to_options(options.optimizer),
+                                .compress = options.compress,
+                                .push_every = downpour ? options.push_every : 1,
+                                .fetch_every = downpour ? options.fetch_every : 1,
+                                .seed = options.seed});
+  const bool together =
+      downpour ? s_.step < options.synchronous_epochs * per_epoch_ : options.delay == 0;
+  remote_->begin(*s_.cluster.group(), together, s_.step);
+  s_.alone = apart();
 }
 
 // From now on workers train apart and meet every so many steps.
@@ -209,7 +242,7 @@ std::pair<int64_t, int64_t> Trainer::FitLoop::own_rows() const {
 }
 
 double Trainer::FitLoop::share() const {
-  if (!averaging_) return 1;
+  if (!averaging_ && !apart()) return 1;
   const auto [first, last] = own_rows();
   return static_cast<double>(last - first) / static_cast<double>(options_.batch_size);
 }
@@ -220,6 +253,7 @@ void Trainer::FitLoop::step(const data::Batch& batch) {
   now_.epoch = batch.epoch + 1;
   now_.learning_rate = schedule_->at(s_.step) * (plateau_ ? plateau_->factor() : 1);
   const std::vector<Bucket>& buckets = stepper_->buckets(options_.batch_size);
+  if (remote_) return step_with_servers(batch);
   exchange_.begin_step(s_.step, buckets);
   const Clock::time_point before = Clock::now();
   {
@@ -242,6 +276,59 @@ void Trainer::FitLoop::step(const data::Batch& batch) {
   if (may_save_bytes_) consider_saving(computing);
   const bool exact = !averaging_ && !exchange_.lossy();
   if (exact && s_.cluster.size() > 1 && s_.step % kBalanceEvery == 0) balance();
+}
+
+// The same with parameter servers, which make the update.
+void Trainer::FitLoop::step_with_servers(const data::Batch& batch) {
+  const RemoteParameters::Step step = {.number = s_.step,
+                                       .learning_rate = static_cast<float>(now_.learning_rate),
+                                       .lanes = exchange_.layout().range(s_.cluster.rank()),
+                                       .stop = s_.stop,
+                                       .last = s_.step >= now_.steps};
+  const Clock::time_point before = Clock::now();
+  std::vector<std::byte*> own;
+  {
+    const Timeline::Scope scope(timeline_.get(), "compute", Timeline::kMain,
+                                "forward and backward");
+    stepper_->compute(
+        {.range = step.lanes, .batch = options_.batch_size, .step = s_.step, .stop = s_.stop},
+        batch.x, batch.y, [&](int bucket, const std::vector<std::byte*>& partials) {
+          if (remote_->together()) remote_->start(bucket, partials, step);
+          own = partials;
+        });
+  }
+  computing_ += seconds_between(before, Clock::now());
+  const Timeline::Scope scope(timeline_.get(), "wait", Timeline::kMain, "servers");
+  if (remote_->together()) {
+    account(stepper_->read_statistics(remote_->finish(), s_.step), batch);
+    if (s_.cluster.size() > 1 && s_.step % kBalanceEvery == 0) balance();
+    const bool warmed_up =
+        s_.options.strategy == "downpour" && s_.step == s_.options.synchronous_epochs * per_epoch_;
+    if (warmed_up && result_.stopped_by.empty()) {
+      remote_->begin(*s_.cluster.group(), false, s_.step);
+      s_.alone = true;
+    }
+  } else {
+    const auto share = static_cast<float>(this->share());
+    const StepStatistics statistics =
+        stepper_->read_statistics(remote_->step_apart(own, step, share), s_.step);
+    account(statistics, batch);
+    if (s_.step % kBalanceEvery == 0) balance_apart();
+  }
+  s_.position = loader_.state();
+}
+
+// When this worker has made its last step: worker 0 waits for the others and gets what they made.
+void Trainer::FitLoop::finish_serving() {
+  if (s_.cluster.rank() != 0) return;
+  remote_->fetch(false, apart());
+  result_.servers = remote_->report();
+  if (apart() && options_.validation && !result_.epochs.empty()) {
+    // The weights have changed since this worker's last epoch ended.
+    const Evaluation test = trainer_.evaluate(options_.validation, options_.augment.for_testing());
+    result_.epochs.back().test_loss = now_.test_loss = test.loss;
+    result_.epochs.back().test_accuracy = now_.test_accuracy = test.accuracy;
+  }
 }
 
 // Updates bucket by bucket, as their sums arrive.
@@ -311,11 +398,16 @@ void Trainer::FitLoop::account(const StepStatistics& own, const data::Batch& bat
   since_meeting_.correct += static_cast<double>(own.correct);
   since_meeting_.stop = own.stop;
   const bool together = !averaging_ || meets();
+  if (apart()) since_meeting_.loss /= share(), since_meeting_.correct /= share();
   if (averaging_ && together) meet();
   now_.seconds = seconds_between(begin_, Clock::now());
   now_.seconds_waited = loader_.seconds_waited();
   now_.seconds_exchanging = exchange_.traffic().waited_seconds + meetings_.waited_seconds;
   now_.sent_bytes = exchange_.traffic().sent_bytes + meetings_.sent_bytes;
+  if (remote_) {
+    now_.seconds_exchanging += remote_->traffic().waited_seconds;
+    now_.sent_bytes += remote_->traffic().sent_bytes;
+  }
   bool go_on = true;
   for (const Callback& callback : options_.after_step) go_on = callback(now_) && go_on;
   const bool time_is_up = options_.max_seconds > 0 && now_.seconds >= options_.max_seconds;
@@ -324,7 +416,9 @@ void Trainer::FitLoop::account(const StepStatistics& own, const data::Batch& bat
   s_.epoch.loss += since_meeting_.loss;
   s_.epoch.correct += static_cast<int64_t>(since_meeting_.correct);
   // Several workers stop together: the wish of one travels with the sums of the next step.
-  const bool stop = s_.cluster.size() > 1 ? since_meeting_.stop > 0 : s_.stop.load();
+  const bool stop = apart()                 ? s_.stop || remote_->stopping()
+                    : s_.cluster.size() > 1 ? since_meeting_.stop > 0
+                                            : s_.stop.load();
   if (stop) result_.stopped_by = !go_on ? "callback" : time_is_up ? "time" : "request";
   if (s_.step >= now_.steps) result_.stopped_by = options_.steps > 0 ? "steps" : "epochs";
   since_meeting_ = {};
@@ -335,7 +429,7 @@ void Trainer::FitLoop::end_epoch() {
   now_.accuracy = static_cast<double>(s_.epoch.correct) / static_cast<double>(s_.epoch.labels);
   s_.epoch = {};
   double watched = now_.loss;
-  if (options_.validation) {
+  if (options_.validation && !(apart() && s_.cluster.rank() > 0)) {
     const Evaluation test = trainer_.evaluate(options_.validation, options_.augment.for_testing());
     now_.test_loss = watched = test.loss;
     now_.test_accuracy = test.accuracy;
@@ -357,7 +451,7 @@ void Trainer::FitLoop::end_epoch() {
   for (const Callback& callback : options_.after_epoch) go_on = callback(now_) && go_on;
   if (!go_on) {
     s_.stop = true;
-    if (s_.cluster.size() == 1) result_.stopped_by = "callback";
+    if (s_.cluster.size() == 1 || apart()) result_.stopped_by = "callback";
   }
   save(best);
 }
@@ -379,6 +473,7 @@ void Trainer::FitLoop::save(bool best) {
   settle();
   if (options_.checkpoints.empty() || s_.cluster.rank() != 0) return;
   if (saved_ == s_.step && !best) return;
+  if (remote_) remote_->fetch(true, false);
   checkpoint::save_checkpoint(options_.checkpoints, s_.checkpoint(),
                               {.keep_last = options_.keep_last, .best = best});
   saved_ = s_.step;
@@ -394,12 +489,21 @@ void Trainer::FitLoop::balance() {
   if (*std::max_element(seconds.begin(), seconds.end()) < kBalanceSeconds) return;
   computing_ = 0;
   for (size_t i = 0; i < seconds.size(); ++i) seconds[i] /= old.lanes_of_rank[i];
-  comm::LaneLayout better = balanced_lanes(old, seconds);
+  comm::LaneLayout better = comm::balanced_lanes(old, seconds);
   if (better.lanes_of_rank == old.lanes_of_rank) return;
   if (group.rank() == 0)
     log(LogLevel::info, "step {}: lanes of the workers are now {}", s_.step,
         fmt::join(better.lanes_of_rank, ", "));
   set_layout(std::move(better));
+}
+
+// The same for workers that run apart: a server decides for all.
+void Trainer::FitLoop::balance_apart() {
+  const int own = exchange_.layout().range(s_.cluster.rank()).size();
+  const double seconds = computing_ / std::max(1, own);
+  computing_ = 0;
+  comm::LaneLayout better = remote_->shares(s_.step, seconds);
+  if (better.lanes_of_rank != exchange_.layout().lanes_of_rank) set_layout(std::move(better));
 }
 
 // After the first steps: all workers learn the largest costs and choose the same.

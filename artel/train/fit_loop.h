@@ -8,6 +8,7 @@
 #include "artel/train/agreement.h"
 #include "artel/train/averaging.h"
 #include "artel/train/exchange.h"
+#include "artel/train/remote_parameters.h"
 #include "artel/train/saving.h"
 #include "artel/train/timeline.h"
 #include "artel/train/trainer_state.h"
@@ -25,11 +26,13 @@ class Trainer::FitLoop {
   void begin_together();
   Facts facts() const;
   void share_state(comm::Group& group);
+  void begin_serving();
   void begin_averaging(int64_t every, const std::string& compress);
   void record_kernels();
   void set_layout(comm::LaneLayout layout);
 
   void step(const data::Batch& batch);
+  void step_with_servers(const data::Batch& batch);
   void update(const std::vector<Bucket>& buckets);
   bool meets() const;
   void meet();
@@ -39,11 +42,15 @@ class Trainer::FitLoop {
   void settle();
   void save(bool best);
   void balance();
+  void balance_apart();
+  void finish_serving();
   void consider_saving(double computing);
 
   // The rows of a batch that this worker has, and the part of it that this worker's sums cover.
   std::pair<int64_t, int64_t> own_rows() const;
   double share() const;
+  // Whether each worker goes its own way, without collective calls.
+  bool apart() const { return remote_ && !remote_->together(); }
 
   Trainer& trainer_;
   State& s_;
@@ -52,7 +59,8 @@ class Trainer::FitLoop {
   int64_t per_epoch_;
   std::unique_ptr<Timeline> timeline_;  // null: not wanted
   Exchange exchange_;
-  std::optional<Averaging> averaging_;  // with local steps
+  std::optional<Averaging> averaging_;      // with local steps
+  std::optional<RemoteParameters> remote_;  // with parameter servers
   int64_t local_steps_ = 1;
   Stepper* stepper_ = nullptr;
   std::optional<optim::Schedule> schedule_;

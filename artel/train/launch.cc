@@ -107,7 +107,7 @@ int supervise(const std::vector<WorkerCommand>& workers) {
       if (WIFSIGNALED(status) && !grace.passed())
         log(LogLevel::error, "{} (process {}) was ended by signal {} ({})", workers[i].name,
             process, WTERMSIG(status), strsignal(WTERMSIG(status)));
-      if (result == 0) {
+      if (result == 0 && !workers[i].expendable) {
         result = code;
         grace = Deadline::after(kGraceSeconds);
       }

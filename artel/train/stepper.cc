@@ -9,6 +9,7 @@
 #include "artel/exec/kernels/copy.h"
 #include "artel/exec/libraries.h"
 #include "artel/optim/clipping.h"
+#include "artel/optim/running_average.h"
 #include "artel/train/batches.h"
 
 namespace artel {
@@ -21,7 +22,7 @@ struct Statistics {
   float stop = 0;
 };
 
-constexpr size_t kStatisticsBytes = 64;
+constexpr size_t kStatisticsBytes = Stepper::kStatisticsBytes;
 
 constexpr size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -329,15 +330,33 @@ void Stepper::apply_bucket(int bucket, const std::byte* total, const Update& upd
   }
 }
 
+std::vector<Stepper::Summed> Stepper::summed_parts() {
+  const Graph& graph = any_program().graph();
+  std::vector<Summed> parts;
+  for (const GradientSlot& slot : any_program().plan().gradients) {
+    const ParameterEntry& entry = parameters_.entry(graph.value(slot.value).name);
+    Summed part = {.name = entry.name,
+                   .offset = kStatisticsBytes + slot.offset,
+                   .is_state = slot.is_state,
+                   .decays = optim::decays(config_, entry.shape),
+                   .values = parameters_.values(entry)};
+    for (const StateUpdate& update : graph.state_updates())
+      if (slot.is_state && update.state == slot.value)
+        part.momentum = static_cast<float>(update.momentum);
+    for (const std::span<float> memory : optimizer_memory())
+      if (!slot.is_state)
+        part.optimizer.push_back(memory.subspan(entry.offset, part.values.size()));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
 // Moves a running statistic towards the mean over lanes of what they observed.
 void Stepper::follow(const GradientSlot& slot, std::span<float> state,
                      std::span<const float> observed, int lanes) const {
   for (const StateUpdate& update : any_program().graph().state_updates()) {
     if (update.state != slot.value) continue;
-    const auto momentum = static_cast<float>(update.momentum);
-    const float share = momentum / static_cast<float>(lanes);
-    for (size_t i = 0; i < state.size(); ++i)
-      state[i] = (1 - momentum) * state[i] + share * observed[i];
+    optim::follow(state, observed, static_cast<float>(update.momentum), lanes, lanes);
   }
 }
 

@@ -116,6 +116,19 @@ class Stepper {
     timing_ = std::move(timing);
   }
 
+  // What the region holds behind the statistics, in order, for those who keep parameters elsewhere.
+  struct Summed {
+    std::string name;
+    size_t offset = 0;  // bytes in the region
+    bool is_state = false;
+    float momentum = 0;            // of a state
+    bool decays = true;            // of a parameter
+    std::span<float> values = {};  // of the parameter or state, in the layout of the region
+    std::vector<std::span<float>> optimizer = {};  // the optimizer's state of a parameter
+  };
+  std::vector<Summed> summed_parts();
+  static constexpr size_t kStatisticsBytes = 64;  // at the beginning of the region
+
   const optim::Optimizer& optimizer() const { return *optimizer_; }
   // The optimizer's state, one row-major tensor for each slot and parameter, for checkpoints.
   NamedTensors optimizer_state() const;

@@ -55,14 +55,15 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
                       s.choices, s.threads);
   // Workers take batches in turn; sums are added in the order of batches, so that the result does
   // not depend on the number of workers.
-  const auto workers = static_cast<int64_t>(s.cluster.size());
+  comm::Group* const group = s.alone ? nullptr : s.cluster.group();
+  const int64_t workers = group ? group->size() : 1, rank = group ? group->rank() : 0;
   std::vector<double> losses, counts;  // of each batch: loss; right answers, samples, labels
   for (int64_t number = 0;; ++number) {
     const data::LoaderState place = {0, number * size};
     if (place.position >= test->size()) break;
     losses.push_back(0);
     counts.resize(counts.size() + 3, 0);
-    if (number % workers != s.cluster.rank()) continue;
+    if (number % workers != rank) continue;
     const std::optional<data::Batch> batch =
         workers == 1 ? loader.next()
                      : loader.batch(place, 0, std::min(size, test->size() - place.position));
@@ -72,7 +73,7 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
     counts[counts.size() - 2] = static_cast<double>(sums.samples);
     counts[counts.size() - 1] = static_cast<double>(batch->y.elements());
   }
-  if (comm::Group* group = s.cluster.group()) {
+  if (group) {
     group->all_reduce(std::as_writable_bytes(std::span(losses)), comm::ElementType::f64, {},
                       {.label = "test losses"});
     group->all_reduce(std::as_writable_bytes(std::span(counts)), comm::ElementType::f64, {},

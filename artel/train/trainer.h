@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "artel/nn/model.h"
 #include "artel/optim/config.h"
 #include "artel/optim/schedule.h"
+#include "artel/ps/report.h"
 #include "artel/train/cluster.h"
 #include "artel/train/timeline.h"
 
@@ -50,6 +52,10 @@ struct TrainerOptions {
   int64_t local_steps = 1;
   double outer_momentum = 0;
   double outer_learning_rate = 1;
+  // With parameter servers (Cluster::servers), for the strategies "ps" and "downpour".
+  std::optional<int64_t> delay = 0;         // nothing: no limit
+  int64_t push_every = 1, fetch_every = 1;  // steps of "downpour"
+  int64_t synchronous_epochs = 1;           // that "downpour" begins with
   bool allow_lossy = false;  // "auto" may choose local steps and compression by itself
 };
 
@@ -95,6 +101,7 @@ struct FitOptions {
 
 struct FitResult {
   TrainingState last;
+  ps::Report servers;      // what parameter servers have seen; at worker 0
   std::string stopped_by;  // "epochs", "steps", "target accuracy", "patience", "time", "callback"
   std::vector<TrainingState> epochs;
   std::vector<TimelineSpan> timeline;  // of all workers, at worker 0

@@ -35,6 +35,10 @@ TensorType target_type(const data::SampleLayout& layout) {
 
 Trainer::State::State(Cluster& cluster, Model model, TrainerOptions given)
     : cluster(cluster), model(std::move(model)), options(std::move(given)) {
+  // The rule with which DistBelief trains, unless another one is asked for.
+  const auto* sgd = std::get_if<optim::Sgd>(&options.optimizer.rule);
+  if (options.strategy == "downpour" && sgd && sgd->momentum == 0)
+    options.optimizer.rule = optim::Adagrad{.weight_decay = sgd->weight_decay};
   loss = loss_by_name(options.loss, options.label_smoothing);
   choices.tune = options.tune;
   choices.exact_convolutions = options.exact_convolutions;

@@ -41,7 +41,8 @@ struct Trainer::State {
   struct {
     double loss = 0;
     int64_t correct = 0, labels = 0, samples = 0;
-  } epoch;  // sums over the steps of the current epoch
+  } epoch;             // sums over the steps of the current epoch
+  bool alone = false;  // this worker runs apart from the others: no collective calls
   std::atomic<bool> stop{false};
 
   State(Cluster& cluster, Model model, TrainerOptions given);

@@ -12,8 +12,10 @@ namespace artel::comm::control {
 Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
     : options_(options), hub_(std::move(hub)) {
   const Endpoint endpoint = parse_endpoint(options.address);
-  const HubOptions hub_options = {
-      .endpoint = endpoint, .token = options.token, .size = options.size};
+  const HubOptions hub_options = {.endpoint = endpoint,
+                                  .token = options.token,
+                                  .size = options.size,
+                                  .is_vital = options.is_vital};
   if (options.rank == 0 && hub_ == nullptr) hub_ = std::make_unique<Hub>(hub_options);
   if (options.rank == kAnyRank) {
     try {
@@ -29,7 +31,7 @@ Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
                                        .size = options.size,
                                        .host = host_name(),
                                        .process = getpid()}));
-  if (options_.rank == kAnyRank) receive_rank();
+  if (options_.rank < 0) receive_rank();
 }
 
 void Control::receive_rank() {

@@ -19,9 +19,12 @@ namespace artel::comm::control {
 struct ControlOptions {
   std::string address;  // of rank 0, HOST:PORT
   std::string token;
-  int rank = 0;  // kAnyRank: 0 for whoever can listen at the address, then in the order of arrival
+  int rank = 0;  // kAnyRank: 0 for whoever can listen at the address, then in the order of arrival;
+                 // kAnyServer: likewise, for servers
   int size = 1;
+  int servers = 0;  // the last ranks
   Deadline deadline = Deadline::after(60);
+  std::function<bool(int rank)> is_vital = {};  // for the hub
 };
 
 class Control {

@@ -11,6 +11,7 @@
 
 #include "artel/base/log.h"
 #include "artel/comm/control/wire.h"
+#include "artel/comm/transport.h"
 
 namespace artel::comm::control {
 namespace {
@@ -141,8 +142,10 @@ class Hub::Loop {
   }
 
   void admit(Connection& connection, Hello hello) {
-    const bool any = hello.rank == kAnyRank;
-    if (any) hello.rank = free_rank();
+    const bool any = hello.rank < 0;
+    const int workers = options_.size - options_.servers;
+    if (hello.rank == kAnyRank) hello.rank = free_rank(1, workers);
+    if (hello.rank == kAnyServer) hello.rank = free_rank(workers, options_.size);
     const std::string reason = objection(hello);
     if (!reason.empty()) {
       connection.queue(FrameType::refusal, reason);
@@ -159,11 +162,11 @@ class Hub::Loop {
     if (failed_) connection.queue(FrameType::failure, to_body(failure_));
   }
 
-  // The first that nobody has; rank 0 is the one that listens.
-  int free_rank() const {
-    int rank = 1;
-    while (rank < options_.size && ranks_[rank].member.process != 0) ++rank;
-    return rank;
+  // The first that nobody has, or the size; rank 0 is the one that listens.
+  int free_rank(int first, int last) const {
+    for (int rank = first; rank < last; ++rank)
+      if (ranks_[rank].member.process == 0) return rank;
+    return options_.size;
   }
 
   std::string objection(const Hello& hello) const {
@@ -177,7 +180,10 @@ class Hub::Loop {
     if (hello.size != options_.size)
       return fmt::format("got a group of {} ranks, expected {}", hello.size, options_.size);
     if (hello.rank == options_.size)
-      return fmt::format("all {} ranks are there already", options_.size);
+      return options_.servers > 0
+                 ? fmt::format("all {} workers, or all {} servers, are there already",
+                               options_.size - options_.servers, options_.servers)
+                 : fmt::format("all {} ranks are there already", options_.size);
     if (hello.rank < 0 || hello.rank > options_.size)
       return fmt::format("got rank {}, expected 0 to {}", hello.rank, options_.size - 1);
     if (ranks_[hello.rank].connection != nullptr)
@@ -207,13 +213,14 @@ class Hub::Loop {
   void lose(Connection& connection) {
     Rank& rank = ranks_[connection.rank];
     rank.connection = nullptr;
+    if (!rank.left && options_.is_vital && !options_.is_vital(connection.rank)) rank.left = true;
     if (!rank.left) {
-      fail_group(
-          {ErrorKind::communication,
-           fmt::format("[comm] rank {} on host {} (process {}) died, last seen {:.1f} s ago{}",
-                       connection.rank, rank.member.host, rank.member.process,
-                       seconds_between(rank.last_seen, Clock::now()),
-                       rank.phase.empty() ? "" : fmt::format(" in {}", rank.phase))});
+      fail_group({ErrorKind::communication,
+                  fmt::format("[comm] {} on host {} (process {}) died, last seen {:.1f} s ago{}",
+                              rank_name(connection.rank, options_.size, options_.servers),
+                              rank.member.host, rank.member.process,
+                              seconds_between(rank.last_seen, Clock::now()),
+                              rank.phase.empty() ? "" : fmt::format(" in {}", rank.phase))});
     }
     if (connection.rank == 0) {
       broadcast(FrameType::leave, {});

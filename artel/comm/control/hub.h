@@ -2,6 +2,7 @@
 // want to know of each other, passes on failures, and notices who disappears.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,6 +16,8 @@ struct HubOptions {
   Endpoint endpoint;  // port 0: any free one
   std::string token;
   int size = 1;
+  int servers = 0;                              // the last ranks
+  std::function<bool(int rank)> is_vital = {};  // whose death ends the group; absent: of all
 };
 
 class Hub {

@@ -17,7 +17,8 @@ constexpr uint32_t kMagic = 0x4c545241;  // "ARTL"
 constexpr uint32_t kVersion = 2;
 constexpr size_t kMaxFrameBytes = 16 << 20;
 constexpr int kMaxRanks = 1 << 16;
-constexpr int kAnyRank = -1;
+constexpr int kAnyRank = -1;    // of a worker
+constexpr int kAnyServer = -2;  // of a server
 
 enum class FrameType : uint8_t {
   hello = 1,  // rank -> hub: Hello
@@ -53,7 +54,7 @@ struct Hello {
   uint32_t magic = kMagic;
   uint32_t version = kVersion;
   std::string token;
-  int32_t rank = 0;  // kAnyRank: whichever is free
+  int32_t rank = 0;  // kAnyRank, kAnyServer: whichever is free
   int32_t size = 0;
   std::string host;
   int32_t process = 0;

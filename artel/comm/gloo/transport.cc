@@ -75,12 +75,16 @@ class GlooTransport : public Transport {
       : interface_(options.interface.empty() ? ""
                                              : control::address_of_interface(options.interface)),
         timeout_(options.timeout),
-        control_({.address = options.address,
-                  .token = options.token,
-                  .rank = options.rank,
-                  .size = options.size,
-                  .deadline = Deadline::after(options.join_timeout)}) {
+        control_(
+            {.address = options.address,
+             .token = options.token,
+             .rank = options.rank,
+             .size = options.size,
+             .servers = options.servers,
+             .deadline = Deadline::after(options.join_timeout),
+             .is_vital = [options](int rank) { return options.is_vital(rank, options.size); }}) {
     rank_ = control_.rank();
+    servers_ = options.servers;
     if (interface_.empty()) interface_ = control_.local_address();
     connect(options);
     control_.watch([this] { waits_.interrupt_all(); });

@@ -177,6 +177,7 @@ class MpiTransport : public Transport {
     MPI_Comm_rank(communicator_, &rank_);
     MPI_Comm_size(communicator_, &size);
     hosts_ = gather_hosts(size);
+    servers_ = options.servers;
     start_control(options);
   }
 
@@ -269,8 +270,12 @@ class MpiTransport : public Transport {
     std::unique_ptr<control::Hub> hub;
     std::string addresses;
     if (rank_ == 0) {
-      hub = std::make_unique<control::Hub>(
-          control::HubOptions{.endpoint = {"0.0.0.0", 0}, .token = options.token, .size = size()});
+      hub = std::make_unique<control::Hub>(control::HubOptions{
+          .endpoint = {"0.0.0.0", 0},
+          .token = options.token,
+          .size = size(),
+          .servers = options.servers,
+          .is_vital = [options, size = size()](int rank) { return options.is_vital(rank, size); }});
       for (const std::string& address : control::own_addresses())
         if (address.find(':') == std::string::npos)
           addresses += fmt::format("{}:{} ", address, hub->port());

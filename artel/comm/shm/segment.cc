@@ -160,10 +160,8 @@ void Segment::throw_if_failed() const {
                 header().failure_cause.data());
 }
 
-int Segment::find_dead_rank() const {
-  for (int peer = 0; peer < size_; ++peer)
-    if (peer != rank_ && has_ended(process_handles_[peer]) && card(peer).left == 0) return peer;
-  return -1;
+bool Segment::is_dead(int rank) const {
+  return rank != rank_ && has_ended(process_handles_[rank]) && card(rank).left == 0;
 }
 
 std::byte* Segment::allocate(size_t bytes) {
@@ -210,8 +208,12 @@ void Segment::free(std::byte* data) noexcept {
 }
 
 bool Segment::contains(const std::byte* data, size_t bytes) const {
-  const std::byte* first = base_ + Layout(size_, arena_bytes_).arena(0);
-  return data >= first && data + bytes <= base_ + bytes_;
+  return data >= base_ && data < base_ + bytes_ && contains(offset_of(data), bytes);
+}
+
+bool Segment::contains(uint64_t offset, size_t bytes) const {
+  return offset >= Layout(size_, arena_bytes_).arena(0) && offset <= bytes_ &&
+         bytes <= bytes_ - offset;
 }
 
 }  // namespace artel::comm::shm

@@ -69,8 +69,8 @@ class Segment {
   void record_failure(ErrorKind kind, std::string_view cause) noexcept;
   bool failed() const;
   void throw_if_failed() const;
-  // A rank whose process ended without leaving the group, or -1.
-  int find_dead_rank() const;
+  // Whether the rank's process ended without leaving the group.
+  bool is_dead(int rank) const;
 
   // Memory in this rank's arena, zeroed. Thread safe.
   std::byte* allocate(size_t bytes);
@@ -78,6 +78,7 @@ class Segment {
 
   // Positions of arena memory that are the same in all processes.
   bool contains(const std::byte* data, size_t bytes) const;
+  bool contains(uint64_t offset, size_t bytes) const;
   uint64_t offset_of(const std::byte* data) const { return data - base_; }
   std::byte* at(uint64_t offset) const { return base_ + offset; }
 

@@ -1,6 +1,7 @@
 #include <array>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 #include "artel/comm/host_name.h"
@@ -46,13 +47,15 @@ class Heartbeat {
 
 class ShmTransport : public Transport {
  public:
-  explicit ShmTransport(const SegmentOptions& options)
-      : segment_(std::make_shared<Segment>(options)),
+  ShmTransport(const SegmentOptions& options, int servers, std::function<bool(int)> is_vital)
+      : is_vital_(std::move(is_vital)),
+        segment_(std::make_shared<Segment>(options)),
         mailbox_(*segment_),
         heartbeat_([segment = segment_.get()] {
           segment->card(segment->rank()).last_seen = steady_nanoseconds();
         }) {
     rank_ = options.rank;
+    servers_ = servers;
     hosts_.assign(options.size, host_name());
   }
 
@@ -78,6 +81,14 @@ class ShmTransport : public Transport {
     return std::make_unique<Channel>(*segment_, members, segment_->at(place));
   }
 
+  std::optional<uint64_t> place_of(std::span<const std::byte> data) const override {
+    if (!segment_->contains(data.data(), data.size())) return {};
+    return segment_->offset_of(data.data());
+  }
+  std::byte* at_place(uint64_t place, size_t bytes) const override {
+    return segment_->contains(place, bytes) ? segment_->at(place) : nullptr;
+  }
+
   void set_phase(std::string_view phase) override {
     std::array<uint64_t, 4> words{};
     std::memcpy(words.data(), phase.data(), std::min(phase.size(), sizeof(words) - 1));
@@ -94,7 +105,7 @@ class ShmTransport : public Transport {
             .process = card.process,
             .silent_seconds = static_cast<double>(steady_nanoseconds() - card.last_seen) * 1e-9,
             .phase = reinterpret_cast<const char*>(words.data()),
-            .left = card.left != 0};
+            .left = card.left != 0 || (!is_vital_(peer) && segment_->is_dead(peer))};
   }
 
   void abort(ErrorKind kind, std::string_view cause) noexcept override {
@@ -103,13 +114,15 @@ class ShmTransport : public Transport {
 
   void check() override {
     if (!segment_->failed()) {
-      const int dead = segment_->find_dead_rank();
-      if (dead >= 0) abort(ErrorKind::communication, "[comm] " + death_notice(dead));
+      for (int peer = 0; peer < size(); ++peer)
+        if (is_vital_(peer) && segment_->is_dead(peer))
+          abort(ErrorKind::communication, "[comm] " + death_notice(peer));
     }
     segment_->throw_if_failed();
   }
 
  private:
+  std::function<bool(int rank)> is_vital_;  // see GroupOptions
   std::shared_ptr<Segment> segment_;
   Mailbox mailbox_;
   Heartbeat heartbeat_;
@@ -127,7 +140,8 @@ std::unique_ptr<Transport> make_shm_transport(const GroupOptions& options) {
                           .rank = options.rank,
                           .size = options.size,
                           .arena_bytes = options.arena_bytes,
-                          .deadline = Deadline::after(options.join_timeout)});
+                          .deadline = Deadline::after(options.join_timeout)},
+      options.servers, [options](int rank) { return options.is_vital(rank, options.size); });
 }
 
 }  // namespace artel::comm

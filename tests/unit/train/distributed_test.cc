@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "artel/train/agreement.h"
-#include "artel/train/balance.h"
+#include "artel/comm/balance.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -111,11 +111,11 @@ TEST(Distributed, ALossThatRunsAwayEndsWithBucketsOnTheWire) {
 
 TEST(Balance, LanesFollowSpeed) {
   const comm::LaneLayout even = comm::LaneLayout::even(8, 2);
-  EXPECT_EQ(balanced_lanes(even, {1.0, 1.0}).lanes_of_rank, (std::vector<int>{4, 4}));
-  EXPECT_EQ(balanced_lanes(even, {1.0, 2.0}).lanes_of_rank, (std::vector<int>{6, 2}));
-  EXPECT_EQ(balanced_lanes(even, {1.0, 1.02}).lanes_of_rank, (std::vector<int>{4, 4}));
-  EXPECT_EQ(balanced_lanes(even, {1.0, 100.0}).lanes_of_rank, (std::vector<int>{7, 1}));
-  EXPECT_EQ(balanced_lanes({2, {1, 1}}, {1.0, 9.0}).lanes_of_rank, (std::vector<int>{1, 1}));
+  EXPECT_EQ(comm::balanced_lanes(even, {1.0, 1.0}).lanes_of_rank, (std::vector<int>{4, 4}));
+  EXPECT_EQ(comm::balanced_lanes(even, {1.0, 2.0}).lanes_of_rank, (std::vector<int>{6, 2}));
+  EXPECT_EQ(comm::balanced_lanes(even, {1.0, 1.02}).lanes_of_rank, (std::vector<int>{4, 4}));
+  EXPECT_EQ(comm::balanced_lanes(even, {1.0, 100.0}).lanes_of_rank, (std::vector<int>{7, 1}));
+  EXPECT_EQ(comm::balanced_lanes({2, {1, 1}}, {1.0, 9.0}).lanes_of_rank, (std::vector<int>{1, 1}));
 }
 
 }  // namespace

@@ -5,12 +5,13 @@
 
 #include "artel/comm/group.h"
 
-namespace artel {
+namespace artel::comm {
 
 // A layout in which all workers would finish at about the same time, given the seconds that each
-// took for one lane. Each keeps at least one lane. The old layout is kept unless the slowest worker
+// took for one lane. Each keeps at least one lane, but for
+// those of infinite seconds, who are gone. The old layout is kept unless the slowest worker
 // would gain more than a twentieth, so that noise does not move lanes to and fro. A pure function:
 // all workers compute the same.
-comm::LaneLayout balanced_lanes(const comm::LaneLayout& old, const std::vector<double>& seconds);
+LaneLayout balanced_lanes(const LaneLayout& old, const std::vector<double>& seconds);
 
-}  // namespace artel
+}  // namespace artel::comm

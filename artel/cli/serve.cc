@@ -1,0 +1,59 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "artel/base/text.h"
+#include "artel/cli/commands.h"
+#include "artel/train/cluster.h"
+
+namespace artel::cli {
+namespace {
+
+struct Arguments {
+  std::string join, token, interface;
+  int workers = 1, servers = 1, number = -1;
+};
+
+void serve(const Arguments& arguments) {
+  constexpr int kAnyServer = -2;
+  Cluster cluster(comm::GroupOptions{
+      .transport = "gloo",
+      .rank = arguments.number < 0 ? kAnyServer : arguments.workers + arguments.number,
+      .size = arguments.workers + arguments.servers,
+      .address = arguments.join,
+      .token = arguments.token,
+      .interface = arguments.interface,
+      .servers = arguments.servers});
+  println("serving {} workers", arguments.workers);
+  cluster.serve();
+  println("all workers have left");
+}
+
+}  // namespace
+
+void add_serve(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      program.add_subcommand("serve", "Be a parameter server of a run on several machines");
+  command->add_option("--join", arguments->join, "Where worker 0 of the run listens")
+      ->type_name("HOST:PORT")
+      ->required();
+  command->add_option("-n,--workers", arguments->workers, "Workers of the run")
+      ->required()
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--servers", arguments->servers, "Servers of the run")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--number", arguments->number,
+                      "Which server this is, from 0 (default: as they come)");
+  command->add_option("--token", arguments->token, "A secret that all give");
+  command->add_option("--interface", arguments->interface, "Network interface to use");
+  command->footer(
+      "A server needs neither the data nor the configuration: worker 0 tells it what to serve.\n\n"
+      "Example: two workers and a server, on three machines\n"
+      "  n01$ artel train mnist.toml -n 2 --servers 1 --join n01:29400 --token SECRET\n"
+      "  n02$ artel train mnist.toml -n 2 --servers 1 --join n01:29400 --token SECRET\n"
+      "  n03$ artel serve -n 2 --servers 1 --join n01:29400 --token SECRET");
+  command->callback([arguments] { serve(*arguments); });
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,174 @@
+#include "artel/cli/train_linear.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/base/log.h"
+#include "artel/base/text.h"
+#include "artel/checkpoint/safetensors.h"
+#include "artel/cli/fetch.h"
+#include "artel/cli/report.h"
+#include "artel/observe/metrics.h"
+#include "artel/observe/progress.h"
+#include "artel/observe/table.h"
+#include "artel/train/sparse_training.h"
+
+namespace artel::cli {
+namespace {
+
+constexpr double kUsualFilterShare = 0.5;
+
+// "key cache", "changes", "kkt 0.5", "skip 0.1", or a codec such as "fp16".
+ps::FilterOptions filters_of(const std::vector<std::string>& words) {
+  ps::FilterOptions filters = {.key_cache = false, .changes = false};
+  for (const std::string& word : words) {
+    const auto share = [&](std::string_view name) {
+      const std::string rest(trim(std::string_view(word).substr(name.size())));
+      return rest.empty() ? kUsualFilterShare : std::stod(rest);
+    };
+    if (word == "key cache")
+      filters.key_cache = true;
+    else if (word == "changes")
+      filters.changes = true;
+    else if (word.starts_with("kkt"))
+      filters.kkt = share("kkt");
+    else if (word.starts_with("skip"))
+      filters.random_skip = share("skip");
+    else
+      filters.compress = comm::make_codec(word)->name();
+  }
+  return filters;
+}
+
+SparseTrainingOptions options_of(const RunConfig& config) {
+  const auto [train, test] = sparse_files(config);
+  const ClusterConfig& cluster = config.cluster;
+  require(config.train.loss == "cross_entropy" || config.train.loss == "mse",
+          ErrorKind::invalid_argument,
+          "train.loss: got \"{}\" with the strategy \"ddpg\", expected \"cross_entropy\" (logistic "
+          "regression) or \"mse\"",
+          config.train.loss);
+  SparseTrainingOptions options = {.train = train,
+                                   .test = test,
+                                   .scratch = std::filesystem::temp_directory_path(),
+                                   .blocks = static_cast<int>(cluster.blocks)};
+  options.solver = {.loss = config.train.loss == "mse" ? "squared" : "logistic",
+                    .penalty = {.l1 = config.train.l1, .l2 = config.train.l2},
+                    .delay = cluster.delay,
+                    .rate = cluster.block_rate,
+                    .damping = cluster.delay_damping,
+                    .passes = config.train.epochs,
+                    .tolerance = config.train.tolerance,
+                    .order = {},
+                    .seed = static_cast<uint64_t>(config.train.seed),
+                    .filters = filters_of(cluster.filters)};
+  for (const std::string& block : cluster.block_order)
+    options.solver.order.push_back(std::stoi(block));
+  return options;
+}
+
+// 1, 2, 5, 10, 20, 50, ...: enough to see how it goes.
+bool is_round(int64_t number) {
+  while (number >= 10 && number % 10 == 0) number /= 10;
+  return number == 1 || number == 2 || number == 5;
+}
+
+std::string line_of(const ps::PassReport& report) {
+  return fmt::format(
+      "pass {}: objective {:.4f}, loss {:.4f}, accuracy {:.4f}, {} weights, waiting {:.1f} %, {}",
+      report.pass, report.objective, report.loss / static_cast<double>(report.samples),
+      static_cast<double>(report.correct) / static_cast<double>(report.samples),
+      format_count(report.nonzeros), 100 * report.seconds_waited / std::max(1e-9, report.seconds),
+      format_duration(report.seconds));
+}
+
+void write_result(const SparseTraining& result, const RunFolder& folder) {
+  const size_t features = result.weights.size() - 1;
+  checkpoint::write_safetensors(
+      folder.path() / "model.safetensors",
+      {{"weight", Tensor::from<float>({static_cast<int64_t>(features)},
+                                      {result.weights.begin(), result.weights.end() - 1})},
+       {"bias", Tensor::from<float>({1}, {result.weights.back()})}});
+  const ps::PassReport& last = result.last;
+  const auto samples = static_cast<double>(std::max<int64_t>(1, last.samples));
+  nlohmann::ordered_json json = {{"passes", last.pass},
+                                 {"objective", last.objective},
+                                 {"loss", last.loss / samples},
+                                 {"accuracy", static_cast<double>(last.correct) / samples},
+                                 {"nonzeros", last.nonzeros},
+                                 {"seconds", last.seconds},
+                                 {"seconds_waiting_for_workers", last.seconds_waited},
+                                 {"sent_bytes", last.sent_bytes},
+                                 {"received_bytes", last.received_bytes}};
+  add_server_report(json, result.servers);
+  observe::Table table({"result", ""});
+  if (result.test.samples > 0) {
+    const double accuracy =
+        static_cast<double>(result.test.correct) / static_cast<double>(result.test.samples);
+    json["test_loss"] = result.test.loss;
+    json["test_accuracy"] = accuracy;
+    table.add({"test accuracy", fmt::format("{:.4f}", accuracy)});
+    table.add({"test loss", fmt::format("{:.4f}", result.test.loss)});
+  }
+  write_file_atomically(folder.summary(), json.dump(2) + "\n");
+  table.add({"training loss", fmt::format("{:.4f}", last.loss / samples)});
+  table.add({"objective", fmt::format("{:.4f}", last.objective)});
+  table.add({"weights", fmt::format("{} of {} are not zero", format_count(last.nonzeros),
+                                    format_count(result.features + 1))});
+  table.add({"passes", format_count(last.pass)});
+  table.add({"time", format_duration(last.seconds)});
+  table.add({"waiting for workers",
+             fmt::format("{:.1f} %", 100 * last.seconds_waited / std::max(1e-9, last.seconds))});
+  table.add({"sent by a worker", format_bytes(static_cast<double>(last.sent_bytes))});
+  table.add({"received by a worker", format_bytes(static_cast<double>(last.received_bytes))});
+  add_server_report(table, result.servers);
+  table.add({"folder", folder.path().string()});
+  fmt::print("{}", table.text());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+std::pair<std::filesystem::path, std::filesystem::path> sparse_files(const RunConfig& config) {
+  if (config.data.set == "a9a") {
+    const std::filesystem::path folder =
+        config.data.path.empty() ? fetch_set("a9a") : std::filesystem::path(config.data.path);
+    return {folder / "a9a", folder / "a9a.t"};
+  }
+  require(config.data.set == "libsvm" && !config.data.path.empty(), ErrorKind::invalid_argument,
+          "data.set: got \"{}\" with the strategy \"ddpg\", expected \"a9a\", or \"libsvm\" with a "
+          "data.path",
+          config.data.set);
+  return {config.data.path, config.data.test_path};
+}
+
+void train_linear(const RunConfig& config, Cluster& cluster, const RunFolder* folder) {
+  const SparseTrainingOptions options = options_of(config);
+  if (!folder) {
+    train_sparse(cluster, options);
+    return;
+  }
+  std::filesystem::create_directories(folder->path());
+  write_file_atomically(folder->config(), to_toml(config));
+  observe::MetricsWriter metrics(folder->path());
+  observe::Progress progress;
+  progress.note(fmt::format("{}: {} workers, {} servers, delay {}", options.train.string(),
+                            cluster.size(), cluster.servers(),
+                            options.solver.delay ? std::to_string(*options.solver.delay) : "none"));
+  const SparseTraining result = train_sparse(cluster, options, [&](const ps::PassReport& report) {
+    const auto samples = static_cast<double>(report.samples);
+    metrics.write(report.pass, {{"train/objective", report.objective},
+                                {"train/loss", report.loss / samples},
+                                {"train/accuracy", static_cast<double>(report.correct) / samples},
+                                {"train/nonzeros", static_cast<double>(report.nonzeros)}});
+    if (is_round(report.pass)) progress.note(line_of(report));
+    return true;
+  });
+  metrics.flush();
+  draw_curves(*folder);
+  write_result(result, *folder);
+}
+
+}  // namespace artel::cli

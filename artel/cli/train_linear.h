@@ -1,0 +1,18 @@
+// Training of sparse linear models: the strategy "ddpg".
+#pragma once
+
+#include "artel/cli/run_folder.h"
+#include "artel/train/cluster.h"
+#include "artel/train/config.h"
+
+namespace artel::cli {
+
+// The libsvm files of a run, fetched first if they are of the catalogue; the second may be empty.
+// Throws for data that is not sparse.
+std::pair<std::filesystem::path, std::filesystem::path> sparse_files(const RunConfig& config);
+
+// What a worker does. Worker 0 reports to people and writes to the folder; the others, whose folder
+// is null, are silent.
+void train_linear(const RunConfig& config, Cluster& cluster, const RunFolder* folder);
+
+}  // namespace artel::cli

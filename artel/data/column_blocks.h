@@ -1,0 +1,48 @@
+// Sparse samples by blocks of features instead of by rows, in a mapped file: for solvers that visit
+// one block of features at a time. Data may be larger than memory; what is visited is read from the
+// file, and the system drops it again.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "artel/base/file.h"
+#include "artel/data/libsvm.h"
+
+namespace artel::data {
+
+// The entries of some features: those of features[i] are rows[starts[i]] to rows[starts[i + 1]],
+// with their values. Views of the file.
+struct ColumnBlock {
+  std::span<const uint64_t> features;  // that occur, ascending
+  std::span<const uint64_t> starts;    // one more than features
+  std::span<const uint32_t> rows;      // from 0, ascending for each feature
+  std::span<const float> values;
+};
+
+class ColumnBlocks {
+ public:
+  // Writes rows [first, last) of the file to `path`. Block b has the features [cuts[b], cuts[b +
+  // 1]); features behind the last cut are left out. With `constant`, each row also has the value 1
+  // for that feature. Needs memory for one block and for 4 bytes a row.
+  ColumnBlocks(const SparseFile& file, int64_t first, int64_t last, std::vector<uint64_t> cuts,
+               const std::filesystem::path& path, std::optional<uint64_t> constant = {});
+
+  int64_t rows() const { return static_cast<int64_t>(targets_.size()); }
+  int blocks() const { return static_cast<int>(blocks_.size()); }
+  const std::vector<float>& targets() const { return targets_; }
+  const ColumnBlock& block(int index) const { return blocks_[static_cast<size_t>(index)]; }
+
+ private:
+  std::vector<float> targets_;
+  std::optional<MappedFile> file_;
+  std::vector<ColumnBlock> blocks_;
+};
+
+// `blocks` + 1 cuts of [0, features) into nearly equal parts.
+std::vector<uint64_t> even_cuts(uint64_t features, int blocks);
+
+}  // namespace artel::data

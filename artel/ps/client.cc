@@ -1,0 +1,260 @@
+#include "artel/ps/client.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <sstream>
+
+#include "artel/base/error.h"
+#include "artel/base/random.h"
+#include "artel/base/time.h"
+#include "artel/ps/filters/value_packing.h"
+
+namespace artel::ps {
+namespace {
+
+bool everyone_answers(const Request& request) {
+  return (request.flags & (finishes | after_all)) != 0 || request.kind == Kind::report ||
+         request.kind == Kind::leave;
+}
+
+bool carries_values(Kind kind) {
+  return kind == Kind::push || kind == Kind::exchange || kind == Kind::assign;
+}
+
+}  // namespace
+
+Client::Client(comm::Group& group, int workers, ShardMap map, uint64_t seed)
+    : group_(group), map_(std::move(map)), seed_(seed) {
+  require(workers + map_.servers() == group.size(), ErrorKind::invalid_argument,
+          "[ps] group: got {} ranks, expected {} workers and {} servers", group.size(), workers,
+          map_.servers());
+  for (int server = 0; server < map_.servers(); ++server)
+    connections_.push_back(std::make_unique<Connection>(group, workers + server));
+  const comm::SharedBytes probe = group.allocate(64);
+  shares_memory_ = group.place_of({probe.get(), 64}).has_value();
+}
+
+void Client::set_codec(const std::string& name) {
+  codec_ = name.empty() ? nullptr : comm::make_codec(name);
+}
+
+void Client::set_up(const Setup& setup) {
+  Ticket ticket;
+  for (int server = 0; server < map_.servers(); ++server) {
+    Setup own = setup;
+    own.keys = map_.range(server);
+    const std::string text = to_text(own);
+    const std::lock_guard lock(mutex_);
+    Connection& connection = *connections_[static_cast<size_t>(server)];
+    const auto bytes = std::as_bytes(std::span(text));
+    connection.outbox.send(Header{.kind = Kind::setup}, {bytes.begin(), bytes.end()});
+    connection.expected.emplace_back();
+    ticket.push_back(++connection.requests);
+  }
+  wait(ticket);
+}
+
+Client::Ticket Client::start(const Request& request) {
+  Ticket ticket(connections_.size(), 0);
+  const std::lock_guard lock(mutex_);
+  for (int server = 0; server < map_.servers(); ++server) {
+    const KeyRange part = intersection(request.keys, map_.range(server));
+    Connection& connection = *connections_[static_cast<size_t>(server)];
+    auto& number = ticket[static_cast<size_t>(server)];
+    if (part.empty()) {
+      const uint64_t here = map_.range(server).first;
+      if (everyone_answers(request)) number = send(connection, request, {here, here}, 0, {});
+    } else if (!request.list) {
+      number = send(connection, request, part, part.first - request.keys.first, {});
+    } else {
+      const auto& all = *request.list;
+      const auto from = std::lower_bound(all.begin(), all.end(), part.first);
+      const auto to = std::lower_bound(from, all.end(), part.last);
+      const auto offset = static_cast<size_t>(from - all.begin());
+      const auto list = all.subspan(offset, static_cast<size_t>(to - from));
+      if (!list.empty() || everyone_answers(request))
+        number = send(connection, request, part, offset, list);
+    }
+  }
+  return ticket;
+}
+
+uint64_t Client::send(Connection& connection, const Request& request, const KeyRange& keys,
+                      size_t offset, std::span<const uint64_t> list) {
+  Header header{.kind = request.kind,
+                .request = static_cast<uint32_t>(connection.requests),
+                .flags = request.flags,
+                .received = connection.answers,
+                .iteration = request.iteration,
+                .version = connection.version,
+                .keys = keys,
+                .first_lane = request.lanes.first,
+                .last_lane = request.lanes.last,
+                .state = request.state,
+                .learning_rate = request.learning_rate,
+                .scale = request.scale};
+  std::span<const uint64_t> sent_list = list;
+  if (request.list) {
+    header.signature = signature_of(list);
+    if (header.has(remember) && !connection.lists.must_send(header.signature)) sent_list = {};
+  }
+  const size_t count = request.list ? list.size() : keys.size();
+  send_values(connection, header, request, offset, count, sent_list);
+  connection.expected.push_back({offset, count, request.sink, request.text_sink});
+  return ++connection.requests;
+}
+
+void Client::send_values(Connection& connection, Header header, const Request& request,
+                         size_t offset, size_t count, std::span<const uint64_t> list) {
+  const bool packs = header.has(masked) || header.has(coded);
+  const bool dense = !request.list;
+  std::vector<std::byte> bytes;
+  if (!carries_values(header.kind)) {
+    if (header.kind == Kind::pull && dense && shares_memory_ && !packs && header.state < 0)
+      header.flags |= in_place;
+  } else if (packs) {
+    require(request.values.size() == 1, ErrorKind::invalid_argument,
+            "[ps] push: got {} sums to pack, expected one", request.values.size());
+    const auto keep = header.has(masked) ? request.keep.subspan(offset, count) : request.keep;
+    const auto lost = request.lost.empty() ? request.lost : request.lost.subspan(offset, count);
+    bytes = pack_values(
+        {request.values.front() + offset, count}, keep, header.has(coded) ? codec_.get() : nullptr,
+        {.seed = seed_, .step = request.iteration, .stream = static_cast<uint64_t>(worker())},
+        lost);
+  } else {
+    header.partials = std::max(1, static_cast<int>(request.values.size()));
+    // Pushed values stay where they are if the server can reach them there.
+    std::vector<uint64_t> places;
+    for (const float* values : request.values) {
+      const auto part = std::as_bytes(std::span(values + offset, count));
+      const auto place =
+          dense && header.kind != Kind::assign ? group_.place_of(part) : std::nullopt;
+      if (place) places.push_back(*place);
+    }
+    if (!places.empty() && places.size() == request.values.size()) {
+      header.flags |= in_place;
+      const auto raw = std::as_bytes(std::span(places));
+      bytes.assign(raw.begin(), raw.end());
+    } else if (request.values.size() == 1) {
+      const auto part = std::as_bytes(std::span(request.values.front() + offset, count));
+      traffic_.sent_bytes += static_cast<int64_t>(sizeof(Header) + list.size_bytes() + part.size());
+      return connection.outbox.send(header, list, part);
+    } else {
+      for (const float* values : request.values) {
+        const auto part = std::as_bytes(std::span(values + offset, count));
+        bytes.insert(bytes.end(), part.begin(), part.end());
+      }
+    }
+  }
+  traffic_.sent_bytes += static_cast<int64_t>(
+      sizeof(Header) + list.size_bytes() +
+      (header.has(in_place) ? count * sizeof(float) * request.values.size() : bytes.size()));
+  connection.outbox.send(header, list, std::move(bytes));
+}
+
+void Client::wait(const Ticket& ticket) {
+  const Clock::time_point begin = Clock::now();
+  for (size_t server = 0; server < ticket.size(); ++server)
+    while (connections_[server]->answers < ticket[server]) receive(*connections_[server]);
+  const std::lock_guard lock(mutex_);
+  traffic_.waited_seconds += seconds_between(begin, Clock::now());
+}
+
+Client::Traffic Client::traffic() const {
+  const std::lock_guard lock(mutex_);
+  return traffic_;
+}
+
+void Client::receive(Connection& connection) {
+  const Message message = receive_message(group_, connection.rank, kReplyTag, false);
+  Expected expected;
+  {
+    const std::lock_guard lock(mutex_);
+    ++connection.answers;
+    connection.outbox.forget(connection.answers);
+    require(!connection.expected.empty(), ErrorKind::corrupt,
+            "[ps] rank {} answered what nobody asked", connection.rank);
+    expected = std::move(connection.expected.front());
+    connection.expected.pop_front();
+    connection.version = message.header.version;
+    stopping_ |= message.header.has(stop);
+    const bool elsewhere = message.header.has(in_place);
+    traffic_.received_bytes += static_cast<int64_t>(
+        sizeof(Header) + (elsewhere ? expected.count * sizeof(float) : message.values.size()));
+  }
+  switch (message.header.kind) {
+    case Kind::refusal:
+      fail(ErrorKind::invalid_argument, "{}", message.value_text());
+    case Kind::text:
+      if (expected.text_sink) expected.text_sink(message.value_text());
+      break;
+    case Kind::values:
+      if (expected.sink) hand_out(connection, message, expected);
+      break;
+    default:
+      break;
+  }
+}
+
+void Client::hand_out(Connection& connection, const Message& message, const Expected& expected) {
+  const Header& header = message.header;
+  if (header.has(in_place)) {
+    uint64_t place = 0;
+    require(message.values.size() == sizeof place, ErrorKind::corrupt,
+            "[ps] reply of rank {}: got {} bytes of a place", connection.rank,
+            message.values.size());
+    std::memcpy(&place, message.values.data(), sizeof place);
+    const std::byte* data = group_.at_place(place, expected.count * sizeof(float));
+    require(data != nullptr, ErrorKind::corrupt, "[ps] reply of rank {}: place {} is not shared",
+            connection.rank, place);
+    return expected.sink(expected.offset, {reinterpret_cast<const float*>(data), expected.count},
+                         false);
+  }
+  const bool change = header.has(masked) || header.has(coded);
+  const std::vector<float> values =
+      unpack_values(message.values, expected.count, header.has(masked),
+                    header.has(coded) ? codec_.get() : nullptr);
+  expected.sink(expected.offset, values, change);
+}
+
+std::vector<int> Client::shares(int64_t iteration, double seconds) {
+  const uint64_t here = map_.range(0).first;
+  std::vector<int> lanes;
+  Ticket ticket(connections_.size(), 0);
+  {
+    const std::lock_guard lock(mutex_);
+    ticket[0] = send(*connections_.front(),
+                     {.kind = Kind::shares,
+                      .iteration = iteration,
+                      .scale = static_cast<float>(seconds),
+                      .text_sink =
+                          [&](std::string_view text) {
+                            std::istringstream words{std::string(text)};
+                            for (int count = 0; words >> count;) lanes.push_back(count);
+                          }},
+                     {here, here}, 0, {});
+  }
+  wait(ticket);
+  return lanes;
+}
+
+Client::Ticket Client::start_report(Report& report) {
+  return start({.kind = Kind::report, .keys = {}, .text_sink = [&report](std::string_view text) {
+                  report += report_from_text(text);
+                }});
+}
+
+Report Client::report() {
+  Report report;
+  wait(start_report(report));
+  return report;
+}
+
+void Client::leave() {
+  start({.kind = Kind::leave, .keys = {}});
+  for (const auto& connection : connections_)
+    connection->outbox.forget(std::numeric_limits<uint64_t>::max());
+}
+
+}  // namespace artel::ps

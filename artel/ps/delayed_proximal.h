@@ -1,0 +1,98 @@
+// Distributed delayed proximal gradient (Li et al., NIPS 2014): sparse linear models on parameter
+// servers.
+//
+// Minimises  sum over samples of loss(target, x.w) + penalty(w).  Features are cut into blocks,
+// which are visited in an order b(1), b(2), ... Each iteration t, a worker forms the gradient of
+// block b(t) over its own samples and pushes it; the servers add the gradients of all workers, make
+// a proximal step for the block, and send the new weights back. A worker begins iteration t when it
+// has the weights of iteration t - max(1, delay); newer ones are used if they have come.
+//
+// The step of a coordinate is rate(delay) / curvature, where the curvature
+//   c * sum over samples of |x_j| * (sum over the block of |x_k|),   c = 1/4 (logistic) or 1
+//   (squared)
+// bounds the second derivatives of a block from above: without delay and with rate 1 each step
+// lowers the objective. A delay makes several blocks change at once without knowing of each other,
+// so the rate falls with it: rate(delay) = rate / (1 + damping * (max(1, delay) - 1)).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "artel/ps/client.h"
+#include "artel/ps/filters/push_filter.h"
+#include "artel/ps/rules/rule.h"
+
+namespace artel::ps {
+
+// The samples of a worker that have a feature of one block, feature by feature.
+struct SparseBlock {
+  std::span<const uint64_t> features;  // ascending
+  std::span<const uint64_t> starts;    // one more than features, in rows and values
+  std::span<const uint32_t> rows;
+  std::span<const float> values;
+};
+
+// A worker's samples. Borrowed; blocks may be read from a file as they are visited.
+struct SparseProblem {
+  std::vector<uint64_t> cuts;        // block b has the features [cuts[b], cuts[b + 1])
+  std::optional<uint64_t> constant;  // the feature without a penalty: the last one
+  std::span<const float> targets;    // logistic: -1 or 1
+  std::function<SparseBlock(int block)> block;
+
+  int blocks() const { return static_cast<int>(cuts.size()) - 1; }
+  uint64_t features() const { return cuts.back(); }
+};
+
+struct FilterOptions {
+  bool key_cache = true;
+  std::string compress = {};  // codec of values, both ways; empty: floats
+  double kkt = 0;          // share of (penalty / workers) below which zero weights are not pushed
+  double random_skip = 0;  // share of (penalty / workers) below which entries are skipped at random
+  bool changes = true;     // servers send only weights that have changed
+
+  bool masks() const { return kkt > 0 || random_skip > 0 || changes; }
+};
+
+struct DelayedProximalOptions {
+  std::string loss = "logistic";  // or "squared"
+  Proximal penalty = {};          // curvature is set by the solver
+  std::optional<int64_t> delay = 0;
+  double rate = 1;
+  double damping = 0.05;
+  int64_t passes = 100;
+  double tolerance = 0;         // stop when the objective changes by less in a pass; 0: never
+  std::vector<int> order = {};  // of blocks, repeated; empty: at random, another in each pass
+  uint64_t seed = 0;
+  FilterOptions filters = {};
+};
+
+// After a pass over all blocks.
+struct PassReport {
+  int64_t pass = 0;
+  double loss = 0;       // sum over the samples of all workers
+  double objective = 0;  // with the penalty; only worker 0 knows it
+  int64_t correct = 0;   // logistic: samples on the right side
+  int64_t samples = 0;
+  int64_t nonzeros = 0;                    // only worker 0 knows
+  double seconds = 0, seconds_waited = 0;  // of this worker, since the beginning
+  int64_t sent_bytes = 0, received_bytes = 0;
+};
+// Returns false to stop after this pass; all workers stop with whoever does so first.
+using AfterPass = std::function<bool(const PassReport&)>;
+
+// What a worker does. `workers` are those of the client's group, whose first sets up the servers;
+// all call this with equal options. Returns the last report; `weights`, if given, gets the result
+// (of all features) at the end.
+PassReport delayed_proximal(Client& client, comm::Group& workers, const SparseProblem& problem,
+                            const DelayedProximalOptions& options, const AfterPass& after_pass = {},
+                            std::vector<float>* weights = nullptr);
+
+// The keys of a problem: its features, and a few behind them for sums.
+uint64_t problem_keys(const SparseProblem& problem);
+
+}  // namespace artel::ps

@@ -1,0 +1,74 @@
+#include "artel/ps/gathering.h"
+
+#include <algorithm>
+
+#include "artel/base/error.h"
+
+namespace artel::ps {
+
+void Gathering::add(Contribution contribution) {
+  const comm::LaneRange lanes = contribution.lanes;
+  require(lanes.size() >= 1 && lanes.last <= lanes_, ErrorKind::invalid_argument,
+          "[ps] push: got lanes {} to {}, expected some of 0 to {}", lanes.first, lanes.last,
+          lanes_);
+  const size_t nodes = comm::lane_subtrees(lanes_, lanes).size();
+  require(contribution.partials.size() == nodes, ErrorKind::invalid_argument,
+          "[ps] push: got {} partial sums, expected {} for lanes {} to {} of {}",
+          contribution.partials.size(), nodes, lanes.first, lanes.last, lanes_);
+  const auto behind =
+      std::partition_point(contributions_.begin(), contributions_.end(),
+                           [&](const Contribution& c) { return c.lanes.first < lanes.first; });
+  require((behind == contributions_.begin() || (behind - 1)->lanes.last <= lanes.first) &&
+              (behind == contributions_.end() || behind->lanes.first >= lanes.last),
+          ErrorKind::invalid_argument, "[ps] push: lanes {} to {} were pushed already", lanes.first,
+          lanes.last);
+  contributions_.insert(behind, std::move(contribution));
+}
+
+bool Gathering::complete(const std::function<bool(int lane)>& is_gone) const {
+  int next = 0;
+  const auto covered_up_to = [&](int lane) {
+    while (next < lane && is_gone(next)) ++next;
+    return next >= lane;
+  };
+  for (const Contribution& contribution : contributions_) {
+    if (!covered_up_to(contribution.lanes.first)) return false;
+    next = contribution.lanes.last;
+  }
+  return covered_up_to(lanes_);
+}
+
+void Gathering::sum(uint64_t first, std::span<float> sum) const {
+  std::vector<comm::LaneRange> nodes;
+  std::vector<const std::byte*> sources;
+  int lanes = 0;
+  bool listed = false;
+  for (const Contribution& contribution : contributions_) {
+    const auto own = comm::lane_subtrees(lanes_, contribution.lanes);
+    nodes.insert(nodes.end(), own.begin(), own.end());
+    for (const float* partial : contribution.partials)
+      sources.push_back(reinterpret_cast<const std::byte*>(partial + (first - keys_.first)));
+    lanes += contribution.lanes.size();
+    listed |= contribution.listed != nullptr;
+  }
+  if (lanes == lanes_ && !listed) {
+    auto* const target = reinterpret_cast<std::byte*>(sum.data());
+    comm::add_tree(lanes_, nodes, sources, std::span(&target, 1), comm::ElementType::f32,
+                   sum.size());
+    return;
+  }
+  std::fill(sum.begin(), sum.end(), 0.0f);
+  const uint64_t last = first + sum.size();
+  for (const Contribution& contribution : contributions_)
+    for (const float* partial : contribution.partials) {
+      if (!contribution.listed) {
+        for (size_t i = 0; i < sum.size(); ++i) sum[i] += partial[first - keys_.first + i];
+        continue;
+      }
+      const std::vector<uint64_t>& keys = *contribution.listed;
+      auto at = std::lower_bound(keys.begin(), keys.end(), first);
+      for (; at != keys.end() && *at < last; ++at) sum[*at - first] += partial[at - keys.begin()];
+    }
+}
+
+}  // namespace artel::ps

@@ -1,0 +1,38 @@
+// Contributions to some keys in one iteration, until all that belong together are there.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "artel/ps/contribution.h"
+#include "artel/ps/key_ranges.h"
+#include "artel/ps/rules/rule.h"
+
+namespace artel::ps {
+
+class Gathering {
+ public:
+  Gathering(const KeyRange& keys, int lanes) : keys_(keys), lanes_(lanes) {}
+
+  const KeyRange& keys() const { return keys_; }
+  // Throws if some of its lanes are there already, or if its partial sums do not fit them.
+  void add(Contribution contribution);
+  // Whether all lanes are there but those that `is_gone` names.
+  bool complete(const std::function<bool(int lane)>& is_gone) const;
+
+  // The sum over lanes of the keys [first, first + sum.size()), in the canonical order; in the
+  // order of lanes where some are missing or keys are listed.
+  void sum(uint64_t first, std::span<float> sum) const;
+
+  Step step;
+  bool to_state = false;
+  bool applied = false;
+
+ private:
+  KeyRange keys_;
+  int lanes_;
+  std::vector<Contribution> contributions_;  // ascending lanes
+};
+
+}  // namespace artel::ps

@@ -1,0 +1,44 @@
+// What one worker knows of a shard's values: the other half of an answer that tells of changes
+// only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "artel/comm/codecs/codec.h"
+#include "artel/comm/transport.h"
+#include "artel/ps/key_ranges.h"
+#include "artel/ps/shard.h"
+
+namespace artel::ps {
+
+class KnownValues {
+ public:
+  // Memory is taken when it is first needed. All zero in the beginning.
+  KnownValues(const KeyRange& keys, Shard::Allocate allocate)
+      : keys_(keys), allocate_(std::move(allocate)) {}
+
+  // The worker has these values of a range now. Returns where they are kept.
+  std::span<const float> set(const KeyRange& keys, std::span<const float> values);
+
+  struct Packing {
+    bool masked = false;                 // leave out what has not changed
+    const comm::Codec* codec = nullptr;  // null: floats
+    comm::CodecContext context = {};
+  };
+  // The message that tells the worker of the changes from what it knows to `values`, which belong
+  // to the keys of the range, or to `listed` ones of them. What packing loses stays a change.
+  std::vector<std::byte> pack_changes(const KeyRange& keys, const std::vector<uint64_t>* listed,
+                                      std::span<const float> values, const Packing& packing);
+
+ private:
+  std::span<float> of(const KeyRange& keys);
+
+  KeyRange keys_;
+  Shard::Allocate allocate_;
+  comm::SharedBytes memory_;
+};
+
+}  // namespace artel::ps

@@ -1,0 +1,137 @@
+// What workers and servers say to each other: a header of fixed size, then keys, then values.
+//
+// A request names a range of keys, or a list of keys inside of a range. Each request gets one
+// reply, in the order of requests. Messages come from other processes and are not trusted: a header
+// is checked before anything is allocated for what it announces.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "artel/comm/group.h"
+#include "artel/ps/key_ranges.h"
+
+namespace artel::ps {
+
+enum class Kind : uint32_t {
+  // Requests.
+  setup,     // from worker 0: what there is to serve, as text
+  assign,    // set values, or a state of the update rule
+  push,      // a contribution
+  pull,      // send values, or a state of the update rule
+  exchange,  // push, then pull of the same keys
+  report,    // send what the server has seen, as text
+  shares,    // send who is to have how many lanes from `iteration` on, as text; `scale` is the
+             // seconds that the worker needs for one
+  leave,     // the worker needs nothing more
+  // Replies.
+  done,
+  values,
+  text,
+  refusal,  // why, as text
+};
+
+std::string_view to_string(Kind kind);
+
+// What a header's `flags` may say.
+enum Flag : uint32_t {
+  in_place = 1,    // the value bytes are places in memory that both sides reach (Group::at_place)
+  masked = 2,      // values of some keys only, which a bit for each key tells, lowest bit first
+  coded = 4,       // values are encoded by the setup's codec
+  finishes = 8,    // the worker's iteration ends with this push
+  after_all = 16,  // reply when all workers have finished `iteration`
+  remember = 32,   // keep the list of keys: later requests send its signature only
+  to_state = 64,   // add to the first state of the update rule, not to the values
+  stop = 128,      // the worker wants to stop; in a reply: some worker does
+};
+
+struct Header {
+  static constexpr uint32_t kMagic = 0x50414c31;
+
+  uint32_t magic = kMagic;
+  Kind kind = Kind::done;
+  uint32_t request = 0;  // a reply repeats that of its request
+  uint32_t flags = 0;
+  uint64_t received = 0;  // replies that the worker has got from this server
+  int64_t iteration = 0;
+  uint64_t version = 0;  // updates that the server had made to the values; of a push: to those it
+                         // was computed with
+  KeyRange keys;
+  uint64_t signature = 0;  // of a list of keys; 0: all keys of the range
+  uint64_t listed = 0;     // keys that follow
+  uint64_t value_bytes = 0;
+  int32_t first_lane = 0, last_lane = 0;  // of a contribution
+  int32_t partials = 1;                   // sums that a contribution consists of
+  int32_t state = -1;                     // pull, assign: a state of the update rule; -1: values
+  float learning_rate = 0;
+  float scale = 1;  // of the gradient
+
+  bool has(Flag flag) const { return (flags & flag) != 0; }
+};
+
+struct Message {
+  Header header;
+  std::vector<uint64_t> keys;
+  std::vector<std::byte> values;
+
+  std::string_view value_text() const {
+    return {reinterpret_cast<const char*>(values.data()), values.size()};
+  }
+};
+
+// No honest message is larger.
+constexpr uint64_t kMostKeys = uint64_t{1} << 32;
+constexpr uint64_t kMostValueBytes = uint64_t{1} << 36;
+
+// Throws an Error of kind corrupt for what no honest peer would send.
+void check_header(const Header& header);
+// A whole message from bytes: header, keys, values. Throws as check_header does, or if the lengths
+// disagree.
+Message parse_message(std::span<const std::byte> bytes);
+
+// A number that stands for a list of keys; never 0.
+uint64_t signature_of(std::span<const uint64_t> keys);
+
+constexpr uint32_t kRequestTag = 1, kReplyTag = 2;
+
+// Sends messages without waiting. Headers and owned values live here until the peer is known to
+// have them.
+class Outbox {
+ public:
+  Outbox(comm::Group& group, int peer, uint32_t tag) : group_(group), peer_(peer), tag_(tag) {}
+
+  // `keys` and `values` are borrowed until the peer has them.
+  void send(const Header& header, std::span<const uint64_t> keys,
+            std::span<const std::byte> values);
+  // Takes the values over.
+  void send(const Header& header, std::span<const uint64_t> keys, std::vector<std::byte> values);
+  void send(const Header& header, std::vector<std::byte> values) {
+    send(header, {}, std::move(values));
+  }
+  // The peer has answered, or acknowledged, the first `count` messages of all.
+  void forget(uint64_t count);
+
+ private:
+  struct Item {
+    Header header;
+    std::vector<std::byte> owned;
+    std::vector<comm::Handle> handles;
+  };
+  void start(Item& item, std::span<const uint64_t> keys, std::span<const std::byte> values);
+
+  comm::Group& group_;
+  int peer_;
+  uint32_t tag_;
+  std::deque<Item> items_;  // what the peer may not have yet
+  uint64_t forgotten_ = 0;
+};
+
+// The next message of a peer. `patient`: it may take as long as it likes.
+Message receive_message(comm::Group& group, int peer, uint32_t tag, bool patient);
+
+}  // namespace artel::ps

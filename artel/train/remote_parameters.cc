@@ -1,0 +1,270 @@
+#include "artel/train/remote_parameters.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "artel/ps/rules/rule.h"
+
+namespace artel {
+namespace {
+
+constexpr size_t kStatistics = Stepper::kStatisticsBytes / sizeof(float);
+
+ps::KeyRange keys_of(const Bucket& bucket) {
+  return {bucket.offset / sizeof(float), (bucket.offset + bucket.bytes) / sizeof(float)};
+}
+
+std::vector<ps::Segment> segments_of(const std::vector<Stepper::Summed>& parts) {
+  std::vector<ps::Segment> segments = {
+      {.name = "loss and counts", .keys = {0, kStatistics}, .kind = ps::SegmentKind::sum}};
+  for (const Stepper::Summed& part : parts) {
+    const uint64_t first = part.offset / sizeof(float);
+    segments.push_back({.name = part.name,
+                        .keys = {first, first + part.values.size()},
+                        .kind = part.is_state ? ps::SegmentKind::average : ps::SegmentKind::weight,
+                        .decays = part.decays,
+                        .momentum = part.momentum});
+  }
+  return segments;
+}
+
+ps::ShardMap shards_of(uint64_t keys, const std::vector<ps::Segment>& segments,
+                       const RemoteOptions& options) {
+  if (!ps::make_rule(options.rule)->needs_whole_segments())
+    return ps::ShardMap::even(keys, options.servers);
+  std::vector<uint64_t> cuts;
+  for (const ps::Segment& segment : segments) cuts.push_back(segment.keys.first);
+  return ps::ShardMap::between(keys, options.servers, cuts);
+}
+
+const float* floats_of(const std::byte* region) { return reinterpret_cast<const float*>(region); }
+float* floats_of(std::byte* region) { return reinterpret_cast<float*>(region); }
+
+// Adds the partial sums of some keys up in the first of them.
+void add_here(const std::vector<std::byte*>& partials, const ps::KeyRange& keys) {
+  for (size_t p = 1; p < partials.size(); ++p)
+    for (uint64_t key = keys.first; key < keys.last; ++key)
+      floats_of(partials[0])[key] += floats_of(partials[p])[key];
+}
+
+}  // namespace
+
+RemoteParameters::RemoteParameters(comm::Group& world, Stepper& stepper, int64_t batch,
+                                   const RemoteOptions& options)
+    : stepper_(stepper),
+      options_(options),
+      buckets_(stepper.buckets(batch)),
+      parts_(stepper.summed_parts()),
+      segments_(segments_of(parts_)),
+      client_(world, world.size() - options.servers,
+              shards_of(keys_of(buckets_.back()).last, segments_, options), options.seed),
+      states_(static_cast<int>(ps::make_rule(options.rule)->states().size())),
+      statistics_(kStatistics) {
+  client_.set_codec(options.compress);
+  if (!options.compress.empty()) lost_.resize(client_.map().keys());
+  if (options.push_every > 1) accrued_ = world.allocate(client_.map().keys() * sizeof(float));
+}
+
+void RemoteParameters::begin(comm::Group& workers, bool together, int64_t steps) {
+  together_ = together;
+  pushes_ = together ? steps : steps / options_.push_every;
+  if (client_.worker() == 0) {
+    // With a codec the sums of a worker are one message: then the workers are the lanes.
+    const bool by_worker = together && !options_.compress.empty();
+    client_.set_up({.segments = segments_,
+                    .rule = options_.rule,
+                    .together = together,
+                    .lanes = by_worker ? workers.size() : stepper_.lanes(),
+                    .delay = together ? 0 : options_.delay,
+                    .finished = pushes_,
+                    .compress = options_.compress});
+    if (!assigned_) assign_all();
+  }
+  assigned_ = true;
+  workers.barrier({.label = "servers are ready"});
+}
+
+void RemoteParameters::assign_all() {
+  for (int state = -1; state < states_; ++state)
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (state >= 0 && parts_[i].is_state) continue;
+      const std::span<const float> values =
+          state < 0 ? parts_[i].values : parts_[i].optimizer[static_cast<size_t>(state)];
+      client_.run({.kind = ps::Kind::assign,
+                   .keys = segments_[i + 1].keys,
+                   .values = {values.data()},
+                   .state = state});
+    }
+}
+
+void RemoteParameters::start(int bucket, const std::vector<std::byte*>& partials,
+                             const Step& step) {
+  const Bucket& part = buckets_[static_cast<size_t>(bucket)];
+  const bool last = bucket + 1 == static_cast<int>(buckets_.size());
+  ps::Request request = {.flags = (last ? ps::finishes : 0u) | (step.stop ? ps::stop : 0u),
+                         .iteration = step.number,
+                         .keys = keys_of(part),
+                         .lanes = step.lanes,
+                         .learning_rate = step.learning_rate};
+  request.sink = sink(request.keys.first);
+  pushes_ = step.number;
+  if (!options_.compress.empty()) {
+    add_here(partials, request.keys);
+    request.values = {floats_of(partials.front())};
+    return start_coded(part, std::move(request), last);
+  }
+  for (const std::byte* partial : partials)
+    request.values.push_back(floats_of(partial) + request.keys.first);
+  tickets_.push_back(client_.start(request));
+}
+
+// Gradients are packed; statistics and observations beside them in a bucket stay exact.
+void RemoteParameters::start_coded(const Bucket& bucket, ps::Request request, bool last) {
+  const ps::KeyRange all = request.keys;
+  float* const region = const_cast<float*>(request.values.front());
+  uint64_t gradients = bucket.first_gradient / sizeof(float);
+  const uint64_t first = gradients;
+  for (const comm::MatrixShape& matrix : bucket.matrices) gradients += matrix.size();
+  const ps::KeyRange pieces[] = {{all.first, first}, {first, gradients}, {gradients, all.last}};
+  request.lanes = {client_.worker(), client_.worker() + 1};
+  for (int i = 0; i < 3; ++i) {
+    const bool ends = last && i == 2;
+    if (pieces[i].empty() && !ends) continue;
+    request.keys = pieces[i];
+    request.values = {region + request.keys.first};
+    request.sink = sink(request.keys.first);
+    request.flags &= ~(ps::finishes | ps::coded);
+    if (ends) request.flags |= ps::finishes;
+    request.lost = {};
+    if (i == 1) {
+      request.flags |= ps::coded;
+      request.lost = std::span(lost_).subspan(request.keys.first, request.keys.size());
+      for (uint64_t key = request.keys.first; key < request.keys.last; ++key)
+        region[key] += lost_[key];
+    }
+    tickets_.push_back(client_.start(request));
+  }
+}
+
+const std::byte* RemoteParameters::finish() {
+  for (const ps::Client::Ticket& ticket : tickets_) client_.wait(ticket);
+  tickets_.clear();
+  return reinterpret_cast<const std::byte*>(statistics_.data());
+}
+
+const std::byte* RemoteParameters::step_apart(const std::vector<std::byte*>& partials,
+                                              const Step& step, float share) {
+  const ps::KeyRange all = {0, client_.map().keys()};
+  add_here(partials, all);
+  float* sums = floats_of(partials.front());
+  ++accrued_steps_;
+  if (accrued_) {
+    float* const accrued = floats_of(accrued_.get());
+    for (const ps::Segment& segment : segments_)
+      for (uint64_t key = segment.keys.first; key < segment.keys.last; ++key)
+        accrued[key] =
+            segment.kind == ps::SegmentKind::weight ? accrued[key] + sums[key] : sums[key];
+    sums = accrued;
+  }
+  const bool pushes = step.number % options_.push_every == 0 || step.last || step.stop;
+  const bool fetches = step.number % options_.fetch_every == 0 || step.last;
+  if (!fetches) update_here(floats_of(partials.front()), step.learning_rate);
+  if (pushes) {
+    const float weight = share * static_cast<float>(accrued_steps_);
+    ps::Request request = {.kind = fetches ? ps::Kind::exchange : ps::Kind::push,
+                           .flags = ps::finishes | (step.stop ? ps::stop : 0u),
+                           .iteration = ++pushes_,
+                           .keys = all,
+                           .values = {sums},
+                           .lanes = step.lanes,
+                           .learning_rate = step.learning_rate * weight,
+                           .scale = 1 / weight,
+                           .sink = sink(0)};
+    if (options_.compress.empty())
+      client_.run(request);
+    else
+      run_coded(request);
+    accrued_steps_ = 0;
+    if (accrued_) std::fill_n(floats_of(accrued_.get()), all.size(), 0.0f);
+  } else if (fetches) {
+    fetch(false, false);
+  }
+  return partials.front();
+}
+
+// Gradients, which lie side by side, are packed; the rest of the region stays exact.
+void RemoteParameters::run_coded(ps::Request request) {
+  float* const region = const_cast<float*>(request.values.front());
+  ps::KeyRange gradients = {kStatistics, kStatistics};
+  for (const ps::Segment& segment : segments_)
+    if (segment.kind == ps::SegmentKind::weight) gradients.last = segment.keys.last;
+  const uint32_t flags = request.flags;
+  request.keys = gradients;
+  request.flags = (flags & ~uint32_t{ps::finishes}) | ps::coded;
+  request.values = {region + gradients.first};
+  request.lost = std::span(lost_).subspan(gradients.first, gradients.size());
+  for (uint64_t key = gradients.first; key < gradients.last; ++key) region[key] += lost_[key];
+  request.sink = sink(gradients.first);
+  const ps::Client::Ticket packed = client_.start(request);
+  request.keys = {gradients.last, client_.map().keys()};
+  request.flags = flags;
+  request.values = {region + gradients.last};
+  request.lost = {};
+  request.sink = sink(gradients.last);
+  client_.run(request);
+  client_.wait(packed);
+}
+
+// Until the next values come, the worker goes on with its own plain steps.
+void RemoteParameters::update_here(const float* sums, float learning_rate) {
+  for (Stepper::Summed& part : parts_)
+    if (!part.is_state)
+      for (size_t i = 0; i < part.values.size(); ++i)
+        part.values[i] -= learning_rate * sums[part.offset / sizeof(float) + i];
+}
+
+comm::LaneLayout RemoteParameters::shares(int64_t step, double seconds) {
+  const std::vector<int> lanes = client_.shares(step, seconds);
+  return {std::accumulate(lanes.begin(), lanes.end(), 0), lanes};
+}
+
+void RemoteParameters::fetch(bool with_state, bool after_all) {
+  for (int state = -1; state < (with_state ? states_ : 0); ++state)
+    client_.run({.kind = ps::Kind::pull,
+                 .flags = after_all ? uint32_t{ps::after_all} : 0,
+                 .iteration = pushes_,
+                 .keys = {0, client_.map().keys()},
+                 .state = state,
+                 .sink = sink(0, state)});
+}
+
+ps::Sink RemoteParameters::sink(uint64_t first_key, int state) {
+  return [=, this](size_t offset, std::span<const float> values, bool change) {
+    place(first_key + offset, values, change, state);
+  };
+}
+
+void RemoteParameters::place(uint64_t first_key, std::span<const float> values, bool change,
+                             int state) {
+  const ps::KeyRange got = {first_key, first_key + values.size()};
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const ps::KeyRange here = ps::intersection(got, segments_[i].keys);
+    if (here.empty()) continue;
+    std::span<float> target = statistics_;
+    if (i > 0) {
+      Stepper::Summed& part = parts_[i - 1];
+      if (state >= 0 && part.is_state) continue;
+      target = state < 0 ? part.values : part.optimizer[static_cast<size_t>(state)];
+    } else if (state >= 0) {
+      continue;
+    }
+    const auto source = values.subspan(here.first - got.first, here.size());
+    float* const out = target.data() + (here.first - segments_[i].keys.first);
+    if (change)
+      for (size_t k = 0; k < source.size(); ++k) out[k] += source[k];
+    else
+      std::copy(source.begin(), source.end(), out);
+  }
+}
+
+}  // namespace artel

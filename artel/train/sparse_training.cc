@@ -1,0 +1,139 @@
+#include "artel/train/sparse_training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "artel/base/error.h"
+#include "artel/data/column_blocks.h"
+#include "artel/train/agreement.h"
+
+namespace artel {
+namespace {
+
+constexpr int64_t kTrialRows = 2000;
+
+// The seconds that reading a row takes here.
+double seconds_per_row(const data::SparseFile& file) {
+  data::SparseSample sample;
+  const int64_t rows = std::min(kTrialRows, file.size());
+  const Clock::time_point begin = Clock::now();
+  for (int64_t row = 0; row < rows; ++row) file.read(row, sample);
+  return seconds_between(begin, Clock::now()) / static_cast<double>(std::max<int64_t>(1, rows));
+}
+
+// Where each worker's rows begin, and the end: parts in proportion to speed.
+std::vector<int64_t> divide_rows(comm::Group& workers, const data::SparseFile& file) {
+  const double speed = 1 / std::max(1e-12, seconds_per_row(file));
+  std::vector<double> speeds(static_cast<size_t>(workers.size()));
+  workers.all_gather(std::as_bytes(std::span(&speed, 1)), std::as_writable_bytes(std::span(speeds)),
+                     {}, {.label = "speed"});
+  const double all = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  std::vector<int64_t> begins = {0};
+  double sum = 0;
+  for (const double each : speeds) {
+    sum += each;
+    begins.push_back(
+        static_cast<int64_t>(std::llround(sum / all * static_cast<double>(file.size()))));
+  }
+  begins.back() = file.size();
+  return begins;
+}
+
+// Two kinds of targets become -1 and 1; other losses take them as they are.
+class Targets {
+ public:
+  Targets(const data::SparseFile& file, const std::filesystem::path& path, bool logistic) {
+    if (!logistic) return;
+    require(file.targets().size() == 2, ErrorKind::unsupported,
+            "[{}] targets: got {} kinds, expected two for logistic regression; try train.loss = "
+            "\"mse\"",
+            path.string(), file.targets().empty() ? "many" : std::to_string(file.targets().size()));
+    positive_ = file.targets()[1];
+  }
+  float of(float target) const {
+    if (!positive_) return target;
+    return target == *positive_ ? 1.0f : -1.0f;
+  }
+
+ private:
+  std::optional<float> positive_;
+};
+
+SparseTest test_of(const data::SparseFile& file, const std::vector<float>& weights,
+                   const Targets& targets, bool logistic) {
+  SparseTest test = {.samples = file.size()};
+  data::SparseSample sample;
+  for (int64_t row = 0; row < file.size(); ++row) {
+    file.read(row, sample);
+    double margin = weights.back();
+    for (size_t i = 0; i < sample.features.size(); ++i) {
+      const auto feature = static_cast<size_t>(sample.features[i]);
+      if (feature + 1 < weights.size()) margin += weights[feature] * sample.values[i];
+    }
+    const double target = targets.of(sample.target);
+    test.correct += target * margin > 0 ? 1 : 0;
+    test.loss += logistic ? std::log1p(std::exp(-target * margin))
+                          : 0.5 * (margin - target) * (margin - target);
+  }
+  test.loss /= static_cast<double>(std::max<int64_t>(1, file.size()));
+  return test;
+}
+
+}  // namespace
+
+SparseTraining train_sparse(Cluster& cluster, const SparseTrainingOptions& options,
+                            const ps::AfterPass& after_pass) {
+  require(cluster.servers() > 0, ErrorKind::invalid_argument,
+          "the strategy ddpg needs parameter servers, got none");
+  comm::Group& workers = *cluster.group();
+  const bool logistic = options.solver.loss == "logistic";
+  const data::SparseFile file(map_file(options.train));
+  require(file.size() > 0 && options.blocks >= 1, ErrorKind::invalid_argument,
+          "[{}] got {} samples and {} blocks, expected at least one of each",
+          options.train.string(), file.size(), options.blocks);
+  const Targets targets(file, options.train, logistic);
+  const auto features = static_cast<uint64_t>(file.features());
+  const ps::DelayedProximalOptions& solver = options.solver;
+  check_agreement(workers, {{"samples", std::to_string(file.size())},
+                            {"features", std::to_string(features)},
+                            {"blocks", std::to_string(options.blocks)},
+                            {"loss", solver.loss},
+                            {"l1", fmt::format("{}", solver.penalty.l1)},
+                            {"l2", fmt::format("{}", solver.penalty.l2)},
+                            {"delay", solver.delay ? std::to_string(*solver.delay) : "none"},
+                            {"passes", std::to_string(solver.passes)},
+                            {"seed", std::to_string(solver.seed)}});
+
+  const std::vector<int64_t> rows = divide_rows(workers, file);
+  std::filesystem::create_directories(options.scratch);
+  const std::filesystem::path columns =
+      options.scratch / fmt::format("columns-{}.bin", cluster.rank());
+  const int blocks = static_cast<int>(std::min<uint64_t>(options.blocks, features + 1));
+  const data::ColumnBlocks samples(file, rows[cluster.rank()], rows[cluster.rank() + 1],
+                                   data::even_cuts(features + 1, blocks), columns, features);
+  std::filesystem::remove(columns);  // it lives as long as it is mapped
+  std::vector<float> signs;
+  for (const float target : samples.targets()) signs.push_back(targets.of(target));
+  const ps::SparseProblem problem = {.cuts = data::even_cuts(features + 1, blocks),
+                                     .constant = features,
+                                     .targets = signs,
+                                     .block = [&](int block) -> ps::SparseBlock {
+                                       const data::ColumnBlock& part = samples.block(block);
+                                       return {part.features, part.starts, part.rows, part.values};
+                                     }};
+  ps::Client client(*cluster.world(), cluster.size(),
+                    ps::ShardMap::even(ps::problem_keys(problem), cluster.servers()), solver.seed);
+  SparseTraining result = {.features = file.features()};
+  const bool first = cluster.rank() == 0;
+  result.last = ps::delayed_proximal(client, workers, problem, solver, after_pass,
+                                     first ? &result.weights : nullptr);
+  if (first) result.servers = client.report();
+  client.leave();
+  if (first && !options.test.empty())
+    result.test =
+        test_of(data::SparseFile(map_file(options.test)), result.weights, targets, logistic);
+  return result;
+}
+
+}  // namespace artel

@@ -1,0 +1,197 @@
+#include "artel/ps/delayed_proximal.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "artel/base/error.h"
+#include "artel/base/random.h"
+#include "tests/unit/ps/servers.h"
+
+namespace artel::ps {
+namespace {
+
+// Samples of one worker, feature by feature.
+struct Samples {
+  std::vector<std::vector<uint64_t>> features, starts;
+  std::vector<std::vector<uint32_t>> rows;
+  std::vector<std::vector<float>> values;
+  std::vector<float> targets;
+  std::vector<uint64_t> cuts;
+
+  SparseProblem problem() const {
+    return {.cuts = cuts,
+            .constant = cuts.back() - 1,
+            .targets = targets,
+            .block = [this](int b) -> SparseBlock {
+              return {features[b], starts[b], rows[b], values[b]};
+            }};
+  }
+};
+
+constexpr uint64_t kFeatures = 40;
+constexpr int kRows = 300, kBlocks = 4;
+
+// The rows of worker w of n: sparse, with targets that follow a few features.
+Samples samples_of(int worker, int workers) {
+  Samples samples;
+  for (int b = 0; b <= kBlocks; ++b) samples.cuts.push_back((kFeatures + 1) * b / kBlocks);
+  std::vector<std::map<uint64_t, std::vector<std::pair<uint32_t, float>>>> columns(kBlocks);
+  for (int row = worker; row < kRows; row += workers) {
+    Random random{7, static_cast<uint64_t>(row)};
+    const auto place = static_cast<uint32_t>(samples.targets.size());
+    float score = 0.3f;
+    const auto add = [&](uint64_t feature, float value) {
+      int block = 0;
+      while (samples.cuts[block + 1] <= feature) ++block;
+      columns[block][feature].push_back({place, value});
+    };
+    for (uint64_t feature = 0; feature < kFeatures; ++feature) {
+      if (random.uniform() > 0.2f) continue;
+      const float value = random.normal();
+      if (feature < 5) score += 2 * value;
+      add(feature, value);
+    }
+    add(kFeatures, 1);
+    samples.targets.push_back(score + random.normal() > 0 ? 1 : -1);
+  }
+  for (const auto& block : columns) {
+    auto& features = samples.features.emplace_back();
+    auto& starts = samples.starts.emplace_back();
+    auto& rows = samples.rows.emplace_back();
+    auto& values = samples.values.emplace_back();
+    for (const auto& [feature, entries] : block) {
+      features.push_back(feature);
+      starts.push_back(rows.size());
+      for (const auto& [row, value] : entries) {
+        rows.push_back(row);
+        values.push_back(value);
+      }
+    }
+    starts.push_back(rows.size());
+  }
+  return samples;
+}
+
+struct Outcome {
+  PassReport report;
+  std::vector<float> weights;
+};
+
+Outcome solve(int workers, int servers, const DelayedProximalOptions& options) {
+  Outcome outcome;
+  const auto errors = comm::run_ranks(workers + servers, [&](comm::Group& world) {
+    comm::Group own = world.split(world.rank() >= workers ? 1 : 0);
+    if (world.rank() >= workers) return Server(world, {.workers = workers}).run();
+    const Samples samples = samples_of(world.rank(), workers);
+    const SparseProblem problem = samples.problem();
+    Client client(world, workers, ShardMap::even(problem_keys(problem), servers));
+    std::vector<float> weights;
+    const PassReport report = delayed_proximal(client, own, problem, options, {}, &weights);
+    client.leave();
+    if (world.rank() == 0) outcome = {report, weights};
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+  return outcome;
+}
+
+const DelayedProximalOptions kLasso = {.penalty = {.l1 = 3, .l2 = 0.5}, .passes = 400};
+
+// At the optimum no coordinate can lower the objective.
+void expect_optimal(const Outcome& outcome, const Proximal& penalty) {
+  const Samples samples = samples_of(0, 1);
+  std::vector<float> margins(samples.targets.size(), 0);
+  for (int pass = 0; pass < 2; ++pass)
+    for (int b = 0; b < kBlocks; ++b)
+      for (size_t f = 0; f < samples.features[b].size(); ++f) {
+        const float weight = outcome.weights[samples.features[b][f]];
+        double gradient = 0;
+        for (uint64_t i = samples.starts[b][f]; i < samples.starts[b][f + 1]; ++i) {
+          const uint32_t row = samples.rows[b][i];
+          if (pass == 0) margins[row] += samples.values[b][i] * weight;
+          const float target = samples.targets[row];
+          gradient -= samples.values[b][i] * target / (1 + std::exp(target * margins[row]));
+        }
+        if (pass == 0) continue;
+        if (samples.features[b][f] == kFeatures) {
+          EXPECT_NEAR(gradient, 0, 0.05);
+        } else if (weight == 0) {
+          EXPECT_LE(std::abs(gradient), penalty.l1 + 0.05);
+        } else {
+          EXPECT_NEAR(gradient + penalty.l2 * weight + std::copysign(penalty.l1, weight), 0, 0.05);
+        }
+      }
+}
+
+TEST(DelayedProximal, FindsTheOptimum) {
+  const Outcome outcome = solve(1, 1, kLasso);
+  expect_optimal(outcome, kLasso.penalty);
+  EXPECT_EQ(outcome.report.samples, kRows);
+  EXPECT_GT(outcome.report.nonzeros, 4);
+  EXPECT_LT(outcome.report.nonzeros, 41);
+}
+
+TEST(DelayedProximal, FindsItWithAnyDelayWorkersAndServers) {
+  const double best = solve(1, 1, kLasso).report.objective;
+  for (const int64_t delay : {0, 2, 8}) {
+    DelayedProximalOptions options = kLasso;
+    options.delay = delay;
+    const Outcome outcome = solve(3, 2, options);
+    expect_optimal(outcome, options.penalty);
+    EXPECT_NEAR(outcome.report.objective, best, 1e-3 * best) << "delay " << delay;
+  }
+}
+
+TEST(DelayedProximal, GivenOrderAndSquaredLoss) {
+  DelayedProximalOptions options = kLasso;
+  options.loss = "squared";
+  options.order = {3, 2, 1, 0, 0};
+  const double given = solve(2, 1, options).report.objective;
+  options.order.clear();
+  EXPECT_NEAR(solve(2, 1, options).report.objective, given, 1e-3 * given);
+}
+
+TEST(DelayedProximal, FiltersKeepTheResultAndSaveBytes) {
+  const Outcome plain = [] {
+    DelayedProximalOptions options = kLasso;
+    options.filters = {.key_cache = false, .changes = false};
+    return solve(2, 1, options);
+  }();
+  const auto with = [](const FilterOptions& filters) {
+    DelayedProximalOptions options = kLasso;
+    options.filters = filters;
+    return solve(2, 1, options);
+  };
+  for (const FilterOptions& filters :
+       {FilterOptions{.key_cache = true, .changes = false},
+        FilterOptions{.key_cache = false, .compress = "fp16", .changes = false},
+        FilterOptions{.key_cache = false, .kkt = 0.5}, FilterOptions{.random_skip = 0.1}}) {
+    const Outcome filtered = with(filters);
+    EXPECT_NEAR(filtered.report.objective, plain.report.objective, 2e-3 * plain.report.objective);
+    EXPECT_LT(filtered.report.sent_bytes, plain.report.sent_bytes);
+  }
+}
+
+TEST(DelayedProximal, StopsTogether) {
+  DelayedProximalOptions options = kLasso;
+  options.delay = 8;
+  options.tolerance = 1e-3;
+  const Outcome outcome = solve(3, 2, options);
+  EXPECT_LT(outcome.report.pass, 400);
+}
+
+TEST(DelayedProximal, RefusesWhatItDoesNotKnow) {
+  const auto errors = comm::run_ranks(2, [&](comm::Group& world) {
+    comm::Group own = world.split(world.rank());
+    if (world.rank() == 1) return Server(world, {.workers = 1}).run();
+    const Samples samples = samples_of(0, 1);
+    const SparseProblem problem = samples.problem();
+    Client client(world, 1, ShardMap::even(problem_keys(problem), 1));
+    delayed_proximal(client, own, problem, {.loss = "hinge"});
+  });
+  EXPECT_EQ(errors[0], "[ddpg] loss: got 'hinge', expected logistic or squared");
+}
+
+}  // namespace
+}  // namespace artel::ps

@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "artel/base/error.h"
+#include "tests/unit/ps/servers.h"
+
+namespace artel::ps {
+namespace {
+
+std::vector<float> filled(size_t count, float value) { return std::vector<float>(count, value); }
+
+TEST(Server, AddsWhatBelongsTogether) {
+  for (const char* transport : {"shm", "gloo"})
+    with_servers(
+        {.workers = 3,
+         .servers = 2,
+         .keys = 100,
+         .setup = {.segments = weights_of(100).segments, .rule = {{"name", "sgd"}}, .lanes = 3},
+         .transport = transport},
+        [](Client& client, comm::Group&) {
+          const std::vector<float> gradient = filled(100, 1.0f + client.worker());
+          std::vector<float> got(100);
+          for (int iteration = 1; iteration <= 4; ++iteration)
+            client.run({.flags = finishes,
+                        .iteration = iteration,
+                        .keys = {0, 100},
+                        .values = {gradient.data()},
+                        .lanes = {client.worker(), client.worker() + 1},
+                        .learning_rate = 0.5f,
+                        .sink = [&](size_t offset, std::span<const float> values, bool) {
+                          std::copy(values.begin(), values.end(), got.begin() + offset);
+                        }});
+          EXPECT_EQ(got, filled(100, -0.5f * 4 * 6));
+          EXPECT_EQ(client.report().staleness, (std::map<int64_t, int64_t>{{0, 24}}));
+        });
+}
+
+TEST(Server, AppliesEachPushAtOnceWhenApart) {
+  ps::Setup setup = weights_of(50);
+  setup.together = false;
+  setup.delay.reset();
+  with_servers({.workers = 2, .servers = 3, .keys = 50, .setup = setup},
+               [](Client& client, comm::Group& workers) {
+                 const std::vector<float> gradient = filled(50, 1);
+                 for (int iteration = 1; iteration <= 10; ++iteration)
+                   client.run({.flags = finishes,
+                               .iteration = iteration,
+                               .keys = {0, 50},
+                               .values = {gradient.data()},
+                               .learning_rate = 1});
+                 workers.barrier();
+                 EXPECT_EQ(pull_all(client), filled(50, -20));
+               });
+}
+
+// A pull of a batch's own features, and pushes of lists that are sent once.
+TEST(Server, SparseKeysAndTheirCache) {
+  ps::Setup setup = weights_of(1000);
+  setup.together = false;
+  with_servers({.workers = 1, .servers = 2, .keys = 1000, .setup = setup},
+               [](Client& client, comm::Group&) {
+                 const std::vector<uint64_t> keys = {3, 4, 5, 700, 999};
+                 std::vector<float> gradient = {1, 2, 3, 4, 5};
+                 int64_t bytes[3] = {};
+                 for (int iteration = 1; iteration <= 3; ++iteration) {
+                   const int64_t before = client.traffic().sent_bytes;
+                   client.run({.kind = Kind::push,
+                               .flags = finishes | remember,
+                               .iteration = iteration,
+                               .keys = {0, 1000},
+                               .list = keys,
+                               .values = {gradient.data()},
+                               .learning_rate = 1});
+                   bytes[iteration - 1] = client.traffic().sent_bytes - before;
+                 }
+                 EXPECT_EQ(bytes[0] - bytes[1], 5 * 8);
+                 EXPECT_EQ(bytes[1], bytes[2]);
+                 std::vector<float> got(5);
+                 client.run({.kind = Kind::pull,
+                             .keys = {0, 1000},
+                             .list = keys,
+                             .sink = [&](size_t offset, std::span<const float> values, bool) {
+                               std::copy(values.begin(), values.end(), got.begin() + offset);
+                             }});
+                 EXPECT_EQ(got, (std::vector<float>{-3, -6, -9, -12, -15}));
+               });
+}
+
+TEST(Server, UsersOwnRule) {
+  with_servers({.workers = 1,
+                .servers = 1,
+                .keys = 10,
+                .setup = weights_of(10, {{"name", "largest"}}),
+                .rules = {{"largest",
+                           [](const Segment&, const Step&, std::span<float> values,
+                              std::span<const float> gradient) {
+                             for (size_t i = 0; i < values.size(); ++i)
+                               values[i] = std::max(values[i], gradient[i]);
+                           }}}},
+               [](Client& client, comm::Group&) {
+                 for (const float value : {1.0f, 3.0f, 2.0f}) {
+                   static int iteration = 0;
+                   const std::vector<float> gradient = filled(10, value);
+                   client.run({.flags = finishes,
+                               .iteration = ++iteration,
+                               .keys = {0, 10},
+                               .values = {gradient.data()}});
+                 }
+                 EXPECT_EQ(pull_all(client), filled(10, 3));
+               });
+}
+
+TEST(Server, CodedPushAndPull) {
+  for (const char* codec : {"fp16", "int8", "sign", "top-k 10%"}) {
+    ps::Setup setup = weights_of(3000);
+    setup.compress = codec;
+    with_servers({.workers = 1, .servers = 2, .keys = 3000, .setup = setup}, [&](Client& client,
+                                                                                 comm::Group&) {
+      // Gradients of 0.5 |x - 1|^2, with error feedback on both ways.
+      std::vector<float> x(3000, 0), gradient(3000), lost(3000, 0);
+      for (int iteration = 1; iteration <= 300; ++iteration) {
+        for (size_t i = 0; i < x.size(); ++i) gradient[i] = x[i] - 1 + lost[i];
+        client.run({.flags = finishes | coded,
+                    .iteration = iteration,
+                    .keys = {0, 3000},
+                    .values = {gradient.data()},
+                    .lost = lost,
+                    .learning_rate = 0.02f,
+                    .sink = [&](size_t offset, std::span<const float> values, bool change) {
+                      EXPECT_TRUE(change);
+                      for (size_t i = 0; i < values.size(); ++i) x[offset + i] += values[i];
+                    }});
+      }
+      const double mean = std::accumulate(x.begin(), x.end(), 0.0) / 3000;
+      EXPECT_NEAR(mean, 1, 0.1) << codec;
+    });
+  }
+}
+
+// The error that a request of the only worker gets.
+std::string refusal(const Setup& setup, const std::function<void(Client&)>& ask) {
+  const auto errors = run_scene({.workers = 1, .servers = 1, .keys = 10, .setup = setup},
+                                [&](Client& client, comm::Group&) { ask(client); });
+  return errors[0];
+}
+
+TEST(Server, RefusesWithTheWorkersName) {
+  const auto push = [](uint64_t keys, float value, std::vector<uint64_t> list = {}) {
+    return [=](Client& client) {
+      const std::vector<float> gradient = filled(keys, value);
+      client.run({.flags = finishes,
+                  .iteration = 1,
+                  .keys = {0, 10},
+                  .list = list,
+                  .values = {gradient.data()}});
+    };
+  };
+  EXPECT_EQ(refusal(weights_of(10), push(10, 1)), "");
+  EXPECT_EQ(
+      refusal(weights_of(10), push(10, NAN)),
+      "server 0 refused the exchange of worker 0 at iteration 1: [ps] push: got nan for key 0 "
+      "of 'weights', expected finite numbers; lower the learning rate, or set check_numbers = "
+      "true to find the first op that produced it");
+  EXPECT_NE(refusal(weights_of(10), push(10, INFINITY)).find("got inf"), std::string::npos);
+  EXPECT_NE(refusal(weights_of(10), push(2, 1, {5, 4})).find("not ascending"), std::string::npos);
+  EXPECT_NE(refusal(weights_of(10),
+                    [](Client& client) {
+                      const std::vector<float> gradient = filled(10, 1);
+                      client.run({.flags = finishes,
+                                  .iteration = 2,
+                                  .keys = {0, 10},
+                                  .values = {gradient.data()}});
+                    })
+                .find("worker 0: got iteration 2, expected 1"),
+            std::string::npos);
+  EXPECT_NE(refusal(weights_of(10, {{"name", "sgdd"}}), [](Client&) {}).find("sgd"),
+            std::string::npos);
+}
+
+TEST(Server, AssignsAndReturnsStates) {
+  with_servers(
+      {.workers = 1, .servers = 2, .keys = 40, .setup = weights_of(40, {{"name", "momentum"}})},
+      [](Client& client, comm::Group&) {
+        std::vector<float> state(40), got(40);
+        std::iota(state.begin(), state.end(), 0.0f);
+        client.run({.kind = Kind::assign, .keys = {0, 40}, .values = {state.data()}, .state = 0});
+        client.run({.kind = Kind::pull,
+                    .keys = {0, 40},
+                    .state = 0,
+                    .sink = [&](size_t offset, std::span<const float> values, bool) {
+                      std::copy(values.begin(), values.end(), got.begin() + offset);
+                    }});
+        EXPECT_EQ(got, state);
+      });
+}
+
+}  // namespace
+}  // namespace artel::ps
