@@ -1,7 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "artel/base/text.h"
+#include "artel/base/log.h"
 #include "artel/cli/commands.h"
 #include "artel/train/cluster.h"
 

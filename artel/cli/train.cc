@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <csignal>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
@@ -129,7 +130,12 @@ void train(const Arguments& arguments) {
   std::optional<ServersInside> inside;
   if (place && config.cluster.servers_inside) inside.emplace(*place);
   Cluster cluster = place ? Cluster(*place) : Cluster();
-  if (cluster.is_server()) return cluster.serve();
+  if (cluster.is_server()) {
+    // Who stops the run stops the workers; servers end when these have left.
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGTERM, SIG_IGN);
+    return cluster.serve();
+  }
   const std::vector<std::string> members = cluster.members();
   if (linear) {
     require(!arguments.resume, ErrorKind::unsupported,

@@ -277,7 +277,8 @@ class Server::State {
         const std::span<float> state = shard_->state(0, part);
         for (size_t i = 0; i < total.size(); ++i) state[i] += total[i];
       } else {
-        shard_->apply(part, total, gathering.step, setup_.lanes, setup_.lanes);
+        const int all = setup_.observations > 0 ? setup_.observations : setup_.lanes;
+        shard_->apply(part, total, gathering.step, all, all);
       }
     }
     gathering.applied = true;

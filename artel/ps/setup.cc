@@ -21,6 +21,7 @@ std::string to_text(const Setup& setup) {
                {"rule", setup.rule},
                {"together", setup.together},
                {"lanes", setup.lanes},
+               {"observations", setup.observations},
                {"delay", setup.delay ? Json(*setup.delay) : Json("none")},
                {"finished", setup.finished},
                {"compress", setup.compress}})
@@ -35,6 +36,7 @@ Setup setup_from_text(std::string_view text) {
                    .rule = json.at("rule").get<optim::Options>(),
                    .together = json.at("together"),
                    .lanes = json.at("lanes"),
+                   .observations = json.at("observations"),
                    .delay = {},
                    .finished = json.at("finished"),
                    .compress = json.at("compress")};

@@ -34,7 +34,8 @@ struct Setup {
   // Contributions of all workers are added up and applied as one. Otherwise each is applied when
   // it comes.
   bool together = true;
-  int lanes = 1;                     // of a whole sum
+  int lanes = 1;         // of a whole sum
+  int observations = 0;  // that a whole sum of averaged segments has; 0: as many as lanes
   std::optional<int64_t> delay = 0;  // nothing: no limit
   int64_t finished = 0;              // iterations before this run
   std::string compress;              // codec of coded values

@@ -75,6 +75,7 @@ void RemoteParameters::begin(comm::Group& workers, bool together, int64_t steps)
                     .rule = options_.rule,
                     .together = together,
                     .lanes = by_worker ? workers.size() : stepper_.lanes(),
+                    .observations = stepper_.lanes(),
                     .delay = together ? 0 : options_.delay,
                     .finished = pushes_,
                     .compress = options_.compress});

@@ -15,6 +15,7 @@ Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
   const HubOptions hub_options = {.endpoint = endpoint,
                                   .token = options.token,
                                   .size = options.size,
+                                  .servers = options.servers,
                                   .is_vital = options.is_vital};
   if (options.rank == 0 && hub_ == nullptr) hub_ = std::make_unique<Hub>(hub_options);
   if (options.rank == kAnyRank) {

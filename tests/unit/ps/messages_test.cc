@@ -60,16 +60,16 @@ TEST(Messages, SignaturesTellListsApart) {
 }
 
 TEST(Texts, SetupAndReportComeBack) {
-  const Setup setup = {.keys = {16, 64},
-                       .segments = {{"a", {0, 32}, SegmentKind::weight, false, 0},
-                                    {"b", {32, 64}, SegmentKind::average, true, 0.1f}},
-                       .rule = {{"name", "adam"}},
-                       .together = false,
-                       .lanes = 3,
-                       .delay = std::nullopt,
-                       .finished = 12,
-                       .compress = "int8"};
-  const Setup back = setup_from_text(to_text(setup));
+  const ps::Setup setup = {.keys = {16, 64},
+                           .segments = {{"a", {0, 32}, SegmentKind::weight, false, 0},
+                                        {"b", {32, 64}, SegmentKind::average, true, 0.1f}},
+                           .rule = {{"name", "adam"}},
+                           .together = false,
+                           .lanes = 3,
+                           .delay = std::nullopt,
+                           .finished = 12,
+                           .compress = "int8"};
+  const ps::Setup back = setup_from_text(to_text(setup));
   EXPECT_EQ(to_text(back), to_text(setup));
   EXPECT_FALSE(back.delay.has_value());
   EXPECT_THROW(setup_from_text("{}"), Error);

@@ -150,11 +150,12 @@ TEST(Server, RefusesWithTheWorkersName) {
   const auto push = [](uint64_t keys, float value, std::vector<uint64_t> list = {}) {
     return [=](Client& client) {
       const std::vector<float> gradient = filled(keys, value);
-      client.run({.flags = finishes,
-                  .iteration = 1,
-                  .keys = {0, 10},
-                  .list = list,
-                  .values = {gradient.data()}});
+      client.run(
+          {.flags = finishes,
+           .iteration = 1,
+           .keys = {0, 10},
+           .list = list.empty() ? std::nullopt : std::optional<std::span<const uint64_t>>(list),
+           .values = {gradient.data()}});
     };
   };
   EXPECT_EQ(refusal(weights_of(10), push(10, 1)), "");
