@@ -1,5 +1,8 @@
 #include <cstring>
+#include <memory>
+#include <span>
 
+#include "artel/base/error.h"
 #include "artel/ps/filters/value_packing.h"
 #include "artel/ps/messages.h"
 #include "artel/ps/report.h"
@@ -7,10 +10,10 @@
 #include "tests/fuzz/target.h"
 
 namespace artel::fuzz {
+namespace {
 
-// A message of a stranger: its header, its lists, its packed values and its texts.
-void read_untrusted(const Bytes& bytes) {
-  const ps::Message message = ps::parse_message(bytes.data);
+void read_message(std::span<const std::byte> bytes) {
+  const ps::Message message = ps::parse_message(bytes);
   const std::unique_ptr<comm::Codec> codec = comm::make_codec("int8");
   switch (message.header.kind) {
     case ps::Kind::setup:
@@ -25,8 +28,6 @@ void read_untrusted(const Bytes& bytes) {
   }
 }
 
-namespace {
-
 std::string message_of(ps::Header header, const std::vector<uint64_t>& keys, std::string values) {
   header.listed = keys.size();
   header.value_bytes = values.size();
@@ -38,6 +39,16 @@ std::string message_of(ps::Header header, const std::vector<uint64_t>& keys, std
 }
 
 }  // namespace
+
+// A message of a stranger: its header, its lists, its packed values and its texts. Messages come
+// from no file, so that errors need not name one.
+void read_untrusted(const Bytes& bytes) {
+  try {
+    read_message(bytes.data);
+  } catch (const Error& error) {
+    fail(error.kind(), "[{}] {}", bytes.name, error.what());
+  }
+}
 
 std::vector<std::string> seeds() {
   return {message_of({.kind = ps::Kind::push, .flags = ps::masked, .keys = {0, 9}}, {1, 2, 3},
