@@ -5,6 +5,7 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 
+#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -58,6 +59,14 @@ class Waits {
   Buffers sending_;
 };
 
+// Gloo writes to sockets as to files: a peer that has just died would end this process by SIGPIPE
+// before it can say who died. A handler that the user has set is left alone.
+void survive_broken_connections() {
+  struct sigaction current = {};
+  sigaction(SIGPIPE, nullptr, &current);
+  if (current.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
+}
+
 // Gives Gloo's collectives our connections.
 class NativeContext : public ::gloo::Context {
  public:
@@ -83,6 +92,7 @@ class GlooTransport : public Transport {
              .servers = options.servers,
              .deadline = Deadline::after(options.join_timeout),
              .is_vital = [options](int rank) { return options.is_vital(rank, options.size); }}) {
+    survive_broken_connections();
     rank_ = control_.rank();
     servers_ = options.servers;
     if (interface_.empty()) interface_ = control_.local_address();

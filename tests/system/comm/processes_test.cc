@@ -49,7 +49,10 @@ class RankProcess {
     char buffer[4096];
     for (ssize_t got; (got = read(output_.get(), buffer, sizeof(buffer))) > 0;)
       text.append(buffer, got);
-    waitpid(process_, nullptr, 0);
+    int status = 0;
+    waitpid(process_, &status, 0);
+    // An end without a word would otherwise look like an empty answer.
+    if (WIFSIGNALED(status)) text += fmt::format("ended by signal {}", WTERMSIG(status));
     return text;
   }
 
@@ -88,7 +91,7 @@ TEST_P(Processes, EveryCollective) {
 std::string endless(Group& group, const std::string& ready) {
   group.set_phase("backward");
   group.barrier();
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // a sign of life passes
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // a sign of life passes
   if (group.rank() == 0) write_file_atomically(ready, std::string_view("ready"));
   std::vector<float> data(1 << 18);
   while (true) group.all_reduce(bytes(data), ElementType::f32, {}, {.label = "bucket 5"});
