@@ -1,18 +1,14 @@
 #include "artel/comm/executor.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
 namespace artel::comm {
 namespace {
-
-// Bytes of receives in flight. Some libraries send nothing before the other side has asked for it,
-// and the request queues behind the data that goes the other way: up to a socket buffer (4 MiB on
-// Linux). Sends are not limited: to wait for one of them while there is something to receive could
-// block two ranks on each other.
-constexpr size_t kReceiveWindow = 8 << 20;
 
 // One segment of a step.
 struct Message {
@@ -26,7 +22,7 @@ struct Message {
 class Plan {
  public:
   Plan(const Schedule& schedule, const Chunks& chunks, size_t segment_bytes)
-      : segment_bytes_(segment_bytes) {
+      : balanced(is_balanced(schedule, chunks)), segment_bytes_(segment_bytes) {
     for (const Step& step : schedule.steps) {
       const bool send = step.direction == Direction::send;
       const auto offsets = send ? chunks.source_offsets : chunks.target_offsets;
@@ -45,8 +41,37 @@ class Plan {
 
   std::vector<Message> sends;
   std::vector<Message> receives;
+  bool balanced;
 
  private:
+  // Whether this rank exchanges one message for another of that length in every round, as in a
+  // ring. Then it may hold back a send until it has received about as much, and nobody waits
+  // forever: of all messages that were not sent yet, take the first one in the order of rounds and
+  // segments. All before it arrive, so its sender has received as much as it has sent.
+  static bool is_balanced(const Schedule& schedule, const Chunks& chunks) {
+    struct Round {
+      size_t sends = 0;
+      size_t receives = 0;
+      int64_t given = 0;
+    };
+    std::map<int, Round> rounds;
+    for (const Step& step : schedule.steps) {
+      const bool send = step.direction == Direction::send;
+      const auto offsets = send ? chunks.source_offsets : chunks.target_offsets;
+      const auto bytes = static_cast<int64_t>(offsets[step.last_chunk] - offsets[step.first_chunk]);
+      Round& round = rounds[step.round];
+      ++(send ? round.sends : round.receives);
+      round.given += send ? bytes : -bytes;
+    }
+    int64_t given = 0;
+    return std::all_of(rounds.begin(), rounds.end(), [&](const auto& entry) {
+      const Round& round = entry.second;
+      given += round.given;
+      return round.sends == 1 && round.receives == 1 &&
+             std::abs(given) < static_cast<int64_t>(kSendAhead / 2);
+    });
+  }
+
   void cut(const Step& step, size_t begin, size_t end, std::vector<Message>& messages) const {
     // An empty chunk is still a message: the other side counts on it.
     size_t segment = 0;
@@ -131,7 +156,9 @@ class Execution {
 
   void post_sends() {
     while (sent_ < plan_.sends.size() && plan_.sends[sent_].after <= applied_) {
+      if (plan_.balanced && bytes_sent_ >= bytes_applied_ + kSendAhead) return;
       const Message& message = plan_.sends[sent_];
+      bytes_sent_ += message.bytes;
       sending_.push_back(route_.send(patience_, message.step->peer,
                                      {chunks_.source + message.offset, message.bytes}));
       ++sent_;
@@ -148,6 +175,7 @@ class Execution {
     }
     receiving_.pop_front();
     ++applied_;
+    bytes_applied_ += message.bytes;
   }
 
   void finish_send() {
@@ -170,12 +198,15 @@ class Execution {
   size_t applied_ = 0;   // receives
   size_t sent_ = 0;      // sends that were posted
   size_t finished_ = 0;  // sends that have left
+  size_t bytes_sent_ = 0;
+  size_t bytes_applied_ = 0;
 };
 
 }  // namespace
 
 void execute(const Schedule& schedule, const Chunks& chunks, const Route& route, Patience& patience,
-             ElementType type, const Reduction& reduction, size_t segment_bytes) {
+             ElementType type, const Reduction& reduction) {
+  const size_t segment_bytes = patience.transport().segment_bytes();
   const Plan plan(schedule, chunks, segment_bytes);
   Execution(plan, chunks, route, patience, type, reduction, segment_bytes).run();
 }

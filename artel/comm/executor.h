@@ -39,10 +39,15 @@ struct Chunks {
   std::span<const size_t> target_offsets;
 };
 
-constexpr size_t kSegmentBytes = 256 << 10;
+// Bytes of receives in flight. Some libraries send nothing before the other side has asked for it,
+// and the request queues behind the data that goes the other way.
+constexpr size_t kReceiveWindow = 4 << 20;
+// Bytes that a rank sends before it has got as many. Enough to keep a wire busy; more would only
+// stand in the queues of the system, where requests and acknowledgements wait behind them.
+constexpr size_t kSendAhead = 1 << 20;
 
 // Returns when all receives are applied and all sends have left.
 void execute(const Schedule& schedule, const Chunks& chunks, const Route& route, Patience& patience,
-             ElementType type, const Reduction& reduction, size_t segment_bytes = kSegmentBytes);
+             ElementType type, const Reduction& reduction);
 
 }  // namespace artel::comm

@@ -1,7 +1,9 @@
 #include "artel/comm/kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "artel/comm/kernels.cc"
@@ -137,6 +139,54 @@ HWY_ATTR void fold(ReductionKind kind, ElementType type, std::span<const std::by
     fold_kind<float>(kind, sources, targets, count, divisor);
   else
     fold_kind<double>(kind, sources, targets, count, divisor);
+}
+
+// The sum of `kCount` vectors, cut in two where lane_split cuts.
+template <size_t kCount, typename Load>
+HWY_INLINE auto tree_sum(Load load, size_t first) {
+  if constexpr (kCount == 1) {
+    return load(first);
+  } else {
+    constexpr size_t kLeft = std::bit_floor(kCount - 1);
+    return hn::Add(tree_sum<kLeft>(load, first), tree_sum<kCount - kLeft>(load, first + kLeft));
+  }
+}
+
+template <size_t kCount, typename T>
+HWY_ATTR void tree_loop(std::span<const std::byte* const> sources,
+                        std::span<std::byte* const> targets, size_t count, T scale) {
+  const hn::ScalableTag<T> tag;
+  const hn::CappedTag<T, 1> one;
+  const auto step = [&](auto lanes, size_t i) HWY_ATTR {
+    const auto load = [&](size_t s) HWY_ATTR {
+      return hn::LoadU(lanes, reinterpret_cast<const T*>(sources[s]) + i);
+    };
+    const auto sum = hn::Mul(tree_sum<kCount>(load, 0), hn::Set(lanes, scale));
+    for (std::byte* target : targets) hn::StoreU(sum, lanes, reinterpret_cast<T*>(target) + i);
+  };
+  size_t i = 0;
+  for (; i + hn::Lanes(tag) <= count; i += hn::Lanes(tag)) step(tag, i);
+  for (; i < count; ++i) step(one, i);
+}
+
+template <typename T>
+HWY_ATTR void tree_of_type(std::span<const std::byte* const> sources,
+                           std::span<std::byte* const> targets, size_t count, size_t divisor) {
+  const T scale = 1 / static_cast<T>(divisor);
+  const auto run = [&]<size_t... kIndex>(std::index_sequence<kIndex...>) HWY_ATTR {
+    ((sources.size() == kIndex + 1 ? tree_loop<kIndex + 1, T>(sources, targets, count, scale)
+                                   : void()),
+     ...);
+  };
+  run(std::make_index_sequence<kTreeSources>());
+}
+
+HWY_ATTR void fold_tree(ElementType type, std::span<const std::byte* const> sources,
+                        std::span<std::byte* const> targets, size_t count, size_t divisor) {
+  if (type == ElementType::f32)
+    tree_of_type<float>(sources, targets, count, divisor);
+  else
+    tree_of_type<double>(sources, targets, count, divisor);
 }
 
 constexpr size_t kHalfBlock = 512;
@@ -297,6 +347,7 @@ namespace artel::comm {
 HWY_EXPORT(combine_pair);
 HWY_EXPORT(divide_elements);
 HWY_EXPORT(fold);
+HWY_EXPORT(fold_tree);
 
 void combine_pair(ReductionKind kind, ElementType type, const std::byte* left,
                   const std::byte* right, std::byte* target, size_t count) {
@@ -306,6 +357,11 @@ void combine_pair(ReductionKind kind, ElementType type, const std::byte* left,
 void fold(ReductionKind kind, ElementType type, std::span<const std::byte* const> sources,
           std::span<std::byte* const> targets, size_t count, size_t divisor) {
   HWY_DYNAMIC_DISPATCH(fold)(kind, type, sources, targets, count, divisor);
+}
+
+void fold_tree(ElementType type, std::span<const std::byte* const> sources,
+               std::span<std::byte* const> targets, size_t count, size_t divisor) {
+  HWY_DYNAMIC_DISPATCH(fold_tree)(type, sources, targets, count, divisor);
 }
 
 void divide_elements(ElementType type, std::byte* data, size_t count, size_t divisor) {

@@ -17,6 +17,12 @@ void combine_pair(ReductionKind kind, ElementType type, const std::byte* left,
 void fold(ReductionKind kind, ElementType type, std::span<const std::byte* const> sources,
           std::span<std::byte* const> targets, size_t count, size_t divisor);
 
+// The same sum, or mean, in the order of a tree of equal leaves (see lane_tree.h): for f32 and f64
+// and up to kTreeSources sources.
+constexpr size_t kTreeSources = 8;
+void fold_tree(ElementType type, std::span<const std::byte* const> sources,
+               std::span<std::byte* const> targets, size_t count, size_t divisor);
+
 void divide_elements(ElementType type, std::byte* data, size_t count, size_t divisor);
 
 }  // namespace artel::comm

@@ -27,6 +27,8 @@ void collect(LaneRange node, LaneRange range, std::vector<LaneRange>& found) {
 struct Instruction {
   int left;   // index of a result; for a leaf, of a partial
   int right;  // -1 for a leaf
+
+  bool operator==(const Instruction&) const = default;
 };
 
 // The tree as a list in which children come before their parents.
@@ -65,6 +67,18 @@ class Program {
   size_t used_ = 0;
   std::vector<Instruction> instructions_;
 };
+
+std::vector<LaneRange> leaves_of(int lanes) {
+  std::vector<LaneRange> leaves;
+  for (int lane = 0; lane < lanes; ++lane) leaves.push_back({lane, lane + 1});
+  return leaves;
+}
+
+// The program of a tree in which every lane is a node.
+std::vector<Instruction> equal_leaves(size_t count) {
+  const std::vector<LaneRange> leaves = leaves_of(static_cast<int>(count));
+  return Program(static_cast<int>(count), leaves).instructions();
+}
 
 void add_pair(const Reduction& reduction, ElementType type, const std::byte* left,
               const std::byte* right, std::byte* target, size_t count) {
@@ -109,6 +123,12 @@ void add_tree(int lanes, std::span<const LaneRange> nodes,
     return;
   }
   const auto& instructions = program.instructions();
+  const bool sums = reduction.kind == ReductionKind::sum || reduction.kind == ReductionKind::mean;
+  const bool wide = type == ElementType::f32 || type == ElementType::f64;
+  if (sums && wide && nodes.size() <= kTreeSources && instructions == equal_leaves(nodes.size())) {
+    fold_tree(type, partials, targets, count, reduction.kind == ReductionKind::mean ? divisor : 1);
+    return;
+  }
   const size_t width = size_of(type);
   // One block for each instruction: a few dozen at most, so they stay in the cache.
   std::vector<std::byte> blocks(instructions.size() * kBlockBytes);
@@ -141,12 +161,10 @@ void add_tree(int lanes, std::span<const LaneRange> nodes,
 void add_lanes(LaneRange subtree, std::span<const std::byte* const> lanes, std::byte* target,
                ElementType type, size_t count, const Reduction& reduction) {
   // A subtree has the shape of a tree of its own size, because it is complete or the last one.
-  std::vector<LaneRange> leaves;
-  for (int lane = 0; lane < subtree.size(); ++lane) leaves.push_back({lane, lane + 1});
   std::byte* const targets[] = {target};
   // The division of a mean comes with the whole tree.
   const bool mean = reduction.kind == ReductionKind::mean;
-  add_tree(subtree.size(), leaves, lanes, targets, type, count,
+  add_tree(subtree.size(), leaves_of(subtree.size()), lanes, targets, type, count,
            mean ? Reduction(ReductionKind::sum) : reduction);
 }
 

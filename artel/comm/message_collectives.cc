@@ -7,9 +7,6 @@
 namespace artel::comm {
 namespace {
 
-// Bytes of partial sums that are on their way while a segment is being added; see executor.cc.
-constexpr size_t kWindowBytes = 8 << 20;
-
 class LaneReduce {
  public:
   LaneReduce(const Route& route, int rank, Patience& patience, int lanes,
@@ -27,23 +24,27 @@ class LaneReduce {
         output_(output),
         type_(type),
         reduction_(reduction),
-        divisor_(divisor) {
+        divisor_(divisor),
+        segment_bytes_(patience.transport().segment_bytes()) {
     for (const auto& of_rank : nodes)
       all_nodes_.insert(all_nodes_.end(), of_rank.begin(), of_rank.end());
     foreign_ = all_nodes_.size() - nodes[rank].size();
-    ahead_ = std::max<size_t>(4, kWindowBytes / kSegmentBytes / std::max<size_t>(foreign_, 1));
-    ahead_ = std::clamp<size_t>(segments(rank), 1, ahead_);
-    scratch_ = std::make_unique_for_overwrite<std::byte[]>(ahead_ * foreign_ * kSegmentBytes);
+    const size_t bytes_of_each = segment_bytes_ * std::max<size_t>(foreign_, 1);
+    window_ = std::max<size_t>(4, kReceiveWindow / bytes_of_each);
+    ahead_ = std::max<size_t>(2, kSendAhead / bytes_of_each);
+    scratch_ = std::make_unique_for_overwrite<std::byte[]>(window_ * foreign_ * segment_bytes_);
   }
 
+  // Receives are posted a window ahead of the additions, partial sums are sent a little ahead.
   void run() {
     size_t longest = 0;
     for (int owner = 0; owner < size_; ++owner) longest = std::max(longest, segments(owner));
-    for (size_t segment = 0; segment < longest + ahead_; ++segment) {
-      if (segment < longest) start(segment);
-      if (segment >= ahead_ - 1 && segment - (ahead_ - 1) < segments(rank_))
-        finish(segment - (ahead_ - 1));
-      while (sends_.size() > ahead_ * size_ * (partials_.size() + 1)) retire(sends_);
+    for (size_t step = 0; step < longest + window_; ++step) {
+      if (step < longest) expect(step);
+      if (step + ahead_ >= window_ && step + ahead_ - window_ < longest)
+        send_partials(step + ahead_ - window_);
+      if (step + 1 >= window_ && step + 1 - window_ < segments(rank_)) finish(step + 1 - window_);
+      while (sends_.size() > window_ * size_ * (partials_.size() + 1)) retire(sends_);
     }
     while (!sends_.empty()) retire(sends_);
     while (!arriving_totals_.empty()) retire(arriving_totals_);
@@ -61,26 +62,24 @@ class LaneReduce {
     return count * owner / size_ * size_of(type_);
   }
   size_t segments(int owner) const {
-    return (cut(owner + 1) - cut(owner) + kSegmentBytes - 1) / kSegmentBytes;
+    return (cut(owner + 1) - cut(owner) + segment_bytes_ - 1) / segment_bytes_;
   }
   // Bytes of one segment of the slice of `owner`.
   std::span<std::byte> piece(std::byte* data, int owner, size_t segment) const {
-    const size_t begin = cut(owner) + segment * kSegmentBytes;
-    return {data + begin, std::min(kSegmentBytes, cut(owner + 1) - begin)};
+    const size_t begin = cut(owner) + segment * segment_bytes_;
+    return {data + begin, std::min(segment_bytes_, cut(owner + 1) - begin)};
   }
   std::byte* scratch(size_t segment, size_t foreign_node) {
-    return scratch_.get() + (segment % ahead_ * foreign_ + foreign_node) * kSegmentBytes;
+    return scratch_.get() + (segment % window_ * foreign_ + foreign_node) * segment_bytes_;
   }
 
-  // Sends my partial sums to the owners, and lets theirs for my slice come.
-  void start(size_t segment) {
+  // Lets the partial sums for my slice come, and the totals of the others.
+  void expect(size_t segment) {
     for (int distance = 1; distance < size_; ++distance) {
-      const int to = (rank_ + distance) % size_;
-      if (segment >= segments(to)) continue;
-      for (std::byte* partial : partials_)
-        sends_.push_back({to, route_.send(patience_, to, piece(partial, to, segment))});
+      const int from = (rank_ + distance) % size_;
+      if (segment >= segments(from)) continue;
       arriving_totals_.push_back(
-          {to, totals_.receive(patience_, to, piece(output_.data(), to, segment))});
+          {from, totals_.receive(patience_, from, piece(output_.data(), from, segment))});
     }
     if (segment >= segments(rank_)) return;
     size_t foreign = 0;
@@ -90,6 +89,15 @@ class LaneReduce {
         arriving_.push_back(
             {from, route_.receive(patience_, from, {scratch(segment, foreign++), bytes})});
       }
+  }
+
+  void send_partials(size_t segment) {
+    for (int distance = 1; distance < size_; ++distance) {
+      const int to = (rank_ + distance) % size_;
+      if (segment >= segments(to)) continue;
+      for (std::byte* partial : partials_)
+        sends_.push_back({to, route_.send(patience_, to, piece(partial, to, segment))});
+    }
   }
 
   // Adds up one segment of my slice and sends the total to all.
@@ -133,8 +141,10 @@ class LaneReduce {
   const Reduction& reduction_;
   size_t divisor_;
   std::vector<LaneRange> all_nodes_;
+  size_t segment_bytes_;
   size_t foreign_ = 0;  // nodes of other ranks
-  size_t ahead_ = 1;    // segments of which the partial sums are on their way
+  size_t window_ = 0;   // segments for which receives are posted
+  size_t ahead_ = 0;    // segments that are sent and not added yet
   std::unique_ptr<std::byte[]> scratch_;
   Queue sends_;
   Queue arriving_;  // partial sums, in the order of add_tree

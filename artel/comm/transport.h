@@ -61,6 +61,9 @@ class Transport {
                                          std::span<const std::byte> data) = 0;
   virtual std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data) = 0;
 
+  // The length of the messages that large data is best cut into.
+  virtual size_t segment_bytes() const { return 256 << 10; }
+
   virtual SharedBytes allocate(size_t bytes);
   // Memory that all ranks of the machine reach: a number that stands for these bytes of `allocate`
   // in any of them, and back. Nothing if there is no such memory, or if they are not inside of it.

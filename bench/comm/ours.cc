@@ -13,15 +13,14 @@
 namespace artel::comm {
 namespace {
 
-constexpr double kSecondsForEach = 0.2;
-
 double measure(Group& group, const std::string& name, size_t bytes) {
-  if (name == "lanes") return benchmark_lane_reduce(group, bytes, kSecondsForEach);
+  const double seconds_for_each = group.transport() == "shm" ? 0.2 : 1.5;
+  if (name == "lanes") return benchmark_lane_reduce(group, bytes, seconds_for_each);
   const Algorithm algorithm = name == "native" ? Algorithm::native : Algorithm::automatic;
   return benchmark_all_reduce(group, {.sizes = {bytes},
                                       .algorithms = {algorithm},
                                       .shared_memory = name == "arena",
-                                      .seconds = kSecondsForEach})[0]
+                                      .seconds = seconds_for_each})[0]
       .seconds;
 }
 

@@ -210,6 +210,10 @@ class MpiTransport : public Transport {
     return transfer;
   }
 
+  // Below 64 KiB, OpenMPI sends over TCP at once. Longer messages wait for an answer of the
+  // receiver, which queues behind the data that goes the other way: 55 % of a wire instead of 96 %.
+  size_t segment_bytes() const override { return 48 << 10; }
+
   bool native_all_reduce(std::span<std::byte> data, ElementType type,
                          const Reduction& reduction) override {
     const MPI_Datatype native = mpi_type(type);
