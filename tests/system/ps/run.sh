@@ -49,12 +49,13 @@ test_delay() {
   [[ $(staleness zero) -eq 0 ]] || fail "staleness without delay: $(cat zero/summary.json)"
   local delay
   for delay in 1 4 none; do
-    expect 0 "$artel" train run.toml --out "run-$delay" -n 3 --servers 2 --set cluster.delay=$delay --set train.epochs=20
+    expect 0 "$artel" train run.toml --out "run-$delay" -n 3 --servers 2 --set cluster.delay=$delay --set train.epochs=20 \
+      --set train.optimizer.momentum=0
     expect 0 "$artel" evaluate "run-$delay" --json
     grep -qE '"accuracy":(0\.[789]|1)' out || fail "accuracy with delay $delay: $(cat out)"
   done
-  # Between two pushes of a worker that is at most 1 ahead, two others can push twice each.
-  [[ $(staleness run-1) -le 4 ]] || fail "staleness with delay 1: $(cat run-1/summary.json)"
+  # While a worker computes iteration t, each of the two others may finish t-1, t and t+1.
+  [[ $(staleness run-1) -le 6 ]] || fail "staleness with delay 1: $(cat run-1/summary.json)"
   expect 0 "$artel" train run.toml --out coded -n 2 --servers 1 --set cluster.compress=int8 --set train.epochs=20
   expect 0 "$artel" evaluate coded --json
   grep -qE '"accuracy":(0\.[89]|1)' out || fail "accuracy with int8: $(cat out)"
