@@ -100,10 +100,16 @@ struct AttentionOptions {
   int64_t heads = 1;
   bool causal = false;  // query i sees the keys up to i + keys - queries
   Value mask = {};      // [batch, keys] of i32 or f32: 0 where no query may look, as at padding
+  double dropout = 0;   // share of the softmax's results that are dropped; 0 outside of training
 };
 Value attention(Value q, Value k, Value v, const AttentionOptions& options);
 // The same of qkv [batch, positions, 3 * width] with q, k and v side by side.
 Value attention(Value qkv, const AttentionOptions& options);
+// Causal attention of new tokens, qkv [1, tokens, 3 * width], to themselves and to all before them.
+// `cache`, a state [2, positions, width], holds keys and values; those of the new tokens are
+// written to the rows from `places[0]` on (i32 [tokens]), and the rows up to there are read.
+// For inference: it has no gradient.
+Value cached_attention(Value qkv, Value cache, Value places, int64_t heads);
 
 Value reshape(Value x, Shape shape);  // one extent may be -1
 Value flatten(Value x);               // [batch, the rest]

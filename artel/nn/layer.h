@@ -23,11 +23,15 @@ using Initialiser = std::function<void(Random&, const Shape&, std::span<float>)>
 // A graph under construction.
 class Build {
  public:
-  Build(Graph& graph, bool training) : graph_(graph), training_(training) {}
+  explicit Build(Graph& graph, bool training, Value places = {})
+      : graph_(graph), training_(training), places_(places) {}
 
   Graph& graph() { return graph_; }
   // Whether dropout drops and batch norm uses the statistics of the batch.
   bool training() const { return training_; }
+  // Where in the text the tokens of the input stand, i32 [tokens], when a text is read piece by
+  // piece and what attention needs of earlier pieces is kept in states; else empty.
+  Value places() const { return places_; }
 
   Value parameter(std::string_view name, Shape shape, Initialiser initialiser);
   Value state(std::string_view name, Shape shape, float initial);
@@ -37,6 +41,7 @@ class Build {
  private:
   Graph& graph_;
   bool training_;
+  Value places_;
   std::map<std::string, Initialiser> initialisers_;
 };
 

@@ -6,12 +6,14 @@
 #include "artel/graph/ops.h"
 #include "artel/graph/passes/fuse_forward.h"
 #include "artel/graph/passes/recompute.h"
+#include "artel/nn/transformer.h"
 
 namespace artel {
 namespace {
 
-Value build_network(const Model& model, ModelGraph& result, const TensorType& x, bool training) {
-  nn::Build build(result.graph, training);
+Value build_network(const Model& model, ModelGraph& result, const TensorType& x, bool training,
+                    Value places = {}) {
+  nn::Build build(result.graph, training, places);
   const Value input = result.graph.input("x", x);
   const Value prediction = model.network()(build, input);
   result.initialisers = build.initialisers();
@@ -58,6 +60,16 @@ ModelGraph inference_graph(const Model& model, const TensorType& x) {
   result.graph = fuse_forward(result.graph);
   return result;
 }
+
+ModelGraph decoding_graph(const Model& model, int64_t tokens) {
+  ModelGraph result;
+  const Value places = result.graph.input("places", {DType::i32, {tokens}});
+  build_network(model, result, {DType::i32, {1, tokens}}, false, places);
+  result.graph = fuse_forward(result.graph);
+  return result;
+}
+
+bool is_cache(std::string_view state) { return state.ends_with(nn::kCacheName); }
 
 ModelGraph evaluation_graph(const Model& model, const TensorType& x, const TensorType& y,
                             const Loss& loss) {

@@ -32,6 +32,11 @@ struct ModelGraph {
 
 // Input "x", output "prediction"; dropout off, batch norm by its running statistics.
 ModelGraph inference_graph(const Model& model, const TensorType& x);
+// The same for a text that is read piece by piece: inputs "x", i32 [1, tokens], and "places", i32
+// [tokens], from 0 on; "prediction" [1, 1, vocabulary] is that of the last token. States whose
+// names is_cache knows keep the keys and values of all tokens read so far.
+ModelGraph decoding_graph(const Model& model, int64_t tokens);
+bool is_cache(std::string_view state);
 // Adds the input "y" and the output "loss".
 ModelGraph evaluation_graph(const Model& model, const TensorType& x, const TensorType& y,
                             const Loss& loss);

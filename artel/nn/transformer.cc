@@ -43,6 +43,7 @@ Value add_learned_positions(Build& build, Value x, std::string_view name, int64_
           "[layer '{}'] {}: got {} positions, expected at most {}; try a smaller data.context",
           build.graph().scope(), name, used, positions);
   const Value table = build.parameter(name, {positions, x.shape()[2]}, normal(0.02f));
+  if (build.places()) return add(x, artel::embedding(build.places(), table));
   return add(x, used == positions ? table : slice(table, 0, 0, used));
 }
 
@@ -76,9 +77,22 @@ Value rotate_positions(Build& build, Value x, int64_t heads, double base) {
   return artel::reshape(turned, {batch, positions, heads * width});
 }
 
+Value causal_attention(Build& build, Value qkv, int64_t heads, int64_t positions, double dropout) {
+  check_sequence(build, qkv, "attention");
+  if (!build.places())
+    return attention(qkv,
+                     {.heads = heads, .causal = true, .dropout = build.training() ? dropout : 0.0});
+  const Value cache = build.state(kCacheName, {2, positions, qkv.shape()[2] / 3}, 0);
+  return cached_attention(qkv, cache, build.places(), heads);
+}
+
 Value multi_head_attention(Build& build, Value x, const AttentionLayerOptions& options,
                            Value context, Value mask) {
   check_sequence(build, x, "attention");
+  require(!build.places(), ErrorKind::unsupported,
+          "[layer '{}'] attention: this layer keeps nothing of what it has read; try "
+          "causal_attention",
+          build.graph().scope());
   const int64_t width = x.shape()[2];
   DenseOptions dense_options = transformer_dense();
   dense_options.bias = options.bias;
@@ -93,7 +107,8 @@ Value multi_head_attention(Build& build, Value x, const AttentionLayerOptions& o
     q = rotate_positions(build, q, options.heads);
     k = rotate_positions(build, k, options.heads);
   }
-  return project("out", attention(q, k, v, {options.heads, options.causal, mask}));
+  const double dropout = build.training() ? options.dropout : 0.0;
+  return project("out", attention(q, k, v, {options.heads, options.causal, mask, dropout}));
 }
 
 Layer self_attention(AttentionLayerOptions options) {

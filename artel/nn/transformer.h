@@ -22,6 +22,13 @@ Value add_sinusoidal_positions(Build& build, Value x);
 // i + width / 2 of position p are turned by the angle p * base^(-2 i / width). Even head widths.
 Value rotate_positions(Build& build, Value x, int64_t heads, double base = 10000);
 
+// Causal attention of qkv [batch, positions, 3 * width] with q, k and v side by side. Where a text
+// is read piece by piece (Build::places), keys and values of up to `positions` tokens are kept in a
+// state of this name.
+inline constexpr std::string_view kCacheName = "key_value_cache";
+Value causal_attention(Build& build, Value qkv, int64_t heads, int64_t positions,
+                       double dropout = 0);
+
 // dense "query", "key" and "value" of the input, attention, dense "out"; with rotary positions if
 // asked for. `context`, if given, is what keys and values are made of: cross attention.
 struct AttentionLayerOptions {
@@ -29,6 +36,7 @@ struct AttentionLayerOptions {
   bool causal = false;
   bool rotary = false;
   bool bias = true;
+  double dropout = 0;  // of attention's probabilities, in training
 };
 Value multi_head_attention(Build& build, Value x, const AttentionLayerOptions& options,
                            Value context = {}, Value mask = {});

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "artel/base/random.h"
 #include "artel/exec/kernels/attention_rows.h"
+#include "artel/exec/kernels/dropout.h"
 #include "artel/exec/kernels/gemm_panels.h"
 #include "artel/exec/kernels/slots.h"
 
@@ -108,6 +110,13 @@ class Scratch {
   float* next_;
 };
 
+// Drops elements of a row of softmax results (or of their gradients); `query` counts over samples
+// and heads.
+void drop(const AttentionInputs& in, int64_t query, int64_t seen, float* row) {
+  if (in.dropout > 0)
+    dropout_row(mix_key({in.dropout_key, static_cast<uint64_t>(query)}), in.dropout, seen, row);
+}
+
 }  // namespace
 
 Attention::Attention(const AttentionShape& shape, int threads)
@@ -166,9 +175,12 @@ void Attention::forward(ThreadPool& pool, const AttentionInputs& in, float* y, f
       multiply(RowPointers<const float>(q.data + first * q.stride, q.stride, rows), 1, k, width,
                score_rows, columns, scale, bias);
       std::array<float, kMostRows> inverse_sums;
-      for (int64_t i = 0; i < rows; ++i)
-        log_sums[item * queries + first + i] = exponentials(
-            scores + i * score_columns(), seen_by(shape_, first + i), columns, &inverse_sums[i]);
+      for (int64_t i = 0; i < rows; ++i) {
+        const int64_t query = item * queries + first + i, seen = seen_by(shape_, first + i);
+        float* row = scores + i * score_columns();
+        log_sums[query] = exponentials(row, seen, columns, &inverse_sums[i]);
+        drop(in, query, seen, row);
+      }
       multiply(score_inputs, 1, v, columns, results, width);
       for (int64_t i = 0; i < rows; ++i)
         scale_row(out.data + (first + i) * out.stride, width, inverse_sums[i]);
@@ -177,7 +189,8 @@ void Attention::forward(ThreadPool& pool, const AttentionInputs& in, float* y, f
 }
 
 // With p the softmax of the scores s: dv = p^T dy, dp = dy v^T, ds = p (dp - sum(p dp)),
-// dq = scale ds k and dk = scale ds^T q, where sum(p dp) = dy y for each query.
+// dq = scale ds k and dk = scale ds^T q, where sum(p dp) = dy y for each query. With dropout, p in
+// dv and the elements of dp are dropped and scaled as p was.
 void Attention::backward(ThreadPool& pool, const AttentionInputs& in, const float* y,
                          const float* log_sums, const float* dy, const AttentionGradients& out,
                          std::byte* workspace) const {
@@ -222,10 +235,12 @@ void Attention::backward(ThreadPool& pool, const AttentionInputs& in, const floa
             RowPointers<const float>(dy_rows.data + query * dy_rows.stride, dy_rows.stride, part),
             1, v_across, width, RowPointers<float>(p, line, part), part_columns);
         for (int64_t i = 0; i < part; ++i) {
-          const int64_t place = (query + i) * y_rows.stride;
-          score_gradients(s + i * line, p + i * line, seen_by(shape_, query + i), columns,
-                          log_sums[item * queries + query + i],
+          const int64_t place = (query + i) * y_rows.stride, row = item * queries + query + i;
+          const int64_t seen = seen_by(shape_, query + i);
+          drop(in, row, seen, p + i * line);
+          score_gradients(s + i * line, p + i * line, seen, columns, log_sums[row],
                           dot(dy_rows.data + place, y_rows.data + place, width), scale);
+          drop(in, row, seen, s + i * line);
         }
         multiply(RowPointers<const float>(p, line, part), 1, k_down, part_columns,
                  RowPointers<float>(dq.data + query * dq.stride, dq.stride, part), width);

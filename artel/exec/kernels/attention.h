@@ -36,6 +36,10 @@ struct AttentionInputs {
   // [batch, keys] words (i32 or f32), 0 where no query may look; null: all keys are seen. A query
   // that sees no key gets zeros.
   const uint32_t* mask = nullptr;
+  // Share of the softmax's results that are dropped, a function of the key, sample, head and query;
+  // both passes get the same.
+  float dropout = 0;
+  uint64_t dropout_key = 0;
 };
 
 struct AttentionGradients {

@@ -73,16 +73,34 @@ namespace artel::kernels {
 
 HWY_EXPORT(dropout_range);
 
+namespace {
+
+struct Rule {
+  int32_t threshold;  // Random::uniform() is (word >> 8) / 2^24; words below it are dropped
+  float scale;        // of the others
+
+  explicit Rule(float probability)
+      : threshold(static_cast<int32_t>(std::ceil(probability * 0x1p24))),
+        scale(probability < 1 ? 1.0f / (1.0f - probability) : 0.0f) {
+    require(probability >= 0 && probability <= 1, ErrorKind::invalid_argument,
+            "[dropout] probability: got {}, expected 0 to 1", probability);
+  }
+};
+
+}  // namespace
+
 void dropout(ThreadPool& pool, uint64_t key, float probability, int64_t n, const float* x,
              float* y) {
-  require(probability >= 0 && probability <= 1, ErrorKind::invalid_argument,
-          "[dropout] probability: got {}, expected 0 to 1", probability);
-  // Random::uniform() is (word >> 8) / 2^24.
-  const auto threshold = static_cast<int32_t>(std::ceil(probability * 0x1p24));
-  const float scale = probability < 1 ? 1.0f / (1.0f - probability) : 0.0f;
+  const Rule rule(probability);
   const auto range = HWY_DYNAMIC_DISPATCH(dropout_range);
-  parallel_for(pool, n, 4096,
-               [&](int64_t begin, int64_t end) { range(key, threshold, scale, x, y, begin, end); });
+  parallel_for(pool, n, 4096, [&](int64_t begin, int64_t end) {
+    range(key, rule.threshold, rule.scale, x, y, begin, end);
+  });
+}
+
+void dropout_row(uint64_t key, float probability, int64_t n, float* x) {
+  const Rule rule(probability);
+  HWY_DYNAMIC_DISPATCH(dropout_range)(key, rule.threshold, rule.scale, x, x, 0, n);
 }
 
 }  // namespace artel::kernels

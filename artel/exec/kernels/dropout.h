@@ -13,4 +13,7 @@ namespace artel::kernels {
 void dropout(ThreadPool& pool, uint64_t key, float probability, int64_t n, const float* x,
              float* y);
 
+// The same in place, on this thread.
+void dropout_row(uint64_t key, float probability, int64_t n, float* x);
+
 }  // namespace artel::kernels

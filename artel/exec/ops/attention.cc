@@ -1,5 +1,7 @@
 #include "artel/exec/kernels/attention.h"
 
+#include "artel/base/random.h"
+#include "artel/exec/kernels/cached_attention.h"
 #include "artel/exec/ops/catalogue.h"
 #include "artel/exec/ops/shared.h"
 
@@ -11,9 +13,14 @@ struct Operands {
   kernels::AttentionShape shape;
   int first, mask;  // inputs; no mask: -1
   bool packed;
+  float dropout;
+  uint64_t stream;
 
-  Operands(const KernelRequest& request, int first) : first(first) {
-    packed = request.attributes().flag("packed");
+  Operands(const KernelRequest& request, int first)
+      : first(first),
+        packed(request.attributes().flag("packed")),
+        dropout(static_cast<float>(request.attributes().number("dropout"))),
+        stream(hash_name(request.attributes().text("stream"))) {
     const Shape& q = request.in(first);
     const Shape& k = request.in(packed ? first : first + 1);
     const int64_t heads = request.attributes().integer("heads");
@@ -38,7 +45,9 @@ struct Operands {
 
   kernels::AttentionInputs inputs(const KernelRun& run) const {
     const auto [q, k, v] = rows<const float>([&](int i) { return run.in(first + i); });
-    return {q, k, v, mask < 0 ? nullptr : run.as_input<const uint32_t>(mask)};
+    return {q,       k,
+            v,       mask < 0 ? nullptr : run.as_input<const uint32_t>(mask),
+            dropout, random_key(run.context, stream)};
   }
 };
 
@@ -61,10 +70,24 @@ Kernel make_attention_backward(const KernelRequest& request) {
           }};
 }
 
+Kernel make_cached_attention(const KernelRequest& request) {
+  const Shape& cache = request.in(1);
+  const kernels::CachedAttention attention({.heads = request.attributes().integer("heads"),
+                                            .tokens = request.in(0)[1],
+                                            .positions = cache[1],
+                                            .width = cache[2]});
+  return {{}, attention.workspace_bytes(), [=](const KernelRun& run) {
+            attention.run(run.pool, run.in(0), run.as_input<float>(1),
+                          run.as_input<const int32_t>(2)[0], run.out(0), run.workspace);
+          }};
+}
+
 }  // namespace
 
 std::vector<KernelDefinition> attention_kernels() {
-  return {{"attention", make_attention}, {"attention_backward", make_attention_backward}};
+  return {{"attention", make_attention},
+          {"attention_backward", make_attention_backward},
+          {"cached_attention", make_cached_attention}};
 }
 
 }  // namespace artel

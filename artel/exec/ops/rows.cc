@@ -92,9 +92,8 @@ Kernel make_dropout(const KernelRequest& request) {
   return {{},
           0,
           [=](const KernelRun& run) {
-            const uint64_t key = mix_key({run.context.seed, static_cast<uint64_t>(run.context.step),
-                                          static_cast<uint64_t>(run.context.lane), stream});
-            kernels::dropout(run.pool, key, probability, n, run.in(0), run.out(0));
+            kernels::dropout(run.pool, random_key(run.context, stream), probability, n, run.in(0),
+                             run.out(0));
           },
           {{0, 0}}};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "artel/base/random.h"
 #include "artel/base/time.h"
 #include "artel/exec/libraries.h"
 
@@ -28,6 +29,11 @@ Rows rows_of(const Shape& shape) {
 Rows channel_rows(const Shape& shape) {
   const int64_t channels = shape[1];
   return {channels ? shape.elements() / channels : 0, channels};
+}
+
+uint64_t random_key(const StepContext& context, uint64_t stream) {
+  return mix_key({context.seed, static_cast<uint64_t>(context.step),
+                  static_cast<uint64_t>(context.lane), stream});
 }
 
 double measure(const KernelRequest& request, const Kernel& kernel) {

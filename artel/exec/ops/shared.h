@@ -19,6 +19,9 @@ Rows rows_of(const Shape& shape);
 // The same with channels (axis 1) as columns, as images lie in channels-last memory.
 Rows channel_rows(const Shape& shape);
 
+// The key of the random numbers that a node of this stream draws in a run.
+uint64_t random_key(const StepContext& context, uint64_t stream);
+
 // Seconds of one call of `kernel` (the least of a few) on memory of the node's sizes.
 double measure(const KernelRequest& request, const Kernel& kernel);
 

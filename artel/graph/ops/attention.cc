@@ -1,6 +1,7 @@
 #include "artel/graph/op.h"
 #include "artel/graph/ops.h"
 #include "artel/graph/ops/catalogue.h"
+#include "artel/graph/ops/shared.h"
 
 namespace artel {
 namespace {
@@ -28,6 +29,8 @@ std::vector<TensorType> infer_attention(const InferContext& context) {
   const int64_t heads = context.attributes().integer("heads");
   context.check(heads > 0 && q[2] % heads == 0,
                 "got {} heads for the width {}, expected a divisor of it", heads, q[2]);
+  const double dropout = context.attributes().number("dropout");
+  context.check(dropout >= 0 && dropout < 1, "got the dropout {}, expected 0 <= p < 1", dropout);
   if (count == 3)
     context.check(k.rank() == 3 && context.shape(2) == k && k[0] == q[0] && k[2] == q[2],
                   "got queries {}, keys {} and values {}, expected equal batches and widths",
@@ -67,19 +70,40 @@ std::vector<TensorType> infer_backward(const InferContext& context) {
   return types;
 }
 
+std::vector<TensorType> infer_cached(const InferContext& context) {
+  context.check_inputs(3, 3);
+  Shape y = context.shape(0);
+  const Shape& cache = context.shape(1);
+  const int64_t heads = context.attributes().integer("heads");
+  context.check(y.rank() == 3 && y[0] == 1 && y[2] % 3 == 0,
+                "got {}, expected [1, tokens, 3 * width]", to_string(y));
+  y[2] /= 3;
+  context.check(heads > 0 && y[2] % heads == 0,
+                "got {} heads for the width {}, expected a divisor of it", heads, y[2]);
+  context.check(cache.rank() == 3 && cache[0] == 2 && cache[1] >= y[1] && cache[2] == y[2],
+                "got a cache {}, expected [2, {} or more, {}]", to_string(cache), y[1], y[2]);
+  context.check(context.type(2) == TensorType{DType::i32, {y[1]}},
+                "got places {}, expected i32 [{}]", to_string(context.type(2)), y[1]);
+  return {{DType::f32, y}};
+}
+
 Value add_attention(std::vector<Value> inputs, const AttentionOptions& options, bool packed) {
   Graph& graph = inputs.front().graph();
   if (options.mask) inputs.push_back(options.mask);
-  return graph.add_one(
-      "attention", std::move(inputs),
-      {{"heads", options.heads}, {"causal", int64_t{options.causal}}, {"packed", int64_t{packed}}});
+  Attributes attributes = {{"heads", options.heads},
+                           {"causal", int64_t{options.causal}},
+                           {"packed", int64_t{packed}},
+                           {"dropout", options.dropout},
+                           {"stream", random_stream(graph, "attention")}};
+  return graph.add_one("attention", std::move(inputs), std::move(attributes));
 }
 
 }  // namespace
 
 std::vector<OpDefinition> attention_ops() {
   return {{"attention", infer_attention, attention_gradient, attention_flops},
-          {"attention_backward", infer_backward, nullptr, backward_flops}};
+          {"attention_backward", infer_backward, nullptr, backward_flops},
+          {"cached_attention", infer_cached, nullptr, nullptr}};
 }
 
 Value attention(Value q, Value k, Value v, const AttentionOptions& options) {
@@ -88,6 +112,10 @@ Value attention(Value q, Value k, Value v, const AttentionOptions& options) {
 
 Value attention(Value qkv, const AttentionOptions& options) {
   return add_attention({qkv}, options, true);
+}
+
+Value cached_attention(Value qkv, Value cache, Value places, int64_t heads) {
+  return qkv.graph().add_one("cached_attention", {qkv, cache, places}, {{"heads", heads}});
 }
 
 }  // namespace artel

@@ -1,8 +1,16 @@
 #include "artel/graph/op.h"
 #include "artel/graph/ops.h"
 #include "artel/graph/ops/catalogue.h"
+#include "artel/graph/ops/shared.h"
 
 namespace artel {
+
+std::string random_stream(const Graph& graph, std::string_view op) {
+  int64_t earlier = 0;
+  for (const Node& node : graph.nodes())
+    earlier += node.op->name == op && node.name == graph.scope();
+  return graph.scope() + "#" + std::to_string(earlier);
+}
 
 // The mask is a function of (seed, step, lane, "stream"), computed again in the backward pass
 // instead of stored. "stream" tells the dropouts of one layer apart.
@@ -21,12 +29,8 @@ std::vector<OpDefinition> dropout_ops() {
 
 Value dropout(Value x, double probability) {
   Graph& graph = x.graph();
-  int64_t earlier = 0;
-  for (const Node& node : graph.nodes())
-    earlier += node.op->name == "dropout" && node.name == graph.scope();
-  return graph.add_one(
-      "dropout", {x},
-      {{"probability", probability}, {"stream", graph.scope() + "#" + std::to_string(earlier)}});
+  return graph.add_one("dropout", {x},
+                       {{"probability", probability}, {"stream", random_stream(graph, "dropout")}});
 }
 
 }  // namespace artel

@@ -11,4 +11,8 @@ Value sum_to(Value x, const Shape& shape);
 // Turns -1 into the last axis, and so on; rejects an axis out of range.
 int64_t normalise_axis(const InferContext& context, int64_t axis, int rank);
 
+// What tells the random numbers of a new node apart from those of others: its layer, and how many
+// nodes of the same op that has so far.
+std::string random_stream(const Graph& graph, std::string_view op);
+
 }  // namespace artel

@@ -32,7 +32,8 @@ Value attention_block(Build& build, Value x, Value mask, const BertOptions& o) {
   {
     const Graph::Scope self(build.graph(), "self");
     y = attention(projected(build, "query", x, o.width), projected(build, "key", x, o.width),
-                  projected(build, "value", x, o.width), {.heads = o.heads, .mask = mask});
+                  projected(build, "value", x, o.width),
+                  {.heads = o.heads, .mask = mask, .dropout = build.training() ? o.dropout : 0.0});
   }
   return close_branch(build, "output", y, x, o.dropout);
 }

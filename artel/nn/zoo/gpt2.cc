@@ -1,5 +1,6 @@
 #include "artel/nn/zoo/gpt2.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "artel/base/error.h"
@@ -9,25 +10,30 @@
 namespace artel::nn {
 namespace {
 
-DenseOptions conv1d(float deviation = 0.02f) {
-  return transformer_dense(deviation, WeightOrder::in_out);
+// As published from the width 768 on. Narrower networks begin with larger weights, so that what a
+// layer gives is as large as there.
+float initial_deviation(const Gpt2Options& o) {
+  return 0.02f * std::sqrt(std::max(1.0f, 768.0f / static_cast<float>(o.width)));
 }
 
+DenseOptions conv1d(float deviation) { return transformer_dense(deviation, WeightOrder::in_out); }
+DenseOptions first_of_branch(const Gpt2Options& o) { return conv1d(initial_deviation(o)); }
 // Layers that end a branch begin smaller, so that the sum of all branches does not grow with depth.
-DenseOptions last_of_branch(const Gpt2Options& options) {
-  return conv1d(0.02f / std::sqrt(2.0f * static_cast<float>(options.depth)));
+DenseOptions last_of_branch(const Gpt2Options& o) {
+  return conv1d(initial_deviation(o) / std::sqrt(2.0f * static_cast<float>(o.depth)));
 }
 
 Layer attention_branch(const Gpt2Options& o) {
   return {"attention", [o](Build& build, Value x) {
-            const Value qkv = named("c_attn", dense(3 * o.width, conv1d()))(build, x);
-            const Value y = attention(qkv, {.heads = o.heads, .causal = true});
+            const Value qkv = named("c_attn", dense(3 * o.width, first_of_branch(o)))(build, x);
+            const Value y = causal_attention(build, qkv, o.heads, o.positions, o.dropout);
             return named("c_proj", dense(o.width, last_of_branch(o)))(build, y);
           }};
 }
 
 Layer feed_forward_branch(const Gpt2Options& o) {
-  return chain({named("c_fc", dense(4 * o.width, conv1d())), named("act", activation("gelu_tanh")),
+  return chain({named("c_fc", dense(4 * o.width, first_of_branch(o))),
+                named("act", activation("gelu_tanh")),
                 named("c_proj", dense(o.width, last_of_branch(o)))});
 }
 
@@ -53,6 +59,8 @@ Layer gpt2(const Gpt2Options& o) {
                                         o.positions);
         x = named("drop", dropout(o.dropout))(build, x);
         for (int64_t i = 0; i < o.depth; ++i) x = named(fmt::format("h.{}", i), block(o))(build, x);
+        // Who reads piece by piece asks for the last token's scores only.
+        if (build.places()) x = slice(x, 1, x.shape()[1] - 1, x.shape()[1]);
         x = named("ln_f", layer_norm())(build, x);
         const Graph::Scope scope(build.graph(), "lm_head");
         return artel::dense(x, table);

@@ -14,7 +14,8 @@ struct Gpt2Options {
   int64_t width = 768;
   int64_t depth = 12;
   int64_t heads = 12;
-  double dropout = 0;  // of embeddings and of each branch before it is added
+  double dropout =
+      0;  // of embeddings, attention's probabilities and each branch before it is added
 };
 
 // Tokens i32 [batch, positions] to logits [batch, positions, vocabulary] of the next token.
