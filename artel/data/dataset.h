@@ -64,10 +64,12 @@ struct Split {
 // Samples as the rows of two tensors, in memory or mapped from a file. Inputs of type u8 are
 // images: they are kept as bytes and read as f32 in [0, 1]; other numbers are read as f32, i32 as
 // tokens. Targets of an integer type are classes (`classes` of them, or one more than the largest
-// if 0), those of a floating type are values; an empty tensor means no targets. Throws if a label
-// is negative or too large, or if the numbers of rows differ.
+// if 0), those of a floating type are values; an empty tensor means no targets. `tokenizer` is that
+// of the tokens, if any. Throws if a label is negative or too large, or if the numbers of rows
+// differ.
 DatasetPtr tensor_dataset(Tensor inputs, Tensor targets, int64_t classes = 0,
-                          std::vector<std::string> class_names = {});
+                          std::vector<std::string> class_names = {},
+                          std::shared_ptr<const Tokenizer> tokenizer = {});
 
 // Some samples of another set, in the given order.
 DatasetPtr subset(DatasetPtr set, std::vector<int64_t> samples);

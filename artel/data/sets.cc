@@ -9,8 +9,10 @@
 #include "artel/data/fetch.h"
 #include "artel/data/idx.h"
 #include "artel/data/image_folder.h"
+#include "artel/data/labelled_text.h"
 #include "artel/data/libsvm.h"
 #include "artel/data/text.h"
+#include "artel/data/text_archive.h"
 #include "artel/tensor/npy.h"
 
 namespace artel::data {
@@ -59,7 +61,23 @@ Split open_images(const OpenOptions& options) {
 
 Split open_text(const OpenOptions& options) {
   return text(options.path, options.test_fraction,
-              {.context = options.context, .stride = options.stride}, options.tokenizer);
+              {.windows = {.context = options.context, .stride = options.stride},
+               .tokenizer = options.tokenizer,
+               .masked = options.masked,
+               .seed = options.seed});
+}
+
+Split open_labelled(const OpenOptions& options, const LabelledTexts& texts) {
+  require(fs::exists(options.tokenizer), ErrorKind::invalid_argument,
+          "data.tokenizer: got '{}', expected the path of a vocabulary of WordPiece, such as "
+          "runs/bert_pretrain/tokenizer",
+          options.tokenizer);
+  const auto tokenizer =
+      std::dynamic_pointer_cast<const WordPiece>(open_tokenizer(options.tokenizer));
+  require(tokenizer != nullptr, ErrorKind::invalid_argument,
+          "data.tokenizer: [{}] is not a vocabulary of WordPiece", options.tokenizer);
+  return split(labelled_text(texts, tokenizer, options.context), options.test_fraction,
+               options.seed);
 }
 
 Split open_npy(const OpenOptions& options) {
@@ -85,6 +103,13 @@ const std::vector<Opener>& openers() {
          o.path /= "input.txt";
          return open_text(o);
        }},
+      {"sotu", true,
+       [](OpenOptions o) {
+         o.path = sotu_text(o.path);
+         return open_text(o);
+       }},
+      {"spam_assassin", true,
+       [](const OpenOptions& o) { return open_labelled(o, spam_mails(o.path)); }},
       {"a9a", true,
        [](const OpenOptions& o) {
          return libsvm(o.path / "a9a", o.path / "a9a.t", o.test_fraction, o.seed);
@@ -100,6 +125,10 @@ const std::vector<Opener>& openers() {
       {"libsvm", false,
        [](const OpenOptions& o) { return libsvm(o.path, o.test_path, o.test_fraction, o.seed); }},
       {"text", false, open_text},
+      {"labelled_text", false,
+       [](const OpenOptions& o) {
+         return open_labelled(o, labelled_texts(parse_csv(map_file(o.path)), o.table.target));
+       }},
   };
   return all;
 }

@@ -31,10 +31,11 @@ struct OpenOptions {
   int64_t context = 128;            // text: tokens in a sample
   int64_t stride = 0;               // text: distance of samples; 0 is `context`
   std::string tokenizer = "character";  // text: see make_tokenizer
+  bool masked = false;                  // text: masked tokens and next sentences, for BERT
 };
 
-// Opens "mnist", "fashion_mnist", "kmnist", "cifar10", "cifar100", "tinyshakespeare" or "a9a",
-// which `get_set` may have fetched, or "folder", "csv", "npz", "npy", "libsvm" or "text" at a path.
+// Opens a set of the catalogue, which `get_set` may have fetched, or "folder", "csv", "npz", "npy",
+// "libsvm", "text" or "labelled_text" at a path.
 // Throws for another name with the nearest one, and for a set that is not on this machine with how
 // to get it.
 Split open_set(const std::string& name, const OpenOptions& options = {});

@@ -5,6 +5,7 @@
 
 #include "artel/base/bytes.h"
 #include "artel/data/fetch.h"
+#include "artel/data/masked_text.h"
 #include "artel/data/text/byte_pair.h"
 #include "artel/data/text/token_file.h"
 
@@ -30,6 +31,16 @@ int64_t token_at(const Tensor& tokens, int64_t i) {
     default:
       return element<int64_t>(tokens, i);
   }
+}
+
+// The number in a name such as "bpe 4096".
+int64_t size_in(const std::string& name) {
+  int64_t size = 0;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + name.find(' ') + 1, end, size);
+  require(error == std::errc() && rest == end, ErrorKind::invalid_argument,
+          "[tokenizer] got '{}', expected a number of tokens such as 'bpe 4096'", name);
+  return size;
 }
 
 SampleLayout window_layout(const WindowOptions& options, int64_t vocabulary,
@@ -101,34 +112,37 @@ DatasetPtr token_windows(Tensor tokens, int64_t vocabulary, const WindowOptions&
 TokenizerPtr make_tokenizer(const std::string& name, std::string_view text) {
   if (name == "character") return character_tokenizer(text);
   if (name == "byte") return byte_tokenizer();
-  if (name.starts_with("bpe ")) {
-    int64_t size = 0;
-    const char* end = name.data() + name.size();
-    const auto [rest, error] = std::from_chars(name.data() + 4, end, size);
-    require(error == std::errc() && rest == end, ErrorKind::invalid_argument,
-            "[tokenizer] got '{}', expected a number of tokens such as 'bpe 4096'", name);
-    return byte_pair_tokenizer(train_byte_pair(text.substr(0, kTrainingBytes), size));
-  }
+  const std::string_view sample = text.substr(0, kTrainingBytes);
+  if (name.starts_with("bpe ")) return byte_pair_tokenizer(train_byte_pair(sample, size_in(name)));
+  if (name.starts_with("wordpiece ")) return train_word_piece(sample, size_in(name));
   require(std::filesystem::exists(name), ErrorKind::invalid_argument,
-          "[tokenizer] got '{}', expected character, byte, 'bpe N' or a path of its files", name);
+          "[tokenizer] got '{}', expected character, byte, 'bpe N', 'wordpiece N' or a path of its "
+          "files",
+          name);
   return open_tokenizer(name);
 }
 
-Split text(const std::filesystem::path& path, double test_fraction, const WindowOptions& options,
-           const std::string& tokenizer_name) {
+Split text(const std::filesystem::path& path, double test_fraction, const TextOptions& options) {
   const Bytes bytes = map_file(path);
   require(test_fraction > 0 && test_fraction < 1, ErrorKind::invalid_argument,
           "the test fraction is {}, expected a number between 0 and 1", test_fraction);
-  const TokenizerPtr tokenizer = make_tokenizer(tokenizer_name, bytes.text());
+  const TokenizerPtr tokenizer = make_tokenizer(options.tokenizer, bytes.text());
+  const auto pieces = std::dynamic_pointer_cast<const WordPiece>(tokenizer);
+  require(!options.masked || pieces, ErrorKind::invalid_argument,
+          "[text] masked tokens: got the tokenizer '{}', expected one of WordPiece; try 'wordpiece "
+          "4096'",
+          options.tokenizer);
   const Tensor tokens = bytes.data.size() <= kMostInMemory
                             ? tokenise(bytes.text(), *tokenizer)
                             : token_file(path, *tokenizer, data_folder() / "tokens");
-  const int64_t count = tokens.elements();
+  const int64_t count = tokens.elements(), context = options.windows.context;
   const int64_t cut = count - std::llround(static_cast<double>(count) * test_fraction);
-  const auto windows = [&](int64_t begin, int64_t end) {
-    return token_windows(tokens.rows(begin, end), tokenizer->size(), options, tokenizer);
+  const auto part = [&](int64_t begin, int64_t end, int64_t stride) {
+    const Tensor rows = tokens.rows(begin, end);
+    return options.masked ? masked_text(rows, pieces, {context, stride, options.seed})
+                          : token_windows(rows, tokenizer->size(), {context, stride}, tokenizer);
   };
-  return {windows(0, cut), windows(cut, count)};
+  return {part(0, cut, options.windows.stride), part(cut, count, 0)};
 }
 
 }  // namespace artel::data

@@ -20,15 +20,21 @@ struct WindowOptions {
 DatasetPtr token_windows(Tensor tokens, int64_t vocabulary, const WindowOptions& options,
                          TokenizerPtr tokenizer = {});
 
-// A tokenizer by name: "character" (those of the text), "byte", "bpe N" (byte pairs learnt from the
-// first 16 MiB of the text until there are N tokens), or the path of files that open_tokenizer
-// knows.
+// A tokenizer by name: "character" (those of the text), "byte", "bpe N" or "wordpiece N" (byte
+// pairs or pieces learnt from the first 16 MiB of the text until there are N tokens), or the path
+// of files that open_tokenizer knows.
 TokenizerPtr make_tokenizer(const std::string& name, std::string_view text);
 
 // Windows over a plain file, tokenised; large texts once, into a mapped file in the data folder.
-// The last part of the text is for testing. The layout has the tokenizer, and its names as
-// class_names.
+// The last part of the text is for testing, in windows side by side. The layout has the tokenizer,
+// and its names as class_names.
+struct TextOptions {
+  WindowOptions windows = {};
+  std::string tokenizer = "character";
+  bool masked = false;  // samples of masked_text.h in place of windows; WordPiece only
+  uint64_t seed = 0;    // of the masks
+};
 Split text(const std::filesystem::path& path, double test_fraction,
-           const WindowOptions& options = {}, const std::string& tokenizer = "character");
+           const TextOptions& options = {});
 
 }  // namespace artel::data

@@ -23,31 +23,6 @@ bool is_mark(uint32_t code) {
   return unicode::is_punctuation(code);
 }
 
-std::vector<std::string> basic_words(std::string_view text, bool lower_case) {
-  std::vector<std::string> words;
-  bool inside = false;  // of a word that goes on
-  while (!text.empty()) {
-    const auto [code, bytes] = unicode::first_code_point(text);
-    text.remove_prefix(bytes);
-    if (unicode::is_space(code)) {
-      inside = false;
-      continue;
-    }
-    if (code == 0xFFFD || code == unicode::kInvalid || unicode::is_control(code)) continue;
-    std::string folded;
-    if (lower_case)
-      unicode::append_folded(folded, code);
-    else
-      unicode::append_utf8(folded, code);
-    const bool alone = is_mark(code) || unicode::is_chinese(code);
-    if (alone || !inside) words.emplace_back();
-    words.back() += folded;
-    inside = !alone;
-  }
-  std::erase(words, "");  // accents without a letter
-  return words;
-}
-
 std::vector<std::string> read_lines(const fs::path& file) {
   std::vector<std::string> tokens;
   for (const std::string& line : split(read_file(file), '\n')) tokens.emplace_back(trim(line));
@@ -72,6 +47,31 @@ std::shared_ptr<const WordPiece> read_json(const fs::path& file) {
 }
 
 }  // namespace
+
+std::vector<std::string> basic_words(std::string_view text, bool lower_case) {
+  std::vector<std::string> words;
+  bool inside = false;  // of a word that goes on
+  while (!text.empty()) {
+    const auto [code, bytes] = unicode::first_code_point(text);
+    text.remove_prefix(bytes);
+    if (unicode::is_space(code)) {
+      inside = false;
+      continue;
+    }
+    if (code == 0xFFFD || code == unicode::kInvalid || unicode::is_control(code)) continue;
+    std::string folded;
+    if (lower_case)
+      unicode::append_folded(folded, code);
+    else
+      unicode::append_utf8(folded, code);
+    const bool alone = is_mark(code) || unicode::is_chinese(code);
+    if (alone || !inside) words.emplace_back();
+    words.back() += folded;
+    inside = !alone;
+  }
+  std::erase(words, "");  // accents without a letter
+  return words;
+}
 
 struct WordPiece::Numbers {
   std::unordered_map<std::string, int32_t> by_token;

@@ -47,4 +47,11 @@ class WordPiece : public Tokenizer {
 // vocab.txt (a token a line, uncased) or tokenizer.json (its vocabulary and whether it is uncased).
 std::shared_ptr<const WordPiece> read_word_piece(const std::filesystem::path& file);
 
+// Learns `size` pieces from a text, uncased: the marks, all characters, then what byte pairs (see
+// byte_pair.h) join most often. Throws if the characters alone are more.
+std::shared_ptr<const WordPiece> train_word_piece(std::string_view text, int64_t size);
+
+// The words of basic tokenisation.
+std::vector<std::string> basic_words(std::string_view text, bool lower_case);
+
 }  // namespace artel::data

@@ -183,11 +183,13 @@ TEST(TokenFile, HoldsTheTokensOfTheWholeText) {
 TEST(TextSet, CarriesItsTokenizer) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "a.txt", std::string("abc abd abe abf abg abh abi abj abk abl"));
-  const Split split = text(folder / "a.txt", 0.3, {.context = 4}, "bpe 258");
+  const Split split =
+      text(folder / "a.txt", 0.3, {.windows = {.context = 4}, .tokenizer = "bpe 258"});
   ASSERT_TRUE(split.train->layout().tokenizer);
   EXPECT_EQ(split.train->layout().classes, split.train->layout().tokenizer->size());
-  EXPECT_THROW(text(folder / "a.txt", 0.3, {.context = 4}, "bpe"), Error);
-  EXPECT_THROW(text(folder / "a.txt", 0.3, {.context = 4}, "bpe x"), Error);
+  EXPECT_THROW(text(folder / "a.txt", 0.3, {.windows = {.context = 4}, .tokenizer = "bpe"}), Error);
+  EXPECT_THROW(text(folder / "a.txt", 0.3, {.windows = {.context = 4}, .tokenizer = "bpe x"}),
+               Error);
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// Texts with a class each, for networks of the BERT family.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "artel/data/csv.h"
+#include "artel/data/dataset.h"
+#include "artel/data/text/word_piece.h"
+
+namespace artel::data {
+
+struct LabelledTexts {
+  std::vector<std::string> texts = {};
+  std::vector<std::string> seconds = {};  // of pairs; else empty
+  std::vector<int32_t> labels = {};
+  std::vector<std::string> class_names = {};
+};
+
+// Of a table: the class is in the column `target` ("": the last); of the other columns the first is
+// the text, the second, if there is one, its second part. Throws for more columns, and for numbers
+// where text should be.
+LabelledTexts labelled_texts(const Table& table, const std::string& target);
+
+// Samples of `context` tokens with [CLS] and [SEP], longer texts cut, shorter ones padded: i32
+// [context], or [2, context] with token types for pairs.
+DatasetPtr labelled_text(const LabelledTexts& texts,
+                         const std::shared_ptr<const WordPiece>& tokenizer, int64_t context);
+
+}  // namespace artel::data
