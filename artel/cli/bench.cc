@@ -8,6 +8,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
+#include "artel/cli/generation_bench.h"
 #include "artel/cli/profile.h"
 #include "artel/cli/run_options.h"
 #include "artel/cli/setup.h"
@@ -201,7 +202,7 @@ void add_bench(CLI::App& program) {
     if (!profiled->empty())
       bench_profile(*arguments);
     else if (command->get_subcommands().empty())
-      throw CLI::RequiredError("--profile or train");
+      throw CLI::RequiredError("--profile, train or generate");
   });
 
   CLI::App* training = command->add_subcommand("train", "Whole training steps on random data");
@@ -213,6 +214,7 @@ void add_bench(CLI::App& program) {
                      "Answer each line \"go SECONDS\" of the input with one JSON line");
   training->footer("Example:\n  artel bench train mlp --threads 1 --json");
   training->callback([arguments] { bench_train(*arguments); });
+  add_generation_bench(*command);
 }
 
 }  // namespace artel::cli

@@ -10,6 +10,8 @@ namespace artel::cli {
 void add_train(CLI::App& program);
 void add_evaluate(CLI::App& program);
 void add_predict(CLI::App& program);
+void add_generate(CLI::App& program);
+void add_embed(CLI::App& program);
 void add_info(CLI::App& program);
 void add_data(CLI::App& program);
 void add_comm(CLI::App& program);

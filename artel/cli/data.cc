@@ -32,7 +32,8 @@ void list() {
   }
   fmt::print("{}", table.text());
   println(
-      "own data: set = \"folder\", \"csv\", \"npz\", \"npy\", \"libsvm\" or \"text\" with a path");
+      "own data: set = \"folder\", \"csv\", \"npz\", \"npy\", \"libsvm\", \"text\" or "
+      "\"labelled_text\", with a path");
 }
 
 // How many samples each class has.
@@ -43,7 +44,8 @@ std::vector<int64_t> count_classes(const data::Dataset& set) {
   std::vector<int32_t> target(layout.target.elements());
   for (int64_t i = 0; i < set.size(); ++i) {
     set.read(i, input, std::as_writable_bytes(std::span(target)));
-    for (const int32_t label : target) ++counts[label];
+    for (const int32_t label : target)
+      if (label >= 0) ++counts[label];  // masked texts have none at most positions
   }
   return counts;
 }

@@ -30,7 +30,7 @@ void evaluate(const Arguments& arguments) {
     println("{}", json.dump());
   } else if (has_classes) {
     println("accuracy {:.4f}  correct {} of {}  loss {:.4f}", result.accuracy,
-            format_count(result.correct), format_count(result.samples), result.loss);
+            format_count(result.correct), format_count(result.labels), result.loss);
   } else {
     println("loss {:.4f} over {} samples", result.loss, format_count(result.samples));
   }

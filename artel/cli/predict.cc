@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
@@ -17,7 +18,7 @@ namespace {
 
 struct Arguments {
   std::string source, config;
-  std::vector<std::string> files, overrides;
+  std::vector<std::string> files, texts, overrides;
   int64_t top = 3;
 };
 
@@ -46,19 +47,27 @@ std::string most_likely(std::span<const float> scores, const data::SampleLayout&
   return join(parts, ", ");
 }
 
-void predict(const Arguments& arguments) {
-  const SavedRun run = open_run(arguments.source, arguments.config, arguments.overrides);
-  for (const std::string& file : arguments.files) {
-    const Tensor output = run.trainer->predict(read_samples(file, run.layout, run.augment));
-    const int64_t rows = output.shape()[0], columns = output.elements() / rows;
-    for (int64_t row = 0; row < rows; ++row) {
-      const auto scores = output.values<float>().subspan(row * columns, columns);
-      const std::string name = rows == 1 ? file : fmt::format("{}[{}]", file, row);
-      println("{}: {}", name,
-              run.layout.classes > 0 ? most_likely(scores, run.layout, arguments.top)
-                                     : fmt::format("{:.6g}", fmt::join(scores, " ")));
-    }
+void show(const std::string& source, const Tensor& output, const data::SampleLayout& layout,
+          int64_t top) {
+  const int64_t rows = output.shape()[0], columns = output.elements() / rows;
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto scores = output.values<float>().subspan(row * columns, columns);
+    const std::string name = rows == 1 ? source : fmt::format("{}[{}]", source, row);
+    println("{}: {}", name,
+            layout.classes > 0 ? most_likely(scores, layout, top)
+                               : fmt::format("{:.6g}", fmt::join(scores, " ")));
   }
+}
+
+void predict(const Arguments& arguments) {
+  require(!arguments.files.empty() || !arguments.texts.empty(), ErrorKind::invalid_argument,
+          "predict: got nothing to look at, expected files or --text");
+  const SavedRun run = open_run(arguments.source, arguments.config, arguments.overrides);
+  for (const std::string& file : arguments.files)
+    show(file, run.trainer->predict(read_samples(file, run.layout, run.augment)), run.layout,
+         arguments.top);
+  for (const std::string& text : arguments.texts)
+    show(text, run.trainer->predict(text_sample(text, run.layout)), run.layout, arguments.top);
 }
 
 }  // namespace
@@ -67,7 +76,12 @@ void add_predict(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand("predict", "What a trained network says of new data");
   command->add_option("SOURCE", arguments->source, "Run, checkpoint or weight file")->required();
-  command->add_option("FILE", arguments->files, "Pictures (JPEG, PNG) or arrays (NPY)")->required();
+  command->add_option("FILE", arguments->files, "Pictures (JPEG, PNG) or arrays (NPY)");
+  command
+      ->add_option("--text", arguments->texts,
+                   "A text, for networks that classify texts; may be repeated")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
   command
       ->add_option("--config", arguments->config,
                    "Configuration that tells model and data, for a weight file")
@@ -80,7 +94,8 @@ void add_predict(CLI::App& program) {
   command->footer(
       "Examples:\n"
       "  artel predict runs/fashion_mnist shoe.png\n"
-      "  artel predict runs/fashion_mnist images.npy --top 1");
+      "  artel predict runs/fashion_mnist images.npy --top 1\n"
+      "  artel predict runs/bert_classify --text \"Claim your free prize now\"");
   command->callback([arguments] { predict(*arguments); });
 }
 

@@ -57,6 +57,8 @@ int run(int argc, char** argv) {
   add_train(program);
   add_evaluate(program);
   add_predict(program);
+  add_generate(program);
+  add_embed(program);
   add_info(program);
   add_data(program);
   add_comm(program);

@@ -47,6 +47,15 @@ data::SampleLayout RunFolder::load_layout() const {
   }
 }
 
+std::optional<RunFolder> find_run(const fs::path& path) {
+  const fs::path start = fs::absolute(path).lexically_normal();
+  for (fs::path folder = start; folder != folder.parent_path(); folder = folder.parent_path()) {
+    const RunFolder candidate(folder);
+    if (fs::exists(candidate.config()) && fs::exists(candidate.samples())) return candidate;
+  }
+  return {};
+}
+
 RunFolder choose_folder(const FolderRequest& request) {
   require(request.out.empty() || request.name.empty(), ErrorKind::invalid_argument,
           "got both --out and --name, expected one of them");

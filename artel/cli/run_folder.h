@@ -10,6 +10,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,10 @@ class RunFolder {
  private:
   std::filesystem::path path_;
 };
+
+// The folder of the run that a path lies in: itself, or above a checkpoint. Nothing if there is
+// none.
+std::optional<RunFolder> find_run(const std::filesystem::path& path);
 
 struct FolderRequest {
   std::filesystem::path config;  // names the run if nothing else does

@@ -4,6 +4,7 @@
 
 #include "artel/base/error.h"
 #include "artel/data/image.h"
+#include "artel/data/text/word_piece.h"
 #include "artel/tensor/npy.h"
 
 namespace artel::cli {
@@ -70,6 +71,18 @@ Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout&
   for (const data::Image& image : images)
     to = std::copy(image.pixels.begin(), image.pixels.end(), to);
   return inputs;
+}
+
+Tensor text_sample(const std::string& text, const data::SampleLayout& layout) {
+  const auto tokenizer = std::dynamic_pointer_cast<const data::WordPiece>(layout.tokenizer);
+  require(tokenizer && layout.input.rank() == 1, ErrorKind::invalid_argument,
+          "--text: got a network for samples {}, expected one that classifies texts",
+          to_string(layout.input));
+  const data::WordPiece::Sentence sentence =
+      tokenizer->sentence(text, "", layout.input[0], /*pad=*/true);
+  Tensor row(with_rows(1, layout.input), DType::i32);
+  std::copy(sentence.tokens.begin(), sentence.tokens.end(), row.values<int32_t>().begin());
+  return row;
 }
 
 }  // namespace artel::cli

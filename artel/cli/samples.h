@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "artel/data/augment.h"
 #include "artel/data/dataset.h"
@@ -13,5 +14,9 @@ namespace artel::cli {
 // Throws if the file holds anything else.
 Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
                     const data::Augmentation& augment);
+
+// A row of tokens from a text, as labelled_text.h makes them. Throws if the data set's samples are
+// no such texts.
+Tensor text_sample(const std::string& text, const data::SampleLayout& layout);
 
 }  // namespace artel::cli

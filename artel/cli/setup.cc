@@ -10,7 +10,9 @@
 #include "artel/cli/fetch.h"
 #include "artel/data/fetch.h"
 #include "artel/data/sets.h"
+#include "artel/data/text/tokenizer.h"
 #include "artel/nn/parse_layers.h"
+#include "artel/nn/zoo/names.h"
 #include "artel/nn/zoo/registry.h"
 
 namespace artel::cli {
@@ -50,7 +52,8 @@ RunData open_data(const RunConfig& config) {
                                 .image_size = data.image_size,
                                 .context = data.context,
                                 .stride = data.stride,
-                                .tokenizer = data.tokenizer}),
+                                .tokenizer = data.tokenizer,
+                                .masked = data.task == "masked"}),
                  .augment = data::Augmentation::parse(data.augment)};
   if (data.task == "reconstruct") {
     require(data.augment.empty(), ErrorKind::invalid_argument,
@@ -88,6 +91,11 @@ Model make_model(const ModelConfig& config, int64_t classes) {
                                          .vocabulary = config.vocabulary,
                                          .patch = config.patch,
                                          .dropout = config.dropout});
+}
+
+Model make_model(ModelConfig config, const data::SampleLayout& layout) {
+  if (config.vocabulary == 0 && layout.tokenizer) config.vocabulary = layout.tokenizer->size();
+  return make_model(config, layout.classes);
 }
 
 namespace {
@@ -151,6 +159,18 @@ TrainerOptions trainer_options(const RunConfig& config) {
 NamedTensors weights_at(const fs::path& path) {
   return fs::is_directory(path) ? checkpoint::checkpoint_at(path).weights
                                 : checkpoint::load_weights(path);
+}
+
+NamedTensors weights_for(const ModelConfig& config, const fs::path& path) {
+  return nn::rename_published(config.name, weights_at(path));
+}
+
+void load_configured_weights(Trainer& trainer, const ModelConfig& config) {
+  if (config.weights.empty()) return;
+  trainer.load_weights(weights_for(config, config.weights), [&](const std::string& name) {
+    return std::none_of(config.new_layers.begin(), config.new_layers.end(),
+                        [&](const std::string& prefix) { return name.starts_with(prefix); });
+  });
 }
 
 }  // namespace artel::cli

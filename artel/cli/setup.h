@@ -26,6 +26,8 @@ std::string class_name(const data::SampleLayout& layout, int64_t index);
 
 // `classes` of the data, for models of the zoo; 0: as published.
 Model make_model(const ModelConfig& config, int64_t classes);
+// The same for samples of a layout; the vocabulary is that of their tokenizer.
+Model make_model(ModelConfig config, const data::SampleLayout& layout);
 
 TrainerOptions trainer_options(const RunConfig& config);
 
@@ -37,5 +39,9 @@ bool outlives_workers(const RunConfig& config);
 
 // The weights of a run, a checkpoint or a file of any known format.
 NamedTensors weights_at(const std::filesystem::path& path);
+// The same under the names of a network, which published files may vary.
+NamedTensors weights_for(const ModelConfig& config, const std::filesystem::path& path);
+// Loads the weights that the configuration names, if any, but those of its new layers.
+void load_configured_weights(Trainer& trainer, const ModelConfig& config);
 
 }  // namespace artel::cli

@@ -103,8 +103,7 @@ std::optional<comm::GroupOptions> place_of(const Arguments& arguments, const Run
 // What the other workers do: the same training, silently. Worker 0 writes and reports.
 void follow(const Arguments& arguments, const RunConfig& config, Cluster& cluster) {
   const RunData data = open_data(config);
-  Trainer trainer(cluster, make_model(config.model, data.layout().classes),
-                  trainer_options(config));
+  Trainer trainer(cluster, make_model(config.model, data.layout()), trainer_options(config));
   trainer.build(sample_type(data.layout(), data.augment));
   const StopOnSignal stop(trainer);
   trainer.fit(data.split.train, fit_options(config, data, {}, arguments));
@@ -151,9 +150,9 @@ void train(const Arguments& arguments) {
   const data::SampleLayout& layout = data.layout();
   const bool has_classes = layout.target_kind == data::TargetKind::classes;
 
-  Trainer trainer(cluster, make_model(config.model, layout.classes), options);
+  Trainer trainer(cluster, make_model(config.model, layout), options);
   trainer.build(sample_type(layout, data.augment));
-  if (!config.model.weights.empty()) trainer.load_weights(weights_at(config.model.weights));
+  load_configured_weights(trainer, config.model);
 
   const int64_t resumed_step = arguments.resume ? step_to_resume(folder) : 0;
   std::filesystem::create_directories(folder.path());

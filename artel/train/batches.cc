@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "artel/graph/ops.h"
+
 namespace artel {
 
 TensorType batch_of(const TensorType& sample, int64_t samples) {
@@ -21,6 +23,13 @@ int64_t count_correct(const Tensor& prediction, const Tensor& labels) {
     correct += std::max_element(begin, begin + classes) - begin == labels.values<int32_t>()[row];
   }
   return correct;
+}
+
+int64_t count_labels(const Tensor& labels) {
+  if (labels.dtype() != DType::i32) return labels.elements();
+  const auto ignored = static_cast<int32_t>(CrossEntropyOptions{}.ignore_index);
+  const std::span<const int32_t> all = labels.values<int32_t>();
+  return labels.elements() - std::count(all.begin(), all.end(), ignored);
 }
 
 }  // namespace artel

@@ -11,5 +11,7 @@ TensorType batch_of(const TensorType& sample, int64_t samples);
 // How many rows have their largest output at the label; 0 unless predictions are [..., classes] and
 // labels are i32, one for each row.
 int64_t count_correct(const Tensor& prediction, const Tensor& labels);
+// How many labels there are to be right about: those that cross entropy does not ignore.
+int64_t count_labels(const Tensor& labels);
 
 }  // namespace artel

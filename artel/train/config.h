@@ -35,6 +35,7 @@ struct ModelConfig {
   std::string name;
   std::vector<std::string> layers;
   std::string weights;
+  std::vector<std::string> new_layers;
   int64_t classes = 0;
   bool small_images = false;
   int64_t width = 0;

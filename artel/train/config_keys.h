@@ -22,10 +22,11 @@ struct Key {
 // Calls field(Key, member) for each key in the order of the documentation.
 void visit_keys(auto& config, auto&& field) {
   auto& data = config.data;
-  field({"data.set",
-         "A set by name (`artel data list` shows them), or the kind of what is at `data.path`: "
-         "`folder` (of pictures), `csv`, `npz`, `npy`, `libsvm` or `text`."},
-        data.set);
+  field(
+      {"data.set",
+       "A set by name (`artel data list` shows them), or the kind of what is at `data.path`: "
+       "`folder` (of pictures), `csv`, `npz`, `npy`, `libsvm`, `text`, or `labelled_text` (CSV)."},
+      data.set);
   field({"data.path",
          "Folder or file of the data. Empty: where `artel data get` puts the set, which is done "
          "first if it is not there."},
@@ -35,9 +36,10 @@ void visit_keys(auto& config, auto&& field) {
   field({"data.target", "Name of the column with the target, for `csv`. Empty: the last."},
         data.target);
   field({.name = "data.task",
-         .help = "What is learnt: `classes` or `values` of a `csv` (`automatic`: as they look), or "
-                 "`reconstruct`: each sample is its own target, for autoencoders.",
-         .choices = {"automatic", "classes", "values", "reconstruct"}},
+         .help = "What is learnt: `classes` or `values` of a `csv` (`automatic`: as they look); "
+                 "`reconstruct`: each sample is its own target, for autoencoders; `masked`: hidden "
+                 "tokens and next sentences of a `text`, for BERT.",
+         .choices = {"automatic", "classes", "values", "reconstruct", "masked"}},
         data.task);
   field({.name = "data.test_fraction",
          .help = "Share that is cut off at random for testing where the data has no test part.",
@@ -61,8 +63,9 @@ void visit_keys(auto& config, auto&& field) {
   field({"data.stride", "Distance between samples of `text`, in tokens. 0: `context`."},
         data.stride);
   field({"data.tokenizer",
-         "How `text` becomes tokens: `character`, `byte`, `bpe N` (learns N byte pairs), or the "
-         "path of `vocab.json` with `merges.txt`, `vocab.txt` or `tokenizer.json`."},
+         "How `text` becomes tokens: `character`, `byte`, `bpe N` or `wordpiece N` (learns N "
+         "byte pairs or pieces), or the path of `vocab.json` with `merges.txt`, `vocab.txt` or "
+         "`tokenizer.json`."},
         data.tokenizer);
   field({.name = "data.threads",
          .help = "Background threads that read and augment.",
@@ -83,6 +86,10 @@ void visit_keys(auto& config, auto&& field) {
   field({"model.weights",
          "File with weights to begin with: safetensors, PyTorch, NPZ, or a run's checkpoint."},
         model.weights);
+  field({"model.new_layers",
+         "Parameters whose names begin with one of these begin at random, whatever `weights` has: "
+         "a new head for another task."},
+        model.new_layers);
   field({"model.classes", "Number of classes of a model of the zoo. 0: as many as the data has."},
         model.classes);
   field({"model.small_images",

@@ -7,6 +7,7 @@
 #include "artel/base/log.h"
 #include "artel/base/random.h"
 #include "artel/comm/balance.h"
+#include "artel/train/batches.h"
 #include "artel/train/worker_sum.h"
 
 namespace artel {
@@ -90,6 +91,12 @@ FitResult Trainer::FitLoop::run() {
     }
   }
   if (remote_) finish_serving();
+  // A run by steps is judged at its end, wherever in an epoch that is; weights of servers only at
+  // the end of epochs.
+  if (!remote_ && options_.steps > 0 && result_.stopped_by == "steps" && s_.epoch.samples > 0) {
+    judge();
+    report();
+  }
   save(false);
   if (remote_) remote_->leave();
   result_.last = now_;
@@ -387,8 +394,9 @@ void Trainer::FitLoop::judge_meeting(double seconds) {
 
 void Trainer::FitLoop::account(const StepStatistics& own, const data::Batch& batch) {
   const int64_t samples = options_.batch_size;
-  // Language models have a label for each position.
-  const int64_t labels = batch.size() > 0 ? batch.y.elements() / batch.size() * samples : samples;
+  // Language models have a label for each position; every sample has as many.
+  const int64_t labels =
+      batch.size() > 0 ? count_labels(batch.y) * samples / batch.size() : samples;
   now_.loss = own.loss / share();
   now_.samples += samples;
   now_.accuracy = static_cast<double>(own.correct) / (share() * static_cast<double>(labels));
@@ -424,18 +432,32 @@ void Trainer::FitLoop::account(const StepStatistics& own, const data::Batch& bat
   since_meeting_ = {};
 }
 
-void Trainer::FitLoop::end_epoch() {
+// The means of the epoch so far, and a test of the network as it is. Returns the loss to watch.
+double Trainer::FitLoop::judge() {
   now_.loss = s_.epoch.loss / static_cast<double>(s_.epoch.samples);
   now_.accuracy = static_cast<double>(s_.epoch.correct) / static_cast<double>(s_.epoch.labels);
+  if (!options_.validation || (apart() && s_.cluster.rank() > 0)) return now_.loss;
+  const Evaluation test = trainer_.evaluate(options_.validation, options_.augment.for_testing());
+  now_.test_loss = test.loss;
+  now_.test_accuracy = test.accuracy;
+  return test.loss;
+}
+
+// Returns whether all callbacks want to go on.
+bool Trainer::FitLoop::report() {
+  now_.seconds = seconds_between(begin_, Clock::now());
+  result_.epochs.push_back(now_);
+  bool go_on = true;
+  for (const Callback& callback : options_.after_epoch) go_on = callback(now_) && go_on;
+  return go_on;
+}
+
+void Trainer::FitLoop::end_epoch() {
+  const double watched = judge();
   s_.epoch = {};
-  double watched = now_.loss;
-  if (options_.validation && !(apart() && s_.cluster.rank() > 0)) {
-    const Evaluation test = trainer_.evaluate(options_.validation, options_.augment.for_testing());
-    now_.test_loss = watched = test.loss;
-    now_.test_accuracy = test.accuracy;
-    if (options_.target_accuracy > 0 && test.accuracy >= options_.target_accuracy)
-      result_.stopped_by = "target accuracy";
-  }
+  if (options_.validation && options_.target_accuracy > 0 &&
+      now_.test_accuracy >= options_.target_accuracy)
+    result_.stopped_by = "target accuracy";
   const bool best = !s_.has_best || watched < s_.best_loss;
   s_.bad_epochs = best ? 0 : s_.bad_epochs + 1;
   if (best) s_.best_loss = watched;
@@ -445,11 +467,7 @@ void Trainer::FitLoop::end_epoch() {
     plateau_->observe(watched);
     s_.plateau = plateau_->state();
   }
-  now_.seconds = seconds_between(begin_, Clock::now());
-  result_.epochs.push_back(now_);
-  bool go_on = true;
-  for (const Callback& callback : options_.after_epoch) go_on = callback(now_) && go_on;
-  if (!go_on) {
+  if (!report()) {
     s_.stop = true;
     if (s_.cluster.size() == 1 || apart()) result_.stopped_by = "callback";
   }

@@ -38,6 +38,8 @@ class Trainer::FitLoop {
   void meet();
   void judge_meeting(double seconds);
   void account(const StepStatistics& own, const data::Batch& batch);
+  double judge();
+  bool report();
   void end_epoch();
   void settle();
   void save(bool best);

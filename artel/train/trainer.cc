@@ -4,8 +4,10 @@
 #include <optional>
 
 #include "artel/data/loader.h"
+#include "artel/train/batches.h"
 #include "artel/train/evaluator.h"
 #include "artel/train/fit_loop.h"
+#include "artel/train/load_weights.h"
 #include "artel/train/trainer_state.h"
 
 namespace artel {
@@ -19,7 +21,10 @@ bool Trainer::built() const { return state_->built; }
 Parameters& Trainer::parameters() { return state_->parameters; }
 NamedTensors Trainer::weights() const { return state_->checkpoint().weights; }
 const KernelChoices& Trainer::choices() const { return state_->choices; }
-void Trainer::load_weights(const NamedTensors& weights) { state_->load(weights); }
+void Trainer::load_weights(const NamedTensors& weights,
+                           const std::function<bool(const std::string&)>& wanted) {
+  artel::load_weights(state_->parameters, weights, wanted);
+}
 checkpoint::Checkpoint Trainer::checkpoint() const { return state_->checkpoint(); }
 void Trainer::restore(const checkpoint::Checkpoint& checkpoint) { state_->restore(checkpoint); }
 void Trainer::request_stop() { state_->stop = true; }
@@ -71,7 +76,7 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
     losses.back() = sums.loss;
     counts[counts.size() - 3] = static_cast<double>(sums.correct);
     counts[counts.size() - 2] = static_cast<double>(sums.samples);
-    counts[counts.size() - 1] = static_cast<double>(batch->y.elements());
+    counts[counts.size() - 1] = static_cast<double>(count_labels(batch->y));
   }
   if (group) {
     group->all_reduce(std::as_writable_bytes(std::span(losses)), comm::ElementType::f64, {},
@@ -80,15 +85,15 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
                       {.label = "test counts"});
   }
   Evaluation result;
-  double labels = 0;
   for (size_t i = 0; i < losses.size(); ++i) {
     result.loss += losses[i];
     result.correct += static_cast<int64_t>(counts[3 * i]);
     result.samples += static_cast<int64_t>(counts[3 * i + 1]);
-    labels += counts[3 * i + 2];
+    result.labels += static_cast<int64_t>(counts[3 * i + 2]);
   }
   result.loss /= static_cast<double>(std::max<int64_t>(1, result.samples));
-  result.accuracy = static_cast<double>(result.correct) / std::max(1.0, labels);
+  result.accuracy = static_cast<double>(result.correct) /
+                    static_cast<double>(std::max<int64_t>(1, result.labels));
   return result;
 }
 

@@ -112,6 +112,7 @@ struct Evaluation {
   double accuracy = 0;  // of class targets; else 0
   int64_t correct = 0;
   int64_t samples = 0;
+  int64_t labels = 0;  // as many as samples, or one for each position of a text
 };
 
 class Trainer {
@@ -133,9 +134,9 @@ class Trainer {
   bool built() const;
   Parameters& parameters();
   NamedTensors weights() const;
-  // Throws if a parameter is missing or has another shape, listing all of them with the nearest
-  // names.
-  void load_weights(const NamedTensors& weights);
+  // As in train/load_weights.h.
+  void load_weights(const NamedTensors& weights,
+                    const std::function<bool(const std::string&)>& wanted = {});
 
   // Which kernel runs which shape, as far as that has been decided.
   const KernelChoices& choices() const;

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
-#include "artel/checkpoint/weights.h"
 #include "artel/exec/kernels/gemm_bf16.h"
 #include "artel/train/batches.h"
+#include "artel/train/load_weights.h"
 
 namespace artel {
 namespace {
@@ -130,19 +130,8 @@ std::string Trainer::State::state_text() const {
       .dump();
 }
 
-void Trainer::State::load(const NamedTensors& weights) {
-  std::vector<checkpoint::Expected> expected;
-  for (const ParameterEntry& entry : parameters.entries())
-    expected.push_back({entry.name, entry.shape});
-  const checkpoint::Match match = checkpoint::match(expected, weights);
-  require(match.complete(), ErrorKind::shape, "the weights do not fit the model:\n{}",
-          match.report());
-  for (const NamedTensor& weight : weights)
-    if (parameters.contains(weight.name)) parameters.set(weight.name, weight.tensor);
-}
-
 void Trainer::State::restore(const checkpoint::Checkpoint& saved) {
-  load(saved.weights);
+  artel::load_weights(parameters, saved.weights);
   restore_state(saved.state);
   stepper.reset();
   pending_optimizer = saved.optimizer;

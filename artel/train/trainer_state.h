@@ -52,7 +52,6 @@ struct Trainer::State {
   Stepper& stepper_for(const TensorType& target);
 
   checkpoint::Checkpoint checkpoint() const;
-  void load(const NamedTensors& weights);
   void restore(const checkpoint::Checkpoint& saved);
 
   // All that is not tensors, as JSON.

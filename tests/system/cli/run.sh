@@ -8,7 +8,7 @@ test_help() {
   expect 0 "$artel" --help
   contains out "artel train examples/fashion_mnist.toml"
   local command
-  for command in train evaluate predict info data config verify bench comm "comm schedule" "comm bench" "data get" "data list" "data show" "bench train"; do
+  for command in train evaluate predict generate embed info data config verify bench comm "comm schedule" "comm bench" "data get" "data list" "data show" "bench train" "bench generate"; do
     # shellcheck disable=SC2086
     expect 0 "$artel" $command --help
     contains out Example

@@ -1,0 +1,80 @@
+#include <CLI/CLI.hpp>
+
+#include "artel/base/error.h"
+#include "artel/base/log.h"
+#include "artel/cli/commands.h"
+#include "artel/cli/setup.h"
+#include "artel/cli/text_model.h"
+#include "artel/observe/table.h"
+#include "artel/tensor/npy.h"
+#include "artel/train/sentence_vectors.h"
+
+namespace artel::cli {
+namespace {
+
+struct Arguments {
+  std::string source, out;
+  std::vector<std::string> texts;
+};
+
+Tensor vectors_of(TextModel model, const std::vector<std::string>& texts) {
+  const auto tokenizer = std::dynamic_pointer_cast<const data::WordPiece>(model.tokenizer);
+  require(model.config.name.starts_with("bert") && tokenizer, ErrorKind::unsupported,
+          "embed: got a network '{}', expected one of the BERT family with WordPiece tokens",
+          model.config.name);
+  model.config.name = "bert";  // without the head that it was trained with
+  model.config.dropout = 0;
+  const Tensor tokens = token_rows(*tokenizer, texts, model.config.positions);
+  Cluster cluster;
+  Trainer trainer(cluster, make_model(model.config, model.classes));
+  trainer.build({DType::i32, {tokens.shape()[1]}});
+  trainer.load_weights(model.weights);
+  return mean_vectors(tokens, trainer.predict(tokens));
+}
+
+void show_cosines(const std::vector<std::string>& texts, const Tensor& vectors) {
+  const Tensor products = cosines(vectors);
+  std::vector<std::string> header = {"cosine"};
+  for (size_t i = 0; i < texts.size(); ++i) header.push_back(fmt::format("{}", i + 1));
+  observe::Table table(header);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    std::vector<std::string> row = {fmt::format("{} {}", i + 1, texts[i])};
+    for (size_t j = 0; j < texts.size(); ++j)
+      row.push_back(fmt::format("{:.4f}", products.values<float>()[i * texts.size() + j]));
+    table.add(row);
+  }
+  fmt::print("{}", table.text());
+}
+
+void embed(const Arguments& arguments) {
+  const Tensor vectors = vectors_of(open_text_model(arguments.source), arguments.texts);
+  if (arguments.out.empty()) return show_cosines(arguments.texts, vectors);
+  write_npy(arguments.out, vectors);
+  println("{}: {} vectors of {} numbers", arguments.out, vectors.shape()[0], vectors.shape()[1]);
+}
+
+}  // namespace
+
+void add_embed(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      program.add_subcommand("embed", "Texts as vectors, and how alike they are, by a BERT");
+  command
+      ->add_option("SOURCE", arguments->source,
+                   "Run, checkpoint, folder of a published model, or its name in `artel data list`")
+      ->required();
+  command->add_option("TEXT", arguments->texts, "Texts, in quotes")->required();
+  command
+      ->add_option("--out", arguments->out,
+                   "Write the vectors there, a row for each text, instead of their cosines")
+      ->type_name("FILE.npy");
+  command->footer(
+      "A text's vector is the mean of the network's last hidden states over its tokens, scaled to\n"
+      "length 1.\n\n"
+      "Examples:\n"
+      "  artel embed minilm \"That is a happy person\" \"That is a happy dog\"\n"
+      "  artel embed runs/bert_pretrain \"peace and war\" \"the budget\" --out vectors.npy");
+  command->callback([arguments] { embed(*arguments); });
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,123 @@
+#include "artel/train/generate.h"
+
+#include <CLI/CLI.hpp>
+#include <thread>
+
+#include "artel/base/error.h"
+#include "artel/base/log.h"
+#include "artel/base/time.h"
+#include "artel/cli/commands.h"
+#include "artel/cli/setup.h"
+#include "artel/cli/text_model.h"
+
+namespace artel::cli {
+namespace {
+
+struct Arguments {
+  std::string source, prompt = "\n";
+  GenerateOptions options;
+  int threads = 0;
+  bool speed = false;
+};
+
+// Writes what each further token adds to the text. Words of WordPiece depend on what is before
+// them, so the text is decoded as a whole.
+class Writer {
+ public:
+  Writer(const data::Tokenizer& tokenizer, std::vector<int32_t> prompt)
+      : tokenizer_(tokenizer), tokens_(std::move(prompt)) {
+    write();
+  }
+
+  void add(int32_t token) {
+    tokens_.push_back(token);
+    write();
+  }
+
+ private:
+  void write() {
+    const std::string text = tokenizer_.decode(tokens_);
+    fmt::print("{}", text.substr(std::min(written_, text.size())));
+    std::fflush(stdout);
+    written_ = text.size();
+  }
+
+  const data::Tokenizer& tokenizer_;
+  std::vector<int32_t> tokens_;
+  size_t written_ = 0;
+};
+
+void generate_text(const Arguments& arguments) {
+  const TextModel model = open_text_model(arguments.source);
+  const std::vector<int32_t> prompt = model.tokenizer->encode(arguments.prompt);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  Decoder decoder(make_model(model.config, model.classes), model.weights,
+                  arguments.threads > 0 ? arguments.threads : std::max(1, cores));
+  std::optional<Writer> writer;  // once the prompt has been accepted
+  std::optional<Clock::time_point> first;
+  int64_t count = 0;
+  generate(decoder, prompt, arguments.options, [&](int32_t token) {
+    if (!writer) writer.emplace(*model.tokenizer, prompt);
+    if (!first) first = Clock::now();
+    ++count;
+    writer->add(token);
+    return true;
+  });
+  fmt::print("\n");
+  if (arguments.speed && count > 1) {
+    const double rate = static_cast<double>(count - 1) / seconds_between(*first, Clock::now());
+    fmt::print(stderr, "{:.1f} tokens/s, {:.2f} GB/s of weights\n", rate,
+               rate * static_cast<double>(decoder.weight_bytes()) * 1e-9);
+  }
+}
+
+}  // namespace
+
+void add_generate(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  GenerateOptions& options = arguments->options;
+  CLI::App* command =
+      program.add_subcommand("generate", "Write text with a trained language model");
+  command
+      ->add_option("SOURCE", arguments->source, "Run, checkpoint, or folder of a published model")
+      ->required();
+  command->add_option("--prompt", arguments->prompt, "How the text begins (default: a new line)")
+      ->type_name("TEXT");
+  command->add_option("--tokens", options.tokens, "How many tokens to add")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--temperature", options.sampling.temperature,
+                   "Below 1: likelier tokens; above: stranger ones; 0: always the likeliest")
+      ->type_name("T")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--top-k", options.sampling.top_k, "Only the K likeliest tokens; 0: all")
+      ->type_name("K")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--top-p", options.sampling.top_p,
+                   "Only the likeliest tokens that together have the probability P")
+      ->type_name("P")
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "Another seed, another text")
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--threads", arguments->threads, "Cores to use; 0: all")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_flag("--speed", arguments->speed, "Say on standard error how fast it was");
+  command->footer(
+      "The text is written as it comes. When the network's positions are used up, it goes on with\n"
+      "the last half of the text in mind. The same seed gives the same text.\n\n"
+      "Examples:\n"
+      "  artel generate runs/char_gpt --prompt \"ROMEO:\" --tokens 500\n"
+      "  artel generate runs/char_gpt --temperature 0.8 --top-k 20 --seed 7\n"
+      "  artel generate models/gpt2 --prompt \"The meaning of life is\" --top-p 0.9");
+  command->callback([arguments] { generate_text(*arguments); });
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,83 @@
+#include "artel/cli/generation_bench.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "artel/base/log.h"
+#include "artel/base/time.h"
+#include "artel/exec/libraries.h"
+#include "artel/exec/memory_speed.h"
+#include "artel/nn/zoo/registry.h"
+#include "artel/observe/table.h"
+#include "artel/train/cluster.h"
+#include "artel/train/generate.h"
+
+namespace artel::cli {
+namespace {
+
+struct Arguments {
+  std::string model = "gpt2";
+  int threads = 0;
+  int64_t tokens = 64;
+  bool json = false;
+};
+
+// A token costs one pass over all weights, so memory bounds tokens a second. Both are measured
+// twice, in turns.
+void bench_generation(const Arguments& arguments) {
+  Cluster cluster;
+  const int threads = arguments.threads > 0 ? arguments.threads : cluster.cores();
+  Decoder decoder(nn::model_by_name(arguments.model), uint64_t{1}, threads);
+  ThreadPool pool(threads, limit_library_threads);
+  double rate = 0, speed = 0;
+  for (int turn = 0; turn < 2; ++turn) {
+    speed = std::max(speed, measure_memory_speed(pool, threads));
+    decoder.forget();
+    std::vector<int32_t> token = {1};
+    decoder.read(token);  // the first makes kernels and buffers
+    Random random{1};
+    const Clock::time_point begin = Clock::now();
+    for (int64_t i = 0; i < arguments.tokens; ++i)
+      token[0] = sample_token(decoder.read(token).values<float>(), {.top_k = 40}, random);
+    rate = std::max(rate,
+                    static_cast<double>(arguments.tokens) / seconds_between(begin, Clock::now()));
+  }
+  const double bound = speed / static_cast<double>(decoder.weight_bytes());
+  if (arguments.json) {
+    const nlohmann::ordered_json json = {{"model", arguments.model},
+                                         {"threads", threads},
+                                         {"tokens_per_second", rate},
+                                         {"memory_bytes_per_second", speed},
+                                         {"weight_bytes", decoder.weight_bytes()},
+                                         {"bound_tokens_per_second", bound},
+                                         {"share_of_bound", rate / bound}};
+    return println("{}", json.dump());
+  }
+  observe::Table table({"model", "threads", "tokens/s", "memory", "bound", "share"});
+  table.add({arguments.model, std::to_string(threads), fmt::format("{:.1f}", rate),
+             fmt::format("{:.1f} GB/s", speed * 1e-9), fmt::format("{:.1f} tokens/s", bound),
+             fmt::format("{:.0f} %", 100 * rate / bound)});
+  fmt::print("{}", table.text());
+}
+
+}  // namespace
+
+void add_generation_bench(CLI::App& bench) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = bench.add_subcommand(
+      "generate", "Tokens a second of a language model, against what memory allows");
+  command->add_option("MODEL", arguments->model, "A model of the zoo that predicts next tokens")
+      ->capture_default_str();
+  command->add_option("--threads", arguments->threads, "Cores to use (default: all)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--tokens", arguments->tokens, "Tokens of a turn")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "One JSON object");
+  command->footer("Example:\n  artel bench generate gpt2 --threads 2");
+  command->callback([arguments] { bench_generation(*arguments); });
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,112 @@
+#include "artel/cli/text_model.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/cli/fetch.h"
+#include "artel/cli/run_folder.h"
+#include "artel/cli/setup.h"
+#include "artel/data/fetch.h"
+
+namespace artel::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+const char* const kPublishedConfig = "config.json";
+
+ModelConfig gpt2_config(const Json& json) {
+  ModelConfig config;
+  config.name = "gpt2";
+  config.width = json.at("n_embd");
+  config.depth = json.at("n_layer");
+  config.heads = json.at("n_head");
+  config.positions = json.at("n_positions");
+  return config;
+}
+
+ModelConfig bert_config(const Json& json, const std::string& where) {
+  ModelConfig config;
+  config.name = "bert";
+  config.width = json.at("hidden_size");
+  config.depth = json.at("num_hidden_layers");
+  config.heads = json.at("num_attention_heads");
+  config.positions = json.at("max_position_embeddings");
+  require(json.at("intermediate_size") == 4 * config.width, ErrorKind::unsupported,
+          "[{}] intermediate_size: got {}, expected {}", where,
+          json.at("intermediate_size").get<int64_t>(), 4 * config.width);
+  require(json.value("hidden_act", "gelu") == "gelu", ErrorKind::unsupported,
+          "[{}] hidden_act: got \"{}\", expected \"gelu\"", where, json.value("hidden_act", ""));
+  return config;
+}
+
+// Sizes by the names that Hugging Face's files give them.
+ModelConfig published_config(const fs::path& file, int64_t& vocabulary) {
+  try {
+    const Json json = Json::parse(read_file(file));
+    const std::string type = json.at("model_type");
+    require(type == "gpt2" || type == "bert", ErrorKind::unsupported,
+            "[{}] model_type: got \"{}\", expected \"gpt2\" or \"bert\"", file.string(), type);
+    vocabulary = json.at("vocab_size");
+    return type == "gpt2" ? gpt2_config(json) : bert_config(json, file.string());
+  } catch (const Json::exception& error) {
+    fail(ErrorKind::corrupt, "[{}] {}", file.string(), error.what());
+  }
+}
+
+fs::path published_weights(const fs::path& folder) {
+  for (const char* name : {"model.safetensors", "pytorch_model.bin"})
+    if (fs::exists(folder / name)) return folder / name;
+  fail(ErrorKind::not_found, "[{}] no weights: expected model.safetensors or pytorch_model.bin",
+       folder.string());
+}
+
+TextModel open_published(const fs::path& folder) {
+  TextModel model;
+  model.config = published_config(folder / kPublishedConfig, model.classes);
+  model.config.vocabulary = model.classes;
+  model.tokenizer = data::open_tokenizer(folder);
+  require(model.tokenizer->size() <= model.classes, ErrorKind::invalid_argument,
+          "[{}] the tokenizer has {} tokens, but the network a vocabulary of {}", folder.string(),
+          model.tokenizer->size(), model.classes);
+  model.weights = weights_for(model.config, published_weights(folder));
+  return model;
+}
+
+TextModel open_trained(const RunFolder& folder, const fs::path& source) {
+  const data::SampleLayout layout = folder.load_layout();
+  require(layout.tokenizer != nullptr, ErrorKind::invalid_argument,
+          "[{}] has no tokenizer, expected a run on text", folder.path().string());
+  TextModel model;
+  model.config = read_config(folder.config()).model;
+  model.config.vocabulary = layout.tokenizer->size();
+  model.classes = layout.classes;
+  model.tokenizer = layout.tokenizer;
+  model.weights = weights_for(model.config, source);
+  return model;
+}
+
+bool in_catalogue(const std::string& name) {
+  return std::any_of(data::catalogue().begin(), data::catalogue().end(),
+                     [&](const data::CatalogueEntry& entry) { return entry.name == name; });
+}
+
+}  // namespace
+
+TextModel open_text_model(const std::string& source) {
+  const fs::path path =
+      !fs::exists(source) && in_catalogue(source) ? fetch_set(source) : fs::path(source);
+  require(fs::exists(path), ErrorKind::not_found,
+          "[{}] no such file or folder, expected a run or a published model", source);
+  if (fs::exists(path / kPublishedConfig)) return open_published(path);
+  const std::optional<RunFolder> run = find_run(path);
+  require(run.has_value(), ErrorKind::not_found,
+          "[{}] is neither a run nor a folder with {}, weights and a tokenizer", source,
+          kPublishedConfig);
+  return open_trained(*run, path);
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,34 @@
+// Writing text with a network that predicts the next token.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "artel/base/random.h"
+#include "artel/train/decoder.h"
+
+namespace artel {
+
+struct SamplingOptions {
+  double temperature = 1;  // scores are divided by it; 0: always the likeliest token
+  int64_t top_k = 0;       // only the k likeliest tokens; 0: all
+  double top_p = 1;        // only the likeliest tokens that together have this probability
+};
+
+// A token drawn by its probability. Of equal scores the smaller token counts as likelier. Throws
+// for options out of range, and if no score is a number.
+int32_t sample_token(std::span<const float> scores, const SamplingOptions& options, Random& random);
+
+struct GenerateOptions {
+  int64_t tokens = 256;
+  SamplingOptions sampling = {};
+  uint64_t seed = 0;
+};
+
+// Continues `prompt` token by token; on_token sees each new one and returns whether to go on. When
+// the decoder's positions are used up, it goes on with the last half of the text in mind. Throws
+// for a prompt that is empty or longer than the decoder's positions.
+void generate(Decoder& decoder, std::vector<int32_t> prompt, const GenerateOptions& options,
+              const std::function<bool(int32_t)>& on_token);
+
+}  // namespace artel

@@ -1,0 +1,24 @@
+// Texts as vectors, by a BERT that gives its last hidden states.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "artel/data/text/word_piece.h"
+#include "artel/train/trainer.h"
+
+namespace artel {
+
+// Tokens [texts, positions], i32, padded to the longest text: what networks of the BERT family
+// read. Throws for a text that needs more than `most` positions.
+Tensor token_rows(const data::WordPiece& tokenizer, const std::vector<std::string>& texts,
+                  int64_t most);
+
+// The mean over the tokens of each text, padding left out, scaled to length 1: [texts, width].
+// `tokens` [texts, positions], `hidden` [texts, positions, width].
+Tensor mean_vectors(const Tensor& tokens, const Tensor& hidden, int32_t padding = 0);
+
+// The scalar products of all rows: cosines, since rows have length 1. [rows, rows].
+Tensor cosines(const Tensor& vectors);
+
+}  // namespace artel

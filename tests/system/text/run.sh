@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# run.sh ARTEL CASE: runs one case (a function test_CASE below) of language models in an empty folder.
+set -euo pipefail
+artel=$1 case=$2
+source "$(dirname "$0")/../support.sh"
+
+# A text of a few words, and a small GPT that learns it letter by letter.
+make_gpt() {
+  awk 'BEGIN { srand(3); split("the tide was low and slow today", word, " ")
+    for (i = 0; i < 1500; ++i) printf "%s%s", word[1 + int(rand() * 7)], (i % 9 == 8) ? ".\n" : " " }' >text.txt
+  cat >gpt.toml <<'TOML'
+[data]
+set = "text"
+path = "text.txt"
+context = 16
+stride = 5
+[model]
+name = "gpt2"
+depth = 2
+heads = 2
+width = 16
+positions = 16
+dropout = 0.2
+[train]
+batch_size = 12
+steps = 40
+clip_norm = 1
+optimizer = { name = "adamw", lr = 5e-3 }
+[cluster]
+lanes = 3
+TOML
+}
+
+test_generate() {
+  make_gpt
+  expect 0 "$artel" train gpt.toml --out runs/gpt
+  contains out "test loss"
+  expect 0 "$artel" generate runs/gpt --prompt "the " --tokens 50 --seed 1
+  cp out first
+  [[ $(head -c 4 first) == "the " ]] || fail "the prompt is not in front: $(cat first)"
+  [[ $(wc -c <first) -eq 55 ]] || fail "got $(wc -c <first) characters, expected prompt, 50 and a new line"
+  expect 0 "$artel" generate runs/gpt --prompt "the " --tokens 50 --seed 1 --threads 1
+  cmp out first || fail "the same seed gave another text"
+  expect 0 "$artel" generate runs/gpt --prompt "the " --tokens 50 --seed 2
+  ! cmp -s out first || fail "another seed gave the same text"
+  expect 0 "$artel" generate runs/gpt/checkpoints/step-000000040 --temperature 0 --tokens 3 --speed
+  contains err "tokens/s"
+  expect 1 "$artel" generate runs/gpt --prompt "ZZ"
+  contains err "the character 'Z' is not among"
+  expect 1 "$artel" generate runs/gpt --prompt "the tide was low and slow"
+  contains err "expected at most the network's 16 positions"
+  expect 1 "$artel" generate runs/gpt --top-p 2
+  contains err "top_p: got 2"
+  expect 1 "$artel" generate runs/nothing
+  contains err "[runs/nothing] no such file or folder"
+  expect 1 "$artel" embed runs/gpt "the tide"
+  contains err "expected one of the BERT family"
+}
+
+# The same bits on one, two and three workers, with dropout everywhere.
+test_workers() {
+  make_gpt
+  local workers
+  for workers in 1 2 3; do expect 0 "$artel" train gpt.toml --out runs/w$workers -n $workers; done
+  expect 0 "$artel" verify runs/w1 runs/w2
+  expect 0 "$artel" verify runs/w1 runs/w3
+  expect 0 "$artel" train gpt.toml --out runs/no_dropout --set model.dropout=0
+  expect 1 "$artel" verify runs/w1 runs/no_dropout
+}
+
+make_bert() {
+  make_gpt
+  cat >pretrain.toml <<'TOML'
+[data]
+set = "text"
+path = "text.txt"
+task = "masked"
+tokenizer = "wordpiece 50"
+context = 16
+[model]
+name = "bert_pretraining"
+depth = 2
+heads = 2
+width = 16
+positions = 16
+dropout = 0.1
+[train]
+batch_size = 12
+steps = 20
+optimizer = { name = "adamw", lr = 5e-3 }
+[cluster]
+lanes = 2
+TOML
+  { echo "text,kind"
+    for i in {1..40}; do echo "the tide was low,sea"; echo "and slow today,land"; done; } >texts.csv
+  sed -e 's/set = "text"/set = "labelled_text"/' -e 's/text\.txt/texts.csv/' -e '/^task/d' \
+    -e 's|"wordpiece 50"|"runs/pretrain/tokenizer"|' -e 's/bert_pretraining/bert_classifier/' \
+    -e 's|^depth|weights = "runs/pretrain"\nnew_layers = ["bert.pooler", "classifier"]\n&|' pretrain.toml >classify.toml
+}
+
+test_bert() {
+  make_bert
+  expect 0 "$artel" train pretrain.toml --out runs/pretrain
+  expect 0 "$artel" train pretrain.toml --out runs/pretrain2 -n 2
+  expect 0 "$artel" verify runs/pretrain runs/pretrain2
+  expect 0 "$artel" train classify.toml --out runs/classify
+  expect 0 "$artel" predict runs/classify --text "the tide was low" --text "and slow today"
+  [[ $(grep -c 'sea' out) -eq 2 ]] || fail "no classes in $(cat out)"
+  expect 0 "$artel" embed runs/pretrain "the tide" "the tide" "slow" --out vectors.npy
+  contains out "3 vectors of 16 numbers"
+  expect 0 "$artel" embed runs/pretrain "the tide" "the tide"
+  contains out "1.0000  1.0000"
+  expect 1 "$artel" embed runs/pretrain "the tide was low and slow today and the tide was low and slow"
+  contains err "expected at most the network's 16 positions"
+  expect 1 "$artel" train classify.toml --out runs/wrong --set model.width=24
+  contains err "the weights do not fit the model"
+  expect 1 "$artel" train classify.toml --out runs/wrong --set data.tokenizer=character
+  contains err "expected the path of a vocabulary of WordPiece"
+  expect 1 "$artel" train pretrain.toml --out runs/wrong --set data.tokenizer=byte
+  contains err "expected one of WordPiece"
+}
+
+# A folder as published models have it, made from a run: its sizes under other names.
+test_published() {
+  make_gpt
+  expect 0 "$artel" train gpt.toml --out runs/gpt --set data.tokenizer="bpe 280" --set model.dropout=0
+  mkdir model
+  cp runs/gpt/tokenizer/* runs/gpt/checkpoints/step-000000040/model.safetensors model
+  echo '{"model_type": "gpt2", "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 16, "vocab_size": 280}' >model/config.json
+  expect 0 "$artel" generate model --prompt "the tide" --tokens 20
+  cp out first
+  expect 0 "$artel" generate runs/gpt --prompt "the tide" --tokens 20
+  cmp out first || fail "a published folder and a run differ"
+  sed -i 's/280/270/' model/config.json
+  expect 1 "$artel" generate model --prompt "the tide"
+  contains err "the tokenizer has 280 tokens, but the network a vocabulary of 270"
+  sed -i 's/270/290/' model/config.json
+  expect 1 "$artel" generate model --prompt "the tide"
+  contains err "wte.weight"
+  sed -i 's/gpt2/llama/' model/config.json
+  expect 1 "$artel" generate model --prompt "the tide"
+  contains err 'expected "gpt2" or "bert"'
+}
+
+test_mistakes() {
+  make_gpt
+  expect 1 "$artel" train gpt.toml --set model.positions=8
+  contains err "got 16 positions, expected at most 8"
+  expect 1 "$artel" train gpt.toml --set data.tokenizer=nonsense
+  contains err "expected character, byte, 'bpe N', 'wordpiece N' or a path"
+  expect 0 "$artel" train gpt.toml --out runs/bpe --set data.tokenizer="bpe 280" --set train.steps=1
+  cp -r runs/bpe/tokenizer broken
+  sed -i '3s/.*/only_one_part/' broken/merges.txt
+  expect 1 "$artel" train gpt.toml --set data.tokenizer=broken
+  contains err "merges.txt"
+  expect 1 "$artel" train gpt.toml --set data.context=100000
+  contains err "not enough for a context of 100000"
+}
+
+"test_$case"

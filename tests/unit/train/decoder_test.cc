@@ -1,0 +1,151 @@
+// Reading piece by piece must say what reading all at once says; generation on top of it.
+#include "artel/train/decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "artel/base/error.h"
+#include "artel/nn/zoo/bert.h"
+#include "artel/nn/zoo/gpt2.h"
+#include "artel/train/generate.h"
+#include "artel/train/trainer.h"
+
+namespace artel {
+namespace {
+
+constexpr int64_t kVocabulary = 37, kPositions = 24;
+
+nn::Layer small_gpt() {
+  return nn::gpt2({.vocabulary = kVocabulary,
+                   .positions = kPositions,
+                   .width = 32,
+                   .depth = 2,
+                   .heads = 4,
+                   .dropout = 0.1});
+}
+
+std::vector<int32_t> some_tokens(int64_t count) {
+  std::vector<int32_t> tokens;
+  Random random{3};
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<int32_t>(random.below(kVocabulary)));
+  return tokens;
+}
+
+// Scores after each of the tokens, without a cache.
+Tensor scores_at_once(const std::vector<int32_t>& tokens, uint64_t seed) {
+  Cluster cluster;
+  Trainer trainer(cluster, small_gpt(), {.seed = seed});
+  Tensor x({1, static_cast<int64_t>(tokens.size())}, DType::i32);
+  std::copy(tokens.begin(), tokens.end(), x.values<int32_t>().begin());
+  return trainer.predict(x);
+}
+
+TEST(Decoder, ReadsPieceByPieceWhatIsReadAtOnce) {
+  const std::vector<int32_t> tokens = some_tokens(kPositions);
+  const Tensor expected = scores_at_once(tokens, 5);
+  Decoder decoder(small_gpt(), 5, 2);
+  EXPECT_EQ(decoder.positions(), kPositions);
+  size_t at = 0;
+  for (const size_t count : {5, 1, 1, 7, 1, 9}) {
+    const Tensor scores = decoder.read(std::span(tokens).subspan(at, count));
+    at += count;
+    for (int64_t i = 0; i < kVocabulary; ++i)
+      ASSERT_NEAR(scores.values<float>()[i],
+                  expected.values<float>()[(static_cast<int64_t>(at) - 1) * kVocabulary + i], 1e-5)
+          << "after " << at << " tokens";
+  }
+  EXPECT_EQ(decoder.size(), kPositions);
+}
+
+TEST(Decoder, GivesTheSameBitsOnAnyNumberOfThreadsAndAfterForgetting) {
+  const std::vector<int32_t> tokens = some_tokens(9);
+  Decoder one(small_gpt(), 5, 1), three(small_gpt(), 5, 3);
+  one.read(tokens);
+  one.forget();
+  const Tensor a = one.read(tokens), b = three.read(tokens);
+  EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.bytes()), 0);
+}
+
+TEST(Decoder, RefusesWhatDoesNotFit) {
+  Decoder decoder(small_gpt(), 5, 1);
+  EXPECT_THROW(decoder.read({}), Error);
+  EXPECT_THROW(decoder.read(some_tokens(kPositions + 1)), Error);
+  EXPECT_THROW(decoder.read(std::vector<int32_t>{kVocabulary}), Error);
+  EXPECT_THROW(decoder.read(std::vector<int32_t>{-1}), Error);
+  EXPECT_THROW(Decoder(nn::bert({.vocabulary = 9, .width = 8, .depth = 1, .heads = 1}), 1, 1),
+               Error);
+  Cluster cluster;
+  Trainer other(cluster, nn::gpt2({.vocabulary = kVocabulary + 1,
+                                   .positions = kPositions,
+                                   .width = 32,
+                                   .depth = 2,
+                                   .heads = 4}));
+  other.build({DType::i32, {4}});
+  try {
+    Decoder(small_gpt(), other.weights(), 1);
+    FAIL() << "weights of another vocabulary were accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("wte.weight"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Sampling, FollowsItsOptions) {
+  const std::vector<float> scores = {0, std::log(6.f), std::log(3.f),
+                                     -INFINITY};  // 0.1, 0.6, 0.3, 0
+  const auto frequencies = [&](const SamplingOptions& options) {
+    std::map<int32_t, double> counts;
+    Random random{1};
+    for (int i = 0; i < 10000; ++i) counts[sample_token(scores, options, random)] += 1e-4;
+    return counts;
+  };
+  const auto all = frequencies({});
+  EXPECT_NEAR(all.at(0), 0.1, 0.02);
+  EXPECT_NEAR(all.at(1), 0.6, 0.02);
+  EXPECT_NEAR(all.at(2), 0.3, 0.02);
+  EXPECT_FALSE(all.contains(3));
+  EXPECT_EQ(frequencies({.temperature = 0}).size(), 1u);
+  EXPECT_EQ(frequencies({.top_k = 1}).begin()->first, 1);
+  EXPECT_NEAR(frequencies({.top_k = 2}).at(1), 2.0 / 3, 0.02);
+  EXPECT_EQ(frequencies({.top_p = 0.6}).size(), 1u);
+  EXPECT_EQ(frequencies({.top_p = 0.61}).size(), 2u);
+  EXPECT_NEAR(frequencies({.temperature = 0.5}).at(1), 36.0 / 46, 0.02);
+  for (const SamplingOptions& wrong :
+       {SamplingOptions{.temperature = -1}, {.top_k = -1}, {.top_p = 0}, {.top_p = 1.5}})
+    EXPECT_THROW(frequencies(wrong), Error);
+  Random random{1};
+  EXPECT_THROW(sample_token(std::vector<float>{NAN, NAN}, {}, random), Error);
+}
+
+std::vector<int32_t> written(uint64_t seed, int64_t tokens, std::vector<int32_t> prompt) {
+  Decoder decoder(small_gpt(), 5, 1);
+  std::vector<int32_t> text;
+  generate(decoder, std::move(prompt), {.tokens = tokens, .seed = seed}, [&](int32_t token) {
+    text.push_back(token);
+    return true;
+  });
+  return text;
+}
+
+TEST(Generate, GoesOnBeyondTheContextAndRepeatsItselfForASeed) {
+  const std::vector<int32_t> text = written(1, 3 * kPositions, {1, 2, 3});
+  EXPECT_EQ(text.size(), static_cast<size_t>(3 * kPositions));
+  EXPECT_EQ(text, written(1, 3 * kPositions, {1, 2, 3}));
+  EXPECT_NE(text, written(2, 3 * kPositions, {1, 2, 3}));
+}
+
+TEST(Generate, StopsWhenAskedAndRefusesAWrongPrompt) {
+  Decoder decoder(small_gpt(), 5, 1);
+  int count = 0;
+  generate(decoder, {1}, {.tokens = 100}, [&](int32_t) { return ++count < 4; });
+  EXPECT_EQ(count, 4);
+  EXPECT_THROW(written(1, 2, {}), Error);
+  EXPECT_THROW(written(1, 2, some_tokens(kPositions + 1)), Error);
+  EXPECT_EQ(written(1, 2, some_tokens(kPositions)).size(), 2u);
+}
+
+}  // namespace
+}  // namespace artel
