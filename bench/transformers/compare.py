@@ -1,6 +1,9 @@
 #!/usr/bin/python3
-"""`bench/run transformers`: GPT and ViT, trained by Artel and by PyTorch; and how memory grows with the context."""
+"""`bench/run transformers`: GPT and ViT, trained by Artel and by PyTorch; how memory grows with the context; and how fast
+GPT-2 writes, beside what the memory allows."""
+import json
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -20,4 +23,20 @@ def memory_of_long_contexts(arguments):
     yield result("gpt context 2048 batch 1 peak memory", 1, *peaks, "artel, context 256 batch 8", "MB", "lower")
 
 
-main("bench/run transformers", [Case("gpt", unit="tokens/s", units_per_sample=256), Case("vit")], memory_of_long_contexts)
+def generation(arguments):
+    """A token needs one pass over all weights: the bound is the speed of memory, measured in the same run."""
+    if arguments.models:
+        return
+    for threads in arguments.threads.split(","):
+        command = [arguments.artel, "bench", "generate", "gpt2", "--threads", threads, "--json"]
+        answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        yield result("gpt2 124M generation", int(threads), answer["tokens_per_second"], answer["bound_tokens_per_second"],
+                     "the memory's speed", "tokens/s", "higher")
+
+
+def more(arguments):
+    yield from memory_of_long_contexts(arguments)
+    yield from generation(arguments)
+
+
+main("bench/run transformers", [Case("gpt", unit="tokens/s", units_per_sample=256), Case("vit")], more)

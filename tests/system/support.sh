@@ -3,6 +3,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 export LC_ALL=C
+port=$((20000 + $$ % 20000))
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
 contains() { grep -qF -- "$2" "$1" || { cat "$1" >&2; fail "no '$2' in $1"; }; }
@@ -32,4 +33,19 @@ batch_size = 20
 epochs = 4
 optimizer = { name = "sgd", lr = 0.1, momentum = 0.9 }
 TOML
+}
+
+# The same in eight lanes, for several workers of one thread.
+make_run() {
+  make_data
+  printf '[cluster]\nlanes = 8\nthreads = 1\n' >>run.toml
+}
+
+# Old checkpoints are removed, so only that there is one can be awaited, not which one.
+wait_for_checkpoint() {
+  local tries=0
+  until compgen -G "$1/checkpoints/step-*/model.safetensors" >/dev/null; do
+    sleep 0.05
+    ((++tries < 600)) || { cat err >&2; fail "no checkpoint in $1 within 30 s"; }
+  done
 }

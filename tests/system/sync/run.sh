@@ -6,21 +6,6 @@ source "$(dirname "$0")/../support.sh"
 workers=()
 # A process that is stopped ends only when it goes on.
 trap 'kill $(jobs -p) 2>/dev/null || true; kill -CONT "${workers[@]}" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
-port=$((20000 + $$ % 20000))
-
-# Old checkpoints are removed, so only that there is one can be awaited, not which one.
-wait_for_checkpoint() {
-  local tries=0
-  until compgen -G "$1/checkpoints/step-*/model.safetensors" >/dev/null; do
-    sleep 0.05
-    ((++tries < 600)) || { cat err >&2; fail "no checkpoint in $1 within 30 s"; }
-  done
-}
-
-make_run() {
-  make_data
-  printf '[cluster]\nlanes = 8\nthreads = 1\n' >>run.toml
-}
 
 # Starts worker RANK of a run of two over gloo, in the background: join RANK OPTIONS...
 join() {
