@@ -45,15 +45,15 @@ TEST_P(Failure, ATimeoutNamesWhomItWaitedForAndReachesEverybody) {
   const auto errors = run_ranks(
       3,
       [](Group& group) {
+        group.set_phase("backward");
         group.barrier();
         if (group.rank() == 2) {
-          group.set_phase("backward");
-          std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+          std::this_thread::sleep_for(std::chrono::milliseconds(4000));
           group.barrier();
           return;
         }
         std::vector<float> data(1 << 20);
-        group.all_reduce(bytes(data), ElementType::f32, {}, {.label = "bucket 5", .timeout = 1});
+        group.all_reduce(bytes(data), ElementType::f32, {}, {.label = "bucket 5", .timeout = 2});
       },
       options());
   const std::regex expected(
