@@ -2,7 +2,6 @@
 #include <memory>
 #include <span>
 
-#include "artel/base/error.h"
 #include "artel/ps/filters/value_packing.h"
 #include "artel/ps/messages.h"
 #include "artel/ps/report.h"
@@ -40,14 +39,9 @@ std::string message_of(ps::Header header, const std::vector<uint64_t>& keys, std
 
 }  // namespace
 
-// A message of a stranger: its header, its lists, its packed values and its texts. Messages come
-// from no file, so that errors need not name one.
+// A message of a stranger: its header, its lists, its packed values and its texts.
 void read_untrusted(const Bytes& bytes) {
-  try {
-    read_message(bytes.data);
-  } catch (const Error& error) {
-    fail(error.kind(), "[{}] {}", bytes.name, error.what());
-  }
+  with_name(bytes, [&] { read_message(bytes.data); });
 }
 
 std::vector<std::string> seeds() {

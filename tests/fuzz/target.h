@@ -5,12 +5,23 @@
 #include <vector>
 
 #include "artel/base/bytes.h"
+#include "artel/base/error.h"
 
 namespace artel::fuzz {
 
 // Reads the bytes as some kind of file. It may throw an artel::Error and nothing else; crashes,
 // sanitizer reports and running out of memory are failures.
 void read_untrusted(const Bytes& bytes);
+
+// For readers of what comes from no file: runs `read` and adds the input's name to its errors.
+template <typename Read>
+void with_name(const Bytes& bytes, const Read& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    fail(error.kind(), "[{}] {}", bytes.name, error.what());
+  }
+}
 
 // A few small valid files, from which mutations start.
 std::vector<std::string> seeds();

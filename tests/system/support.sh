@@ -49,3 +49,23 @@ wait_for_checkpoint() {
     ((++tries < 600)) || { cat err >&2; fail "no checkpoint in $1 within 30 s"; }
   done
 }
+
+# Of a run in the folder run whose first process is $launcher:
+newest_step() { ls run/checkpoints | sed -n 's/^step-0*//p' | tail -1; }
+
+# Ctrl-C ends the run, which says so by its exit code.
+interrupt() {
+  kill -INT $launcher
+  local code=0
+  wait $launcher || code=$?
+  [[ $code -eq 130 ]] || fail "exit code $code, expected 130: $(cat err)"
+}
+
+# kill_one PROCESS: the others end within five seconds, and not as if all were well.
+kill_one() {
+  local begin=$SECONDS code=0
+  kill -KILL "$1"
+  wait $launcher || code=$?
+  ((SECONDS - begin <= 5)) || fail "the run ended $((SECONDS - begin)) s after the kill"
+  [[ $code -ne 0 ]] || fail "exit code 0"
+}

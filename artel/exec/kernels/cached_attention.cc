@@ -26,9 +26,9 @@ void row_products(const float* q, const float* rows, int64_t stride, int64_t cou
   }
 }
 
-// y = scale * the sum of weights[i] * row i.
+// y = the sum of weights[i] * row i.
 void weighted_rows(const float* weights, const float* rows, int64_t stride, int64_t count,
-                   int64_t width, float scale, float* y) {
+                   int64_t width, float* y) {
   std::fill_n(y, width, 0.0f);
   int64_t i = 0;
   const auto add_rows = [&](auto rows_at_once) HWY_ATTR {
@@ -44,9 +44,6 @@ void weighted_rows(const float* weights, const float* rows, int64_t stride, int6
   };
   add_rows(std::integral_constant<int64_t, 8>());
   add_rows(std::integral_constant<int64_t, 1>());
-  for_each_vector(width, [=](auto d, int64_t c) HWY_ATTR {
-    hn::StoreU(hn::Mul(hn::LoadU(d, y + c), hn::Set(d, scale)), d, y + c);
-  });
 }
 
 }  // namespace artel::kernels::HWY_NAMESPACE
@@ -86,7 +83,8 @@ void CachedAttention::run(ThreadPool& pool, const float* qkv, float* cache, int6
       float inverse_sum;
       products(qkv + i * 3 * width + begin, keys + begin, width, seen, part, scale, scores);
       exponentials(scores, seen, seen, &inverse_sum);
-      weighted(scores, values + begin, width, seen, part, inverse_sum, y + i * width + begin);
+      weighted(scores, values + begin, width, seen, part, y + i * width + begin);
+      scale_row(y + i * width + begin, part, inverse_sum);
     }
   });
 }
