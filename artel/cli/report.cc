@@ -22,7 +22,7 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters) {
                                  {"seconds_waiting_for_workers", last.seconds_exchanging},
                                  {"sent_bytes", last.sent_bytes},
                                  {"stopped_by", result.stopped_by}};
-  if (!result.epochs.empty()) {
+  if (last.tested) {
     json["test_loss"] = result.epochs.back().test_loss;
     json["test_accuracy"] = result.epochs.back().test_accuracy;
   }
@@ -95,9 +95,12 @@ void RunReport::after_step(const TrainingState& state) {
 void RunReport::after_epoch(const TrainingState& state) {
   std::string line = fmt::format("epoch {}/{}: loss {:.4f}", state.epoch, state.epochs, state.loss);
   if (has_classes_) line += fmt::format(", accuracy {:.4f}", state.accuracy);
-  line += fmt::format(", test loss {:.4f}", state.test_loss);
-  observe::Scalars scalars = {{"test/loss", state.test_loss}};
-  if (has_classes_) {
+  observe::Scalars scalars;
+  if (state.tested) {
+    line += fmt::format(", test loss {:.4f}", state.test_loss);
+    scalars.emplace_back("test/loss", state.test_loss);
+  }
+  if (state.tested && has_classes_) {
     line += fmt::format(", test accuracy {:.4f}", state.test_accuracy);
     scalars.emplace_back("test/accuracy", state.test_accuracy);
   }
@@ -112,7 +115,7 @@ void RunReport::finish(const FitResult& result, int64_t parameters) {
   write_file_atomically(folder_.summary(), summary(result, parameters).dump(2) + "\n");
   const TrainingState& last = result.last;
   observe::Table table({"result", ""});
-  if (!result.epochs.empty()) {
+  if (last.tested) {
     const TrainingState& epoch = result.epochs.back();
     if (has_classes_) {
       const auto best = std::max_element(result.epochs.begin(), result.epochs.end(),

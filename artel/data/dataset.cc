@@ -168,8 +168,8 @@ DatasetPtr reconstruction(DatasetPtr set) {
 }
 
 SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed) {
-  require(test_fraction > 0 && test_fraction < 1, ErrorKind::invalid_argument,
-          "the test fraction is {}, expected a number between 0 and 1", test_fraction);
+  require(test_fraction >= 0 && test_fraction < 1, ErrorKind::invalid_argument,
+          "the test fraction is {}, expected 0 or more and less than 1", test_fraction);
   const int64_t tests = std::llround(static_cast<double>(size) * test_fraction);
   const Permutation order(size, mix_key({seed, hash_name("split")}));
   SplitSamples samples;

@@ -42,8 +42,8 @@ void visit_keys(auto& config, auto&& field) {
          .choices = {"automatic", "classes", "values", "reconstruct", "masked"}},
         data.task);
   field({.name = "data.test_fraction",
-         .help = "Share that is cut off at random for testing where the data has no test part.",
-         .least = 0.0001,
+         .help = "Share that is cut off at random for testing where the data has no test part. "
+                 "0: training goes on untested.",
          .most = 0.9},
         data.test_fraction);
   field({.name = "data.validation",

@@ -28,6 +28,8 @@ Trainer::FitLoop::FitLoop(Trainer& trainer, data::DatasetPtr train, const FitOpt
     : trainer_(trainer),
       s_(*trainer.state_),
       options_(options),
+      validation_(options.validation && options.validation->size() > 0 ? options.validation
+                                                                       : nullptr),
       loader_(train, {.sampling = {.batch_size = options.batch_size, .seed = s_.options.seed},
                       .augmentation = options.augment,
                       .threads = options.loader_threads,
@@ -330,9 +332,9 @@ void Trainer::FitLoop::finish_serving() {
   if (s_.cluster.rank() != 0) return;
   remote_->fetch(false, apart());
   result_.servers = remote_->report();
-  if (apart() && options_.validation && !result_.epochs.empty()) {
+  if (apart() && validation_ && !result_.epochs.empty()) {
     // The weights have changed since this worker's last epoch ended.
-    const Evaluation test = trainer_.evaluate(options_.validation, options_.augment.for_testing());
+    const Evaluation test = trainer_.evaluate(validation_, options_.augment.for_testing());
     result_.epochs.back().test_loss = now_.test_loss = test.loss;
     result_.epochs.back().test_accuracy = now_.test_accuracy = test.accuracy;
   }
@@ -436,8 +438,9 @@ void Trainer::FitLoop::account(const StepStatistics& own, const data::Batch& bat
 double Trainer::FitLoop::judge() {
   now_.loss = s_.epoch.loss / static_cast<double>(s_.epoch.samples);
   now_.accuracy = static_cast<double>(s_.epoch.correct) / static_cast<double>(s_.epoch.labels);
-  if (!options_.validation || (apart() && s_.cluster.rank() > 0)) return now_.loss;
-  const Evaluation test = trainer_.evaluate(options_.validation, options_.augment.for_testing());
+  if (!validation_ || (apart() && s_.cluster.rank() > 0)) return now_.loss;
+  const Evaluation test = trainer_.evaluate(validation_, options_.augment.for_testing());
+  now_.tested = true;
   now_.test_loss = test.loss;
   now_.test_accuracy = test.accuracy;
   return test.loss;
@@ -455,8 +458,7 @@ bool Trainer::FitLoop::report() {
 void Trainer::FitLoop::end_epoch() {
   const double watched = judge();
   s_.epoch = {};
-  if (options_.validation && options_.target_accuracy > 0 &&
-      now_.test_accuracy >= options_.target_accuracy)
+  if (validation_ && options_.target_accuracy > 0 && now_.test_accuracy >= options_.target_accuracy)
     result_.stopped_by = "target accuracy";
   const bool best = !s_.has_best || watched < s_.best_loss;
   s_.bad_epochs = best ? 0 : s_.bad_epochs + 1;

@@ -57,6 +57,7 @@ class Trainer::FitLoop {
   Trainer& trainer_;
   State& s_;
   const FitOptions& options_;
+  const data::DatasetPtr validation_;  // none where the data set has no samples
   data::Loader loader_;
   int64_t per_epoch_;
   std::unique_ptr<Timeline> timeline_;  // null: not wanted

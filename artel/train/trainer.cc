@@ -48,6 +48,8 @@ FitResult Trainer::fit(data::DatasetPtr train, const FitOptions& options) {
 Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& augment,
                              int64_t batch_size) {
   State& s = *state_;
+  require(test->size() > 0, ErrorKind::invalid_argument,
+          "evaluate: the data set has no samples, expected 1 or more");
   const int64_t size = std::min(batch_size, test->size());
   data::Loader loader(
       test,

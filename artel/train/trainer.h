@@ -67,7 +67,8 @@ struct TrainingState {
   double loss = 0;                // of the step; after an epoch its mean
   double learning_rate = 0;
   double accuracy = 0;                      // on the training batches, for class targets
-  double test_loss = 0, test_accuracy = 0;  // after an epoch with a validation set
+  bool tested = false;                      // after an epoch with a validation set:
+  double test_loss = 0, test_accuracy = 0;  // what it gave
   double seconds = 0;                       // since fit began
   double seconds_waited = 0;                // of these, waiting for data
   double seconds_exchanging = 0;            // and waiting for the sums of other workers

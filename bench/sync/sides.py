@@ -76,7 +76,7 @@ class Ours:
         data = os.path.join(self.folder, f"{model}-{count}.npz")
         random_samples(data, shape, count)
         settings = [f"train.steps={steps}", f"train.batch_size={batch * WORKERS}", *settings]
-        self._train(model, data, 0.0001, settings, hosts, slowed)
+        self._train(model, data, 0, settings, hosts, slowed)
         with open(os.path.join(self.out, "metrics.jsonl")) as file:
             seconds = {line["step"]: line["seconds"] for line in map(json.loads, file) if "train/loss" in line}
         return (steps - 1 - first) * batch * WORKERS / (seconds[steps - 1] - seconds[first])

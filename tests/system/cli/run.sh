@@ -206,6 +206,17 @@ test_mistakes() {
   [[ ! -e runs ]] || fail "a refused run left a folder: $(ls -R runs)"
 }
 
+test_untested() {
+  { echo a,b,label; for ((i = 0; i < 64; ++i)); do echo "$((i % 7)),$((i % 5)),$((i % 2))"; done; } >table.csv
+  printf '[data]\nset = "csv"\npath = "table.csv"\ntest_fraction = 0.0\n[model]\nlayers = ["dense 2"]\n[train]\nbatch_size = 16\nepochs = 2\n' >run.toml
+  expect 0 "$artel" train run.toml --out run
+  contains err "64 training and 0 test samples"
+  contains err "epoch 2/2: loss"
+  ! grep -q "test loss" out err || fail "a test of nothing: $(cat out err)"
+  ! grep -q "test_loss" run/summary.json || fail "a test of nothing: $(cat run/summary.json)"
+  mistake 1 "evaluate: the data set has no samples, expected 1 or more" evaluate run
+}
+
 test_verify() {
   make_data
   expect 0 "$artel" train run.toml --out a --set train.steps=3
