@@ -10,6 +10,7 @@
 #include "artel/comm/benchmark.h"
 #include "artel/data/fetch.h"
 #include "artel/train/cluster.h"
+#include "artel/train/launcher.h"
 
 namespace artel::cli {
 namespace {
@@ -46,7 +47,7 @@ void bench(const Arguments& arguments) {
   for (const std::string& name : arguments.algorithms)
     options.algorithms.push_back(comm::algorithm_from_string(name));
   if (!launched_group()) {
-    const int code = launch_here(arguments.workers);
+    const int code = launch_here({.workers = arguments.workers});
     if (code != 0) throw CLI::RuntimeError(code);
     return;
   }

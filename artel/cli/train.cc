@@ -15,7 +15,7 @@
 #include "artel/cli/train_linear.h"
 #include "artel/cli/workers.h"
 #include "artel/observe/trace.h"
-#include "artel/train/launch.h"
+#include "artel/train/launcher.h"
 #include "artel/train/servers_inside.h"
 
 namespace artel::cli {
@@ -95,6 +95,11 @@ std::optional<comm::GroupOptions> place_of(const Arguments& arguments, const Run
              .token = arguments.token,
              .interface = arguments.interface};
   if (!place) return {};
+  const std::string& wanted = config.cluster.transport;
+  require(wanted == "auto" || wanted == place->transport, ErrorKind::invalid_argument,
+          "cluster.transport: got \"{}\", but these workers were started to join by {}; try "
+          "\"auto\"",
+          wanted, place->transport);
   place->servers = servers;
   place->outlives_workers = outlives_workers(config);
   return place;
@@ -121,8 +126,11 @@ void train(const Arguments& arguments) {
       sparse_files(config);
     else
       open_data(config);
-    const int code = launch_here(static_cast<int>(config.cluster.workers), servers,
-                                 outlives_workers(config), config.cluster.servers_inside);
+    const int code = launch_here({.workers = static_cast<int>(config.cluster.workers),
+                                  .servers = servers,
+                                  .outlives_workers = outlives_workers(config),
+                                  .servers_inside = config.cluster.servers_inside,
+                                  .transport = config.cluster.transport});
     if (code != 0) throw CLI::RuntimeError(code);
     return;
   }

@@ -2,23 +2,42 @@
 
 #include <fmt/format.h>
 
+#include "artel/base/error.h"
+#include "artel/comm/control/socket.h"
 #include "artel/train/launch.h"
 
 namespace artel::cli {
+namespace {
 
-int launch_here(int workers, int servers, bool outlives_workers, bool servers_inside) {
-  comm::GroupOptions group = {.transport = "shm",
-                              .size = workers + servers,
+// Where the ranks of a run on this machine meet.
+comm::GroupOptions meeting_place(const LocalRun& run) {
+  require(run.transport != "mpi", ErrorKind::invalid_argument,
+          "cluster.transport: got \"mpi\" without MPI's launcher, which joins the workers; try "
+          "mpirun -n {} artel train FILE",
+          run.workers + run.servers);
+  comm::GroupOptions place = {.transport = run.transport == "gloo" ? "gloo" : "shm",
+                              .size = run.workers + run.servers,
                               .address = "run-" + random_token(),
                               .token = random_token()};
+  if (place.transport == "gloo")
+    place.address = fmt::format(
+        "127.0.0.1:{}",
+        comm::control::port_of(comm::control::listen_at({.host = "127.0.0.1", .port = 0}).get()));
+  return place;
+}
+
+}  // namespace
+
+int launch_here(const LocalRun& run) {
+  comm::GroupOptions group = meeting_place(run);
   std::vector<WorkerCommand> commands;
-  for (group.rank = 0; group.rank < (servers_inside ? workers : group.size); ++group.rank) {
-    const bool serves = group.rank >= workers;
-    commands.push_back({.name = serves ? fmt::format("server {}", group.rank - workers)
+  for (group.rank = 0; group.rank < (run.servers_inside ? run.workers : group.size); ++group.rank) {
+    const bool serves = group.rank >= run.workers;
+    commands.push_back({.name = serves ? fmt::format("server {}", group.rank - run.workers)
                                        : fmt::format("worker {}", group.rank),
                         .arguments = own_command(),
                         .environment = worker_environment(group),
-                        .expendable = outlives_workers && !serves && group.rank > 0});
+                        .expendable = run.outlives_workers && !serves && group.rank > 0});
   }
   return supervise(commands);
 }

@@ -4,63 +4,31 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
+#include <span>
 #include <string>
 
 #include "artel/base/error.h"
 #include "artel/ps/server.h"
+#include "artel/train/launcher.h"
 
 namespace artel {
 namespace {
 
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? std::optional<std::string>(value) : std::nullopt;
+// The cores that this process was given.
+cpu_set_t own_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_SET(0, &cores);
+  return cores;
 }
 
-int number(const char* name, int fallback) {
-  const std::optional<std::string> text = variable(name);
-  if (!text) return fallback;
-  try {
-    return std::stoi(*text);
-  } catch (const std::exception&) {
-    fail(ErrorKind::invalid_argument, "the environment variable {} is '{}', expected a number",
-         name, *text);
-  }
-}
+int count(const cpu_set_t& cores) { return std::max(1, CPU_COUNT(&cores)); }
 
 }  // namespace
 
-std::optional<comm::GroupOptions> launched_group() {
-  if (variable("ARTEL_SIZE")) {
-    comm::GroupOptions options;
-    options.transport = variable("ARTEL_TRANSPORT").value_or("shm");
-    options.rank = number("ARTEL_RANK", 0);
-    options.size = number("ARTEL_SIZE", 1);
-    options.address = variable("ARTEL_ADDRESS").value_or("");
-    options.token = variable("ARTEL_TOKEN").value_or("");
-    options.interface = variable("ARTEL_INTERFACE").value_or("");
-    return options;
-  }
-  // The innermost launcher comes first: mpirun may itself have been started by srun.
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
-    if (variable(name)) {
-      const comm::GroupOptions options = {.transport = "mpi", .size = number(name, 1)};
-      return options.size > 1 ? std::optional(options) : std::nullopt;
-    }
-  return std::nullopt;
-}
+Cluster::Cluster() : cores_(count(own_cores())) {}
 
-bool speaks_for_the_run() {
-  for (const char* name : {"ARTEL_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (number(name, 0) > 0) return false;
-  return true;
-}
-
-Cluster::Cluster() = default;
-
-Cluster::Cluster(int, char**) {
+Cluster::Cluster(int, char**) : Cluster() {
   if (const std::optional<comm::GroupOptions> options = launched_group()) connect(*options);
 }
 
@@ -76,6 +44,7 @@ void Cluster::connect(const comm::GroupOptions& options) {
   servers_ = options.servers;
   if (servers_ == 0) {
     group_ = std::move(all);
+    share_cores();
     return;
   }
   const int workers = all->size() - servers_;
@@ -85,6 +54,7 @@ void Cluster::connect(const comm::GroupOptions& options) {
   is_server_ = all->rank() >= workers;
   world_ = std::move(all);
   group_ = std::make_unique<comm::Group>(world_->split(is_server_ ? 1 : 0));
+  share_cores();
 }
 
 void Cluster::serve() {
@@ -95,14 +65,20 @@ void Cluster::serve() {
 Cluster::~Cluster() = default;
 Cluster::Cluster(Cluster&&) noexcept = default;
 
-int Cluster::cores() const {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int all = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  if (!group_) return std::max(1, all);
+// Launchers may bind each process to cores of its own, or let all of a machine use all of its
+// cores.
+void Cluster::share_cores() {
+  const cpu_set_t own = own_cores();
+  std::vector<cpu_set_t> given(static_cast<size_t>(size()));
+  group_->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(given)),
+                     {}, {.label = "cores"});
   const std::vector<int> hosts = group_->host_numbers();
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  for (int rank = 0; rank < size(); ++rank)
+    if (hosts[rank] == hosts[this->rank()]) CPU_OR(&here, &here, &given[rank]);
   const auto sharing = std::count(hosts.begin(), hosts.end(), hosts[rank()]);
-  return std::max(1, all / static_cast<int>(sharing));
+  cores_ = std::max(1, CPU_COUNT(&here) / static_cast<int>(sharing));
 }
 
 std::vector<std::string> Cluster::members() {

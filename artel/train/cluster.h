@@ -7,7 +7,8 @@
 #pragma once
 
 #include <memory>
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "artel/comm/group.h"
 
@@ -26,8 +27,8 @@ class Cluster {
 
   int rank() const { return group_ ? group_->rank() : 0; }
   int size() const { return group_ ? group_->size() : 1; }
-  // The cores that this worker may use: those of its machine, shared with the workers on it.
-  int cores() const;
+  // The cores that this worker may use: those given to all workers of its machine, shared evenly.
+  int cores() const { return cores_; }
   // The workers; nothing for one worker.
   comm::Group* group() { return group_.get(); }
 
@@ -44,17 +45,13 @@ class Cluster {
 
  private:
   void connect(const comm::GroupOptions& options);
+  void share_cores();
 
+  int cores_ = 1;
   int servers_ = 0;
   bool is_server_ = false;
   std::unique_ptr<comm::Group> world_;  // with servers
   std::unique_ptr<comm::Group> group_;
 };
-
-// Whether errors that other workers report too should be printed here: one worker speaks for all.
-bool speaks_for_the_run();
-
-// How the environment says to join, or nothing if no launcher started this process.
-std::optional<comm::GroupOptions> launched_group();
 
 }  // namespace artel

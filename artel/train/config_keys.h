@@ -216,7 +216,7 @@ void visit_keys(auto& config, auto&& field) {
          .least = 1},
         cluster.coordinators);
   field({.name = "cluster.transport",
-         .help = "`auto`, `shm` (one machine), `gloo` or `mpi`.",
+         .help = "`auto` (whatever the start suggests), `shm` (one machine), `gloo` or `mpi`.",
          .choices = {"auto", "shm", "gloo", "mpi"}},
         cluster.transport);
   field({"cluster.allow_lossy", "Let `auto` choose compression and local steps too."},

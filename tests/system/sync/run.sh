@@ -129,10 +129,27 @@ test_balance() {
 }
 
 # Without a launcher that MPI understands each worker would be alone; that must not pass for a run of two.
+# As srun starts workers: without PMIx they meet through what Slurm says, with it through MPI.
 test_slurm() {
   make_run
-  SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 expect 1 "$artel" train run.toml --out run
-  contains err "expected the 2 that were started"
+  export SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=$$ SLURM_STEP_ID=0 SLURM_STEP_NUM_NODES=1
+  SLURM_PROCID=1 "$artel" train run.toml >out1 2>err1 &
+  SLURM_PROCID=0 expect 0 "$artel" train run.toml --out run
+  wait %1 || fail "$(cat err1)"
+  contains err "worker 1 on host"
+  # An MPI that does not find PMIx leaves each worker alone.
+  PMIX_RANK=0 SLURM_PROCID=0 expect 1 "$artel" train run.toml --out alone
+}
+
+test_transports() {
+  make_run
+  expect 0 "$artel" train run.toml --out shm -n 2 --set cluster.transport=shm
+  expect 0 "$artel" train run.toml --out gloo -n 2 --set cluster.transport=gloo
+  expect 0 "$artel" verify shm gloo
+  expect 1 "$artel" train run.toml -n 2 --set cluster.transport=mpi
+  contains err 'artel: error: cluster.transport: got "mpi" without MPI'"'"'s launcher, which joins the workers; try mpirun -n 2 artel train FILE'
+  expect 1 "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank 0 --set cluster.transport=shm
+  contains err 'artel: error: cluster.transport: got "shm", but these workers were started to join by gloo; try "auto"'
 }
 
 test_local() {

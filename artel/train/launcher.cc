@@ -1,0 +1,88 @@
+#include "artel/train/launcher.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+
+#include "artel/base/error.h"
+
+namespace artel {
+namespace {
+
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+int number(const char* name, int fallback) {
+  const std::optional<std::string> text = variable(name);
+  if (!text) return fallback;
+  int value = 0;
+  const char* const end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, value);
+  require(error == std::errc() && rest == end, ErrorKind::invalid_argument,
+          "the environment variable {} is '{}', expected a number", name, *text);
+  return value;
+}
+
+// Slurm itself says all that is needed to meet without MPI.
+comm::GroupOptions slurm_group() {
+  constexpr int kFirstPort = 20000, kPorts = 12000;  // below those that systems give out
+  const int job = number("SLURM_JOB_ID", 0), step = number("SLURM_STEP_ID", 0);
+  comm::GroupOptions options = {.rank = number("SLURM_PROCID", 0),
+                                .size = number("SLURM_STEP_NUM_TASKS", 1),
+                                .address = fmt::format("slurm-{}-{}", job, step)};
+  options.token = options.address;
+  if (number("SLURM_STEP_NUM_NODES", 1) == 1) return options;
+  options.transport = "gloo";
+  options.address = fmt::format("{}:{}", first_host(variable("SLURM_STEP_NODELIST").value_or("")),
+                                kFirstPort + (job * 64 + step) % kPorts);
+  return options;
+}
+
+std::optional<comm::GroupOptions> among_several(const comm::GroupOptions& options) {
+  return options.size > 1 ? std::optional(options) : std::nullopt;
+}
+
+}  // namespace
+
+std::string first_host(std::string_view hosts) {
+  const size_t bracket = hosts.find_first_of("[,");
+  std::string host(hosts.substr(0, bracket));
+  if (bracket == hosts.npos || hosts[bracket] == ',') return host;
+  const std::string_view numbers = hosts.substr(bracket + 1);
+  host += numbers.substr(0, numbers.find_first_of("-,]"));
+  const size_t closing = numbers.find(']');
+  if (closing == numbers.npos) return host;
+  return host + first_host(numbers.substr(closing + 1));
+}
+
+std::optional<comm::GroupOptions> launched_group() {
+  comm::GroupOptions options;
+  // The innermost launcher comes first: mpirun may itself have been started by srun.
+  if (variable("ARTEL_SIZE")) {
+    options.transport = variable("ARTEL_TRANSPORT").value_or("shm");
+    options.rank = number("ARTEL_RANK", 0);
+    options.size = number("ARTEL_SIZE", 1);
+    options.address = variable("ARTEL_ADDRESS").value_or("");
+    options.token = variable("ARTEL_TOKEN").value_or("");
+    options.interface = variable("ARTEL_INTERFACE").value_or("");
+    return options;
+  }
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (variable(name)) return among_several({.transport = "mpi", .size = number(name, 1)});
+  if (!variable("SLURM_STEP_NUM_TASKS")) return std::nullopt;
+  // MPI finds its place under Slurm by PMIx, if srun was told to offer it.
+  options = slurm_group();
+  if (variable("PMIX_RANK")) options = {.transport = "mpi", .size = options.size};
+  return among_several(options);
+}
+
+bool speaks_for_the_run() {
+  for (const char* name : {"ARTEL_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (number(name, 0) > 0) return false;
+  return true;
+}
+
+}  // namespace artel

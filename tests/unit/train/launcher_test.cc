@@ -1,0 +1,79 @@
+// What launchers say in the environment.
+#include "artel/train/launcher.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "artel/base/error.h"
+
+namespace artel {
+namespace {
+
+// Sets variables for the duration of a test.
+class Environment {
+ public:
+  explicit Environment(std::map<std::string, std::string> variables)
+      : variables_(std::move(variables)) {
+    for (const auto& [name, value] : variables_) setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : variables_) unsetenv(name.c_str());
+  }
+
+ private:
+  std::map<std::string, std::string> variables_;
+};
+
+TEST(Launcher, NobodyStartedAProcessAlone) {
+  EXPECT_FALSE(launched_group());
+  EXPECT_TRUE(speaks_for_the_run());
+}
+
+TEST(Launcher, MpirunNamesTheSizeOnly) {
+  const Environment environment({{"OMPI_COMM_WORLD_SIZE", "3"}, {"OMPI_COMM_WORLD_RANK", "1"}});
+  EXPECT_EQ(launched_group()->transport, "mpi");
+  EXPECT_EQ(launched_group()->size, 3);
+  EXPECT_FALSE(speaks_for_the_run());
+}
+
+TEST(Launcher, SlurmMeetsWithoutMpi) {
+  std::map<std::string, std::string> variables = {
+      {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "2"},
+      {"SLURM_JOB_ID", "7"},         {"SLURM_STEP_ID", "1"},
+      {"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_STEP_NODELIST", "n[03-04]"}};
+  {
+    const Environment one_node(variables);
+    EXPECT_EQ(launched_group()->transport, "shm");
+    EXPECT_EQ(launched_group()->address, "slurm-7-1");
+    EXPECT_EQ(launched_group()->rank, 2);
+    EXPECT_EQ(launched_group()->size, 4);
+  }
+  variables["SLURM_STEP_NUM_NODES"] = "2";
+  {
+    const Environment two_nodes(variables);
+    EXPECT_EQ(launched_group()->transport, "gloo");
+    EXPECT_EQ(launched_group()->address, "n03:20449");
+  }
+  variables["PMIX_RANK"] = "2";
+  const Environment with_pmix(variables);
+  EXPECT_EQ(launched_group()->transport, "mpi");
+}
+
+TEST(Launcher, RefusesWhatIsNoNumber) {
+  const Environment environment(std::map<std::string, std::string>{{"OMPI_COMM_WORLD_SIZE", "3x"}});
+  EXPECT_THROW(launched_group(), Error);
+}
+
+TEST(Launcher, FirstHostOfSlurmsLists) {
+  EXPECT_EQ(first_host("n01"), "n01");
+  EXPECT_EQ(first_host("n01,n02"), "n01");
+  EXPECT_EQ(first_host("n[01-04,7],login"), "n01");
+  EXPECT_EQ(first_host("rack[2,5]n[8-9]"), "rack2n8");
+  EXPECT_EQ(first_host("n[3"), "n3");
+  EXPECT_EQ(first_host(""), "");
+}
+
+}  // namespace
+}  // namespace artel
