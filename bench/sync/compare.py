@@ -2,7 +2,8 @@
 """Two workers of one thread each that train together, beside two that exchange nothing and beside PyTorch's DDP.
 
 Sides take turns; each ratio is the median over the rounds of what the two sides gave in one round. Parts:
-  host       shared memory: canonical reduction beside no exchange, beside `reduction = "fast"` and beside DDP
+  host       shared memory: canonical reduction beside no exchange, beside the same if its workers waited for each other
+             at each step, beside `reduction = "fast"` and beside DDP
   gigabit    two emulated hosts at 1 Gbit/s, over Gloo: without loss beside DDP, and what "auto" finds with
              `allow_lossy = true` beside DDP and beside no exchange
   slow       the same at 100 Mbit/s
@@ -24,6 +25,7 @@ from two_hosts import TwoHosts
 NO_EXCHANGE = ["cluster.local_steps=1000000"]
 EXACT, FAST, LOSSY = [], ["cluster.reduction=fast"], ["cluster.allow_lossy=true"]
 APART = "two workers that exchange nothing"
+IN_STEP = "the slower of these two at each step"
 LOSSY_STEPS = {"mlp": 600, "vgg11_bn": 68}  # half of them are not counted: "auto" chooses then
 BALANCE_LANES = 12
 ACCURACY_RUNS = {"mlp": {"samples": 60000, "epochs": 4}, "vgg11_bn": {"samples": 8000, "epochs": 2}}
@@ -40,10 +42,12 @@ class Bench:
 
     def host(self, model):
         rounds = self.in_turns(apart=lambda: self.ours.speed(model, NO_EXCHANGE),
+                               in_step=lambda: self.ours.speed_in_step(model, NO_EXCHANGE),
                                exact=lambda: self.ours.speed(model, EXACT),
                                fast=lambda: self.ours.speed(model, FAST),
                                ddp=lambda: self.ddp.speed(model))
         yield row(f"{model} one host", rounds, "exact", "apart", APART)
+        yield row(f"{model} one host", rounds, "exact", "in_step", IN_STEP)
         yield row(f"{model} one host, canonical", rounds, "exact", "fast", 'reduction = "fast"')
         yield row(f"{model} one host", rounds, "exact", "ddp", self.ddp.name)
 

@@ -68,18 +68,34 @@ class Ours:
 
     def speed(self, model, settings, *, hosts=None, slowed=None, batch=None, steps=None, first=None):
         """Samples a second of all workers, without the first steps (a quarter, unless given) and the last one."""
-        _, usual_batch, shape, usual_steps = MODELS[model]
+        _, usual_batch, _, usual_steps = MODELS[model]
         batch, steps = batch or usual_batch, steps or usual_steps
         first = first or steps // 4
-        # Enough samples that no epoch ends meanwhile.
-        count = batch * WORKERS * (steps + 1) + 10
-        data = os.path.join(self.folder, f"{model}-{count}.npz")
-        random_samples(data, shape, count)
-        settings = [f"train.steps={steps}", f"train.batch_size={batch * WORKERS}", *settings]
-        self._train(model, data, 0, settings, hosts, slowed)
+        self._train_on_noise(model, batch, steps, settings, hosts, slowed)
         with open(os.path.join(self.out, "metrics.jsonl")) as file:
             seconds = {line["step"]: line["seconds"] for line in map(json.loads, file) if "train/loss" in line}
         return (steps - 1 - first) * batch * WORKERS / (seconds[steps - 1] - seconds[first])
+
+    def speed_in_step(self, model, settings):
+        """What `speed` would be if each step took as long as that of its slowest worker."""
+        _, batch, _, steps = MODELS[model]
+        trace = os.path.join(self.folder, "trace.json")
+        self._train_on_noise(model, batch, steps, settings, options=["--trace", trace])
+        begins = {}
+        with open(trace) as file:
+            for span in json.load(file)["traceEvents"]:
+                if span["name"] == "forward and backward":
+                    begins.setdefault(span["pid"], []).append(span["ts"] / 1e6)
+        of_workers = [numpy.diff(sorted(times)[steps // 4:steps - 1]) for times in begins.values()]
+        return batch * WORKERS / numpy.max(of_workers, axis=0).mean()
+
+    def _train_on_noise(self, model, batch, steps, settings, hosts=None, slowed=None, options=()):
+        # Enough samples that no epoch ends meanwhile.
+        count = batch * WORKERS * (steps + 1) + 10
+        data = os.path.join(self.folder, f"{model}-{count}.npz")
+        random_samples(data, MODELS[model][2], count)
+        settings = [f"train.steps={steps}", f"train.batch_size={batch * WORKERS}", *settings]
+        self._train(model, data, 0, settings, hosts, slowed, options)
 
     def accuracy(self, model, settings, *, samples, epochs, hosts=None):
         """The test accuracy after some epochs on real images, a tenth of which are for testing."""
@@ -89,7 +105,7 @@ class Ours:
         with open(os.path.join(self.out, "summary.json")) as file:
             return json.load(file)["test_accuracy"]
 
-    def _train(self, model, data, test_fraction, settings, hosts, slowed):
+    def _train(self, model, data, test_fraction, settings, hosts, slowed, options=()):
         description, batch, _, _ = MODELS[model]
         config = os.path.join(self.folder, f"{model}.toml")
         with open(config, "w") as file:
@@ -109,7 +125,7 @@ threads = 1
 lanes = {WORKERS}
 """)
         shutil.rmtree(self.out, ignore_errors=True)
-        command = [self.program, "train", config, "--out", self.out]
+        command = [self.program, "train", config, "--out", self.out, *options]
         for setting in settings:
             command += ["--set", setting]
         if hosts:
