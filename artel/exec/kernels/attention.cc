@@ -53,10 +53,17 @@ Panels pack(float* memory, HeadRows<const float> rows, bool transposed, int64_t 
   return {memory, stride};
 }
 
+// What a product does besides multiplying.
+struct Extras {
+  float alpha = 1;
+  const float* bias = nullptr;
+  bool accumulate = false;
+  Ahead ahead = {};
+};
+
 // c [rows, columns] = alpha * a b [+ bias of the column] [+ c], the sum over `depth`.
 void multiply(std::span<const float* const> a, int64_t a_step, const Panels& b, int64_t depth,
-              std::span<float* const> c, int64_t columns, float alpha = 1,
-              const float* bias = nullptr, bool accumulate = false) {
+              std::span<float* const> c, int64_t columns, const Extras& extras) {
   const Segment segment{0, 0, depth};
   multiply_panels({.a = a,
                    .a_step = a_step,
@@ -65,9 +72,10 @@ void multiply(std::span<const float* const> a, int64_t a_step, const Panels& b, 
                    .segments = {&segment, 1},
                    .panels = b.data,
                    .panel_stride = b.stride,
-                   .accumulate = accumulate,
-                   .alpha = alpha,
-                   .bias = bias});
+                   .accumulate = extras.accumulate,
+                   .alpha = extras.alpha,
+                   .bias = extras.bias,
+                   .ahead = extras.ahead});
 }
 
 template <typename T>
@@ -81,6 +89,29 @@ HeadRows<T> head_of(HeadRows<T> rows, int64_t positions, int64_t sample, int64_t
                     int64_t width) {
   return {rows.data + sample * positions * rows.stride + head * width, rows.stride};
 }
+
+// The rows of one head of one sample, in blocks that are fetched while an earlier item is computed:
+// they are short pieces of memory far apart, which no processor foresees.
+class NextRows {
+ public:
+  NextRows(const AttentionShape& shape, int64_t item)
+      : shape_(shape), item_(item), exists_(item < shape.batch * shape.heads) {}
+
+  // The part of the rows that block `first` of so many queries is to fetch.
+  Ahead block(HeadRows<const float> rows, int64_t positions, int64_t first, int64_t count) const {
+    if (!exists_) return {};
+    const auto& [batch, heads, queries, keys, width, causal] = shape_;
+    const auto next = head_of(rows, positions, item_ / heads, item_ % heads, width);
+    const int64_t begin = positions * first / queries;
+    return {next.data + begin * next.stride, positions * (first + count) / queries - begin,
+            next.stride, width * static_cast<int64_t>(sizeof(float))};
+  }
+
+ private:
+  const AttentionShape& shape_;
+  int64_t item_;
+  bool exists_;
+};
 
 // 0 where the mask lets a key be seen, else minus infinity: added to the scores.
 const float* mask_bias(const uint32_t* mask, int64_t keys, float* memory) {
@@ -166,6 +197,7 @@ void Attention::forward(ThreadPool& pool, const AttentionInputs& in, float* y, f
     const Panels v = pack(scratch.take(Panels::floats(keys, width)),
                           head_of(in.v, keys, sample, head, width), false, keys, width);
     const auto out = head_of(HeadRows<float>{y, heads * width}, queries, sample, head, width);
+    const NextRows next(shape_, item + threads_);
     for (int64_t first = 0; first < queries; first += forward_rows_) {
       const int64_t rows = std::min(forward_rows_, queries - first);
       const int64_t columns = seen_by(shape_, first + rows - 1);
@@ -173,7 +205,8 @@ void Attention::forward(ThreadPool& pool, const AttentionInputs& in, float* y, f
       const RowPointers<const float> score_inputs(scores, score_columns(), rows);
       const RowPointers<float> results(out.data + first * out.stride, out.stride, rows);
       multiply(RowPointers<const float>(q.data + first * q.stride, q.stride, rows), 1, k, width,
-               score_rows, columns, scale, bias);
+               score_rows, columns,
+               {.alpha = scale, .bias = bias, .ahead = next.block(in.k, keys, first, rows)});
       std::array<float, kMostRows> inverse_sums;
       for (int64_t i = 0; i < rows; ++i) {
         const int64_t query = item * queries + first + i, seen = seen_by(shape_, first + i);
@@ -181,7 +214,8 @@ void Attention::forward(ThreadPool& pool, const AttentionInputs& in, float* y, f
         log_sums[query] = exponentials(row, seen, columns, &inverse_sums[i]);
         drop(in, query, seen, row);
       }
-      multiply(score_inputs, 1, v, columns, results, width);
+      multiply(score_inputs, 1, v, columns, results, width,
+               {.ahead = next.block(in.v, keys, first, rows)});
       for (int64_t i = 0; i < rows; ++i)
         scale_row(out.data + (first + i) * out.stride, width, inverse_sums[i]);
     }
@@ -189,10 +223,10 @@ void Attention::forward(ThreadPool& pool, const AttentionInputs& in, float* y, f
 }
 
 // With p the softmax of the scores s: dv = p^T dy, dp = dy v^T, ds = p (dp - sum(p dp)),
-// dq = scale ds k and dk = scale ds^T q, where sum(p dp) = dy y for each query. With dropout, p in
-// dv and the elements of dp are dropped and scaled as p was.
-void Attention::backward(ThreadPool& pool, const AttentionInputs& in, const float* y,
-                         const float* log_sums, const float* dy, const AttentionGradients& out,
+// dq = scale ds k and dk = scale ds^T q. With dropout, p in dv and the elements of dp are dropped
+// and scaled as p was.
+void Attention::backward(ThreadPool& pool, const AttentionInputs& in, const float* log_sums,
+                         const float* dy, const AttentionGradients& out,
                          std::byte* workspace) const {
   const auto& [batch, heads, queries, keys, width, causal] = shape_;
   const float scale = 1.0f / std::sqrt(static_cast<float>(width));
@@ -205,8 +239,8 @@ void Attention::backward(ThreadPool& pool, const AttentionInputs& in, const floa
       return head_of(rows, positions, sample, head, width);
     };
     const auto q = rows_of(in.q, queries), k = rows_of(in.k, keys), v = rows_of(in.v, keys);
-    const auto y_rows = rows_of(HeadRows<const float>{y, heads * width}, queries);
-    const auto dy_rows = rows_of(HeadRows<const float>{dy, heads * width}, queries);
+    const HeadRows<const float> all_dy{dy, heads * width};
+    const auto dy_rows = rows_of(all_dy, queries);
     const auto dq = rows_of(out.q, queries), dk = rows_of(out.k, keys), dv = rows_of(out.v, keys);
     const float* bias =
         mask_bias(in.mask ? in.mask + sample * keys : nullptr, keys, scratch.take(keys));
@@ -217,10 +251,8 @@ void Attention::backward(ThreadPool& pool, const AttentionInputs& in, const floa
     const Panels k_down = pack(scratch.take(Panels::floats(keys, width)), k, false, keys, width);
     float* q_memory = scratch.take(Panels::floats(backward_rows_, width));
     float* dy_memory = scratch.take(Panels::floats(backward_rows_, width));
-    for (int64_t key = 0; key < keys; ++key) {
-      std::fill_n(dk.data + key * dk.stride, width, 0.0f);
-      std::fill_n(dv.data + key * dv.stride, width, 0.0f);
-    }
+    const NextRows next(shape_, item + threads_);
+    int64_t summed = 0;  // keys whose gradients were begun by an earlier block
     for (int64_t first = 0; first < queries; first += backward_rows_) {
       const int64_t rows = std::min(backward_rows_, queries - first);
       const int64_t columns = seen_by(shape_, first + rows - 1);
@@ -230,32 +262,41 @@ void Attention::backward(ThreadPool& pool, const AttentionInputs& in, const floa
         const int64_t part_columns = seen_by(shape_, query + part - 1);
         float *s = scores + at * line, *p = products + at * line;
         multiply(RowPointers<const float>(q.data + query * q.stride, q.stride, part), 1, k_across,
-                 width, RowPointers<float>(s, line, part), part_columns, scale, bias);
+                 width, RowPointers<float>(s, line, part), part_columns,
+                 {.alpha = scale, .bias = bias, .ahead = next.block(in.k, keys, query, part)});
         multiply(
             RowPointers<const float>(dy_rows.data + query * dy_rows.stride, dy_rows.stride, part),
-            1, v_across, width, RowPointers<float>(p, line, part), part_columns);
+            1, v_across, width, RowPointers<float>(p, line, part), part_columns,
+            {.ahead = next.block(in.v, keys, query, part)});
         for (int64_t i = 0; i < part; ++i) {
-          const int64_t place = (query + i) * y_rows.stride, row = item * queries + query + i;
-          const int64_t seen = seen_by(shape_, query + i);
+          const int64_t row = item * queries + query + i, seen = seen_by(shape_, query + i);
           drop(in, row, seen, p + i * line);
-          score_gradients(s + i * line, p + i * line, seen, columns, log_sums[row],
-                          dot(dy_rows.data + place, y_rows.data + place, width), scale);
+          score_gradients(s + i * line, p + i * line, seen, columns, log_sums[row], scale);
           drop(in, row, seen, s + i * line);
         }
         multiply(RowPointers<const float>(p, line, part), 1, k_down, part_columns,
-                 RowPointers<float>(dq.data + query * dq.stride, dq.stride, part), width);
+                 RowPointers<float>(dq.data + query * dq.stride, dq.stride, part), width,
+                 {.ahead = next.block(in.q, queries, query, part)});
       }
       const Panels q_block = pack(q_memory, from_row(q, first), false, rows, width);
       const Panels dy_block = pack(dy_memory, from_row(dy_rows, first), false, rows, width);
-      for (int64_t key = 0; key < columns; key += kMostRows) {
-        const int64_t count = std::min(kMostRows, columns - key);
+      const Ahead ahead = next.block(all_dy, queries, first, rows);
+      for (int64_t key = 0; key < columns;) {
+        const bool begun = key < summed;
+        const int64_t count = std::min(kMostRows, (begun ? summed : columns) - key);
         multiply(RowPointers<const float>(scores + key, 1, count), line, dy_block, rows,
-                 RowPointers<float>(dv.data + key * dv.stride, dv.stride, count), width, 1, nullptr,
-                 true);
+                 RowPointers<float>(dv.data + key * dv.stride, dv.stride, count), width,
+                 {.accumulate = begun, .ahead = key == 0 ? ahead : Ahead{}});
         multiply(RowPointers<const float>(products + key, 1, count), line, q_block, rows,
-                 RowPointers<float>(dk.data + key * dk.stride, dk.stride, count), width, 1, nullptr,
-                 true);
+                 RowPointers<float>(dk.data + key * dk.stride, dk.stride, count), width,
+                 {.accumulate = begun});
+        key += count;
       }
+      summed = columns;
+    }
+    for (int64_t key = summed; key < keys; ++key) {  // not seen by any query
+      std::fill_n(dk.data + key * dk.stride, width, 0.0f);
+      std::fill_n(dv.data + key * dv.stride, width, 0.0f);
     }
   });
 }

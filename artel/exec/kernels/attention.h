@@ -56,8 +56,8 @@ class Attention {
   // y [batch, queries, heads * width]; log_sums [batch, heads, queries].
   void forward(ThreadPool& pool, const AttentionInputs& in, float* y, float* log_sums,
                std::byte* workspace) const;
-  void backward(ThreadPool& pool, const AttentionInputs& in, const float* y, const float* log_sums,
-                const float* dy, const AttentionGradients& out, std::byte* workspace) const;
+  void backward(ThreadPool& pool, const AttentionInputs& in, const float* log_sums, const float* dy,
+                const AttentionGradients& out, std::byte* workspace) const;
 
  private:
   int64_t forward_floats() const;

@@ -32,20 +32,19 @@ float Exponentials(float* scores, int64_t seen, int64_t columns, float* inverse_
 }
 
 void ScoreGradients(float* scores, float* products, int64_t seen, int64_t columns, float log_sum,
-                    float mean, float scale) {
-  for_each_vector(seen, [=](auto d, int64_t i) HWY_ATTR {
+                    float scale) {
+  const float mean = fold_sum(seen, [=](auto d, int64_t i) HWY_ATTR {
     const auto p = exp(d, hn::Sub(hn::LoadU(d, scores + i), hn::Set(d, log_sum)));
-    const auto rest = hn::Sub(hn::LoadU(d, products + i), hn::Set(d, mean));
     hn::StoreU(p, d, scores + i);
-    hn::StoreU(hn::Mul(hn::Mul(p, rest), hn::Set(d, scale)), d, products + i);
+    return hn::Mul(p, hn::LoadU(d, products + i));
+  });
+  for_each_vector(seen, [=](auto d, int64_t i) HWY_ATTR {
+    const auto p = hn::Mul(hn::LoadU(d, scores + i), hn::Set(d, scale));
+    const auto rest = hn::Sub(hn::LoadU(d, products + i), hn::Set(d, mean));
+    hn::StoreU(hn::Mul(p, rest), d, products + i);
   });
   std::fill(scores + seen, scores + columns, 0.0f);
   std::fill(products + seen, products + columns, 0.0f);
-}
-
-float Dot(const float* a, const float* b, int64_t n) {
-  return fold_sum(n, [=](auto d, int64_t i)
-                         HWY_ATTR { return hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i)); });
 }
 
 void ScaleRow(float* x, int64_t n, float factor) {
@@ -62,7 +61,6 @@ namespace artel::kernels {
 
 HWY_EXPORT(Exponentials);
 HWY_EXPORT(ScoreGradients);
-HWY_EXPORT(Dot);
 HWY_EXPORT(ScaleRow);
 
 float exponentials(float* scores, int64_t seen, int64_t columns, float* inverse_sum) {
@@ -70,11 +68,9 @@ float exponentials(float* scores, int64_t seen, int64_t columns, float* inverse_
 }
 
 void score_gradients(float* scores, float* products, int64_t seen, int64_t columns, float log_sum,
-                     float mean, float scale) {
-  HWY_DYNAMIC_DISPATCH(ScoreGradients)(scores, products, seen, columns, log_sum, mean, scale);
+                     float scale) {
+  HWY_DYNAMIC_DISPATCH(ScoreGradients)(scores, products, seen, columns, log_sum, scale);
 }
-
-float dot(const float* a, const float* b, int64_t n) { return HWY_DYNAMIC_DISPATCH(Dot)(a, b, n); }
 
 void scale_row(float* x, int64_t n, float factor) { HWY_DYNAMIC_DISPATCH(ScaleRow)(x, n, factor); }
 

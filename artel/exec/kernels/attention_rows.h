@@ -10,13 +10,12 @@ namespace artel::kernels {
 float exponentials(float* scores, int64_t seen, int64_t columns, float* inverse_sum);
 
 // scores[0, seen) become p = exp(score - log_sum), and products[0, seen), the gradients of p,
-// become those of the scores before scaling: scale * p * (product - mean). Up to `columns` both
-// become zero.
+// become those of the scores before scaling: scale * p * (product - sum(p * product)). Up to
+// `columns` both become zero.
 void score_gradients(float* scores, float* products, int64_t seen, int64_t columns, float log_sum,
-                     float mean, float scale);
+                     float scale);
 
-// The scalar product, and x *= factor.
-float dot(const float* a, const float* b, int64_t n);
+// x *= factor
 void scale_row(float* x, int64_t n, float factor);
 
 }  // namespace artel::kernels

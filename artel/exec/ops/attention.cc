@@ -61,12 +61,12 @@ Kernel make_attention(const KernelRequest& request) {
 }
 
 Kernel make_attention_backward(const KernelRequest& request) {
-  const Operands operands(request, 3);
+  const Operands operands(request, 2);
   const kernels::Attention attention(operands.shape, request.threads);
   return {{}, attention.backward_workspace_bytes(), [=](const KernelRun& run) {
             const auto [dq, dk, dv] = operands.rows<float>([&](int i) { return run.out(i); });
-            attention.backward(run.pool, operands.inputs(run), run.in(1), run.in(2), run.in(0),
-                               {dq, dk, dv}, run.workspace);
+            attention.backward(run.pool, operands.inputs(run), run.in(1), run.in(0), {dq, dk, dv},
+                               run.workspace);
           }};
 }
 

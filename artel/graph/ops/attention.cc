@@ -51,11 +51,11 @@ double attention_flops(const InferContext& context) {
 }
 
 double backward_flops(const InferContext& context) {
-  return flops_of(operands_of(context, 3), context.attributes().flag("causal"), 5);
+  return flops_of(operands_of(context, 2), context.attributes().flag("causal"), 5);
 }
 
 std::vector<Value> attention_gradient(GradientContext& context) {
-  std::vector<Value> inputs = {context.gradient(), context.output(0), context.output(1)};
+  std::vector<Value> inputs = {context.gradient(), context.output(1)};
   for (int i = 0; i < context.inputs(); ++i) inputs.push_back(context.input(i));
   std::vector<Value> results =
       context.graph().add("attention_backward", std::move(inputs), context.attributes());
@@ -63,10 +63,10 @@ std::vector<Value> attention_gradient(GradientContext& context) {
   return results;
 }
 
-// Inputs: dy, y, the logarithms, then those of the forward op. Outputs: gradients of q, k and v.
+// Inputs: dy, the logarithms, then those of the forward op. Outputs: gradients of q, k and v.
 std::vector<TensorType> infer_backward(const InferContext& context) {
   std::vector<TensorType> types;
-  for (int i = 0; i < operands_of(context, 3).count; ++i) types.push_back(context.type(3 + i));
+  for (int i = 0; i < operands_of(context, 2).count; ++i) types.push_back(context.type(2 + i));
   return types;
 }
 

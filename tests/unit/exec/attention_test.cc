@@ -85,7 +85,7 @@ Results run(const Problem& p, const Memory& m, int threads) {
   r.dk.resize(m.k.size());
   r.dv.resize(m.v.size());
   const Workspace backward(attention.backward_workspace_bytes());
-  attention.backward(pool, m.inputs(p), r.y.data(), r.log_sums.data(), dy.data(),
+  attention.backward(pool, m.inputs(p), r.log_sums.data(), dy.data(),
                      {{r.dq.data(), p.width()}, {r.dk.data(), p.width()}, {r.dv.data(), p.width()}},
                      backward.data());
   return r;
