@@ -1,4 +1,5 @@
-// One call of Trainer::fit: the loop, its criteria and what it saves. Internal to train.
+// One call of Trainer::fit: the loop, its criteria and what it saves (fit_loop.cc), what workers do
+// together (fit_together.cc) and with parameter servers (fit_servers.cc). Internal to train.
 #pragma once
 
 #include <limits>
@@ -23,6 +24,9 @@ class Trainer::FitLoop {
   FitResult run();
 
  private:
+  // Workers compare their speeds every so many steps.
+  static constexpr int64_t kBalanceEvery = 16;
+
   void begin_together();
   Facts facts() const;
   void share_state(comm::Group& group);
