@@ -438,32 +438,27 @@ void Group::lane_reduce(const LaneLayout& layout, std::span<std::byte* const> pa
             counts.size(), layout.lanes, size());
     // What each rank shows: its lanes, or the subtrees that they form.
     const auto nodes_of = [&](bool lanes) {
-      std::vector<std::vector<LaneRange>> nodes(size());
-      for (int r = 0; r < size(); ++r) {
-        const LaneRange range = layout.range(r);
-        if (!lanes) nodes[r] = lane_subtrees(layout.lanes, range);
-        for (int lane = range.first; lanes && lane < range.last; ++lane)
-          nodes[r].push_back({lane, lane + 1});
-      }
+      LaneNodes nodes(layout.lanes);
+      for (int r = 0; r < size(); ++r) nodes.add_worker(layout.range(r), lanes);
       return nodes;
     };
-    const auto given = nodes_of(each_lane);
-    require(partials.size() == given[rank()].size(), ErrorKind::invalid_argument,
+    const LaneNodes given = nodes_of(each_lane);
+    require(partials.size() == given.of(rank()).size(), ErrorKind::invalid_argument,
             "[comm] lane_reduce: got {} partial sums, expected {} for lanes {} to {} of {}",
-            partials.size(), given[rank()].size(), layout.range(rank()).first,
+            partials.size(), given.of(rank()).size(), layout.range(rank()).first,
             layout.range(rank()).last, layout.lanes);
     const size_t divisor = layout.lanes;
     if (core_->meets_in_memory(patience, call) &&
-        lane_reduce_shared(*core_->channel, patience, layout.lanes, given, partials, output, type,
-                           reduction, divisor))
+        lane_reduce_shared(*core_->channel, patience, given, partials, output, type, reduction,
+                           divisor))
       return;
     // Fewer bytes to send: each subtree is added up where its lanes are.
-    const auto subtrees = nodes_of(false);
+    const LaneNodes subtrees = nodes_of(false);
     std::vector<std::byte*> sums(partials.begin(), partials.end());
     if (each_lane) {
       sums.clear();
       size_t next = 0;
-      for (const LaneRange& subtree : subtrees[rank()]) {
+      for (const LaneRange& subtree : subtrees.of(rank())) {
         const std::vector<const std::byte*> lanes(partials.begin() + next,
                                                   partials.begin() + next + subtree.size());
         add_lanes(subtree, lanes, partials[next], type, output.size() / size_of(type), reduction);
@@ -471,8 +466,8 @@ void Group::lane_reduce(const LaneLayout& layout, std::span<std::byte* const> pa
         next += subtree.size();
       }
     }
-    lane_reduce_messages(core_->route(), rank(), patience, layout.lanes, subtrees, sums, output,
-                         type, reduction, divisor);
+    lane_reduce_messages(core_->route(), rank(), patience, subtrees, sums, output, type, reduction,
+                         divisor);
   });
 }
 

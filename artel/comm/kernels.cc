@@ -1,6 +1,7 @@
 #include "artel/comm/kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <utility>
@@ -74,6 +75,38 @@ HWY_INLINE V apply_vector(Max, V a, V b) {
   return hn::Max(a, b);
 }
 
+// Four vectors: as many additions at a time as the processor can have in flight.
+template <typename Tag>
+struct Four {
+  using V = hn::Vec<Tag>;
+  V a, b, c, d;
+
+  static HWY_INLINE Four load(Tag tag, const hn::TFromD<Tag>* from) {
+    const size_t lanes = hn::Lanes(tag);
+    return {hn::LoadU(tag, from), hn::LoadU(tag, from + lanes), hn::LoadU(tag, from + 2 * lanes),
+            hn::LoadU(tag, from + 3 * lanes)};
+  }
+  template <typename Operation>
+  HWY_INLINE Four combined(const Four& other) const {
+    constexpr Operation kOperation;
+    return {apply_vector(kOperation, a, other.a), apply_vector(kOperation, b, other.b),
+            apply_vector(kOperation, c, other.c), apply_vector(kOperation, d, other.d)};
+  }
+  HWY_INLINE Four operator+(const Four& other) const { return combined<Add>(other); }
+  // From element i on in every target.
+  HWY_INLINE void store(Tag tag, std::span<std::byte* const> targets, size_t i, V factor) const {
+    const size_t lanes = hn::Lanes(tag);
+    const Four x{hn::Mul(a, factor), hn::Mul(b, factor), hn::Mul(c, factor), hn::Mul(d, factor)};
+    for (std::byte* target : targets) {
+      auto* out = reinterpret_cast<hn::TFromD<Tag>*>(target) + i;
+      hn::StoreU(x.a, tag, out);
+      hn::StoreU(x.b, tag, out + lanes);
+      hn::StoreU(x.c, tag, out + 2 * lanes);
+      hn::StoreU(x.d, tag, out + 3 * lanes);
+    }
+  }
+};
+
 // One pass over memory: what was read is still in the first-level cache when it is written.
 template <typename Operation, typename T>
 HWY_ATTR void fold_loop(std::span<const std::byte* const> sources,
@@ -84,29 +117,10 @@ HWY_ATTR void fold_loop(std::span<const std::byte* const> sources,
   const auto source = [&](size_t s) { return reinterpret_cast<const T*>(sources[s]); };
   size_t i = 0;
   for (; i + 4 * lanes <= count; i += 4 * lanes) {
-    auto a = hn::LoadU(tag, source(0) + i);
-    auto b = hn::LoadU(tag, source(0) + i + lanes);
-    auto c = hn::LoadU(tag, source(0) + i + 2 * lanes);
-    auto d = hn::LoadU(tag, source(0) + i + 3 * lanes);
-    for (size_t s = 1; s < sources.size(); ++s) {
-      a = apply_vector(Operation{}, a, hn::LoadU(tag, source(s) + i));
-      b = apply_vector(Operation{}, b, hn::LoadU(tag, source(s) + i + lanes));
-      c = apply_vector(Operation{}, c, hn::LoadU(tag, source(s) + i + 2 * lanes));
-      d = apply_vector(Operation{}, d, hn::LoadU(tag, source(s) + i + 3 * lanes));
-    }
-    if (scale != 1) {
-      a = hn::Mul(a, factor);
-      b = hn::Mul(b, factor);
-      c = hn::Mul(c, factor);
-      d = hn::Mul(d, factor);
-    }
-    for (std::byte* target : targets) {
-      T* out = reinterpret_cast<T*>(target) + i;
-      hn::StoreU(a, tag, out);
-      hn::StoreU(b, tag, out + lanes);
-      hn::StoreU(c, tag, out + 2 * lanes);
-      hn::StoreU(d, tag, out + 3 * lanes);
-    }
+    auto result = Four<decltype(tag)>::load(tag, source(0) + i);
+    for (size_t s = 1; s < sources.size(); ++s)
+      result = result.template combined<Operation>(Four<decltype(tag)>::load(tag, source(s) + i));
+    result.store(tag, targets, i, factor);
   }
   for (; i < count; ++i) {
     T value = source(0)[i];
@@ -141,32 +155,34 @@ HWY_ATTR void fold(ReductionKind kind, ElementType type, std::span<const std::by
     fold_kind<double>(kind, sources, targets, count, divisor);
 }
 
-// The sum of `kCount` vectors, cut in two where lane_split cuts.
+// The sum of `kCount` values, cut in two where lane_split cuts.
 template <size_t kCount, typename Load>
 HWY_INLINE auto tree_sum(Load load, size_t first) {
   if constexpr (kCount == 1) {
     return load(first);
   } else {
     constexpr size_t kLeft = std::bit_floor(kCount - 1);
-    return hn::Add(tree_sum<kLeft>(load, first), tree_sum<kCount - kLeft>(load, first + kLeft));
+    return tree_sum<kLeft>(load, first) + tree_sum<kCount - kLeft>(load, first + kLeft);
   }
 }
 
 template <size_t kCount, typename T>
 HWY_ATTR void tree_loop(std::span<const std::byte* const> sources,
                         std::span<std::byte* const> targets, size_t count, T scale) {
+  std::array<const T*, kCount> from;
+  for (size_t s = 0; s < kCount; ++s) from[s] = reinterpret_cast<const T*>(sources[s]);
   const hn::ScalableTag<T> tag;
-  const hn::CappedTag<T, 1> one;
-  const auto step = [&](auto lanes, size_t i) HWY_ATTR {
-    const auto load = [&](size_t s) HWY_ATTR {
-      return hn::LoadU(lanes, reinterpret_cast<const T*>(sources[s]) + i);
-    };
-    const auto sum = hn::Mul(tree_sum<kCount>(load, 0), hn::Set(lanes, scale));
-    for (std::byte* target : targets) hn::StoreU(sum, lanes, reinterpret_cast<T*>(target) + i);
-  };
+  const size_t lanes = hn::Lanes(tag);
   size_t i = 0;
-  for (; i + hn::Lanes(tag) <= count; i += hn::Lanes(tag)) step(tag, i);
-  for (; i < count; ++i) step(one, i);
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    const auto sum = tree_sum<kCount>(
+        [&](size_t s) HWY_ATTR { return Four<decltype(tag)>::load(tag, from[s] + i); }, 0);
+    sum.store(tag, targets, i, hn::Set(tag, scale));
+  }
+  for (; i < count; ++i) {
+    const T value = scale * tree_sum<kCount>([&](size_t s) { return from[s][i]; }, 0);
+    for (std::byte* target : targets) reinterpret_cast<T*>(target)[i] = value;
+  }
 }
 
 template <typename T>

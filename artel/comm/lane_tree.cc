@@ -12,8 +12,9 @@ namespace {
 
 constexpr size_t kBlockBytes = 4096;
 
+// Appends the maximal subtrees of `node` that cover `range`.
 void collect(LaneRange node, LaneRange range, std::vector<LaneRange>& found) {
-  if (node.last <= range.first || range.last <= node.first) return;
+  if (range.size() == 0 || node.last <= range.first || range.last <= node.first) return;
   if (range.first <= node.first && node.last <= range.last) {
     found.push_back(node);
     return;
@@ -38,6 +39,7 @@ class Program {
     require(lanes > 0 && !nodes.empty(), ErrorKind::invalid_argument,
             "[comm] lane tree: got {} lanes in {} nodes, expected at least one", lanes,
             nodes.size());
+    instructions_.reserve(2 * nodes.size());
     compile({0, lanes});
     require(used_ == nodes.size(), ErrorKind::invalid_argument,
             "[comm] lane tree: got nodes beyond lane {}, expected a cover of the lanes", lanes);
@@ -103,8 +105,16 @@ std::vector<LaneRange> lane_subtrees(int lanes, LaneRange range) {
           ErrorKind::invalid_argument, "[comm] lanes {}..{}: got a range outside 0..{}",
           range.first, range.last, lanes);
   std::vector<LaneRange> found;
-  if (range.size() > 0) collect({0, lanes}, range, found);
+  collect({0, lanes}, range, found);
   return found;
+}
+
+void LaneNodes::add_worker(LaneRange range, bool each_lane) {
+  if (each_lane)
+    for (int lane = range.first; lane < range.last; ++lane) nodes_.push_back({lane, lane + 1});
+  else
+    collect({0, lanes_}, range, nodes_);
+  ends_.push_back(nodes_.size());
 }
 
 LaneRange even_lanes(int lanes, int workers, int worker) {
@@ -123,9 +133,12 @@ void add_tree(int lanes, std::span<const LaneRange> nodes,
     return;
   }
   const auto& instructions = program.instructions();
+  const auto is_even = [&] {
+    return static_cast<int>(nodes.size()) == lanes || instructions == equal_leaves(nodes.size());
+  };
   const bool sums = reduction.kind == ReductionKind::sum || reduction.kind == ReductionKind::mean;
   const bool wide = type == ElementType::f32 || type == ElementType::f64;
-  if (sums && wide && nodes.size() <= kTreeSources && instructions == equal_leaves(nodes.size())) {
+  if (sums && wide && nodes.size() <= kTreeSources && is_even()) {
     fold_tree(type, partials, targets, count, reduction.kind == ReductionKind::mean ? divisor : 1);
     return;
   }

@@ -33,6 +33,29 @@ std::vector<LaneRange> lane_subtrees(int lanes, LaneRange range);
 // Lanes spread as evenly as contiguous ranges allow: worker w of n gets the w-th range.
 LaneRange even_lanes(int lanes, int workers, int worker);
 
+// The nodes of the tree that each worker holds.
+class LaneNodes {
+ public:
+  explicit LaneNodes(int lanes) : lanes_(lanes) {}
+
+  // The next worker, whose lanes follow those of the one before: as maximal subtrees, or each lane
+  // by itself.
+  void add_worker(LaneRange range, bool each_lane);
+
+  int lanes() const { return lanes_; }
+  // From left to right.
+  std::span<const LaneRange> all() const { return nodes_; }
+  std::span<const LaneRange> of(int worker) const {
+    const size_t begin = worker == 0 ? 0 : ends_[worker - 1];
+    return all().subspan(begin, ends_[worker] - begin);
+  }
+
+ private:
+  int lanes_;
+  std::vector<LaneRange> nodes_;
+  std::vector<size_t> ends_;  // of each worker's
+};
+
 // Adds the nodes up to the root over [0, lanes): nodes[i] is a subtree whose partial sum is
 // partials[i], and together they are the whole tree, from left to right. Writes `count` elements to
 // every target; targets may be partials. Pure: the caller's thread does the work.

@@ -9,16 +9,14 @@ namespace {
 
 class LaneReduce {
  public:
-  LaneReduce(const Route& route, int rank, Patience& patience, int lanes,
-             std::span<const std::vector<LaneRange>> nodes, std::span<std::byte* const> partials,
-             std::span<std::byte> output, ElementType type, const Reduction& reduction,
-             size_t divisor)
+  LaneReduce(const Route& route, int rank, Patience& patience, const LaneNodes& nodes,
+             std::span<std::byte* const> partials, std::span<std::byte> output, ElementType type,
+             const Reduction& reduction, size_t divisor)
       : route_(route),
         totals_{route.members, route.tag + 1},
         rank_(rank),
         size_(static_cast<int>(route.members.size())),
         patience_(patience),
-        lanes_(lanes),
         nodes_(nodes),
         partials_(partials),
         output_(output),
@@ -26,9 +24,7 @@ class LaneReduce {
         reduction_(reduction),
         divisor_(divisor),
         segment_bytes_(patience.transport().segment_bytes()) {
-    for (const auto& of_rank : nodes)
-      all_nodes_.insert(all_nodes_.end(), of_rank.begin(), of_rank.end());
-    foreign_ = all_nodes_.size() - nodes[rank].size();
+    foreign_ = nodes.all().size() - nodes.of(rank).size();
     const size_t bytes_of_each = segment_bytes_ * std::max<size_t>(foreign_, 1);
     window_ = std::max<size_t>(4, kReceiveWindow / bytes_of_each);
     ahead_ = std::max<size_t>(2, kSendAhead / bytes_of_each);
@@ -84,7 +80,7 @@ class LaneReduce {
     if (segment >= segments(rank_)) return;
     size_t foreign = 0;
     for (int from = 0; from < size_; ++from)
-      for (size_t i = 0; from != rank_ && i < nodes_[from].size(); ++i) {
+      for (size_t i = 0; from != rank_ && i < nodes_.of(from).size(); ++i) {
         const size_t bytes = piece(output_.data(), rank_, segment).size();
         arriving_.push_back(
             {from, route_.receive(patience_, from, {scratch(segment, foreign++), bytes})});
@@ -105,7 +101,7 @@ class LaneReduce {
     std::vector<const std::byte*> sources;
     size_t foreign = 0;
     for (int from = 0; from < size_; ++from)
-      for (size_t i = 0; i < nodes_[from].size(); ++i) {
+      for (size_t i = 0; i < nodes_.of(from).size(); ++i) {
         if (from == rank_) {
           sources.push_back(piece(partials_[i], rank_, segment).data());
         } else {
@@ -115,8 +111,8 @@ class LaneReduce {
       }
     const auto total = piece(output_.data(), rank_, segment);
     std::byte* const target = total.data();
-    add_tree(lanes_, all_nodes_, sources, {&target, 1}, type_, total.size() / size_of(type_),
-             reduction_, divisor_);
+    add_tree(nodes_.lanes(), nodes_.all(), sources, {&target, 1}, type_,
+             total.size() / size_of(type_), reduction_, divisor_);
     for (int distance = 1; distance < size_; ++distance) {
       const int to = (rank_ + distance) % size_;
       sends_.push_back({to, totals_.send(patience_, to, total)});
@@ -133,14 +129,12 @@ class LaneReduce {
   int rank_;
   int size_;
   Patience& patience_;
-  int lanes_;
-  std::span<const std::vector<LaneRange>> nodes_;
+  const LaneNodes& nodes_;
   std::span<std::byte* const> partials_;
   std::span<std::byte> output_;
   ElementType type_;
   const Reduction& reduction_;
   size_t divisor_;
-  std::vector<LaneRange> all_nodes_;
   size_t segment_bytes_;
   size_t foreign_ = 0;  // nodes of other ranks
   size_t window_ = 0;   // segments for which receives are posted
@@ -170,11 +164,10 @@ void compare_operations(const Route& route, int rank, Patience& patience) {
   patience.wait_for(route.members[next], *leaving);
 }
 
-void lane_reduce_messages(const Route& route, int rank, Patience& patience, int lanes,
-                          std::span<const std::vector<LaneRange>> nodes,
+void lane_reduce_messages(const Route& route, int rank, Patience& patience, const LaneNodes& nodes,
                           std::span<std::byte* const> partials, std::span<std::byte> output,
                           ElementType type, const Reduction& reduction, size_t divisor) {
-  LaneReduce(route, rank, patience, lanes, nodes, partials, output, type, reduction, divisor).run();
+  LaneReduce(route, rank, patience, nodes, partials, output, type, reduction, divisor).run();
 }
 
 }  // namespace artel::comm

@@ -156,28 +156,38 @@ void broadcast_shared(shm::Channel& channel, Patience& patience, std::span<std::
   }
 }
 
-bool lane_reduce_shared(shm::Channel& channel, Patience& patience, int lanes,
-                        std::span<const std::vector<LaneRange>> nodes,
+bool lane_reduce_shared(shm::Channel& channel, Patience& patience, const LaneNodes& nodes,
                         std::span<std::byte* const> partials, std::span<std::byte> output,
                         ElementType type, const Reduction& reduction, size_t divisor) {
+  const size_t bytes = output.size();
+  const bool flat = bytes <= kCopiedBytes && nodes.all().size() * bytes <= kFlatBytes;
   std::vector<std::byte*> shown(partials.begin(), partials.end());
-  shown.push_back(output.data());
-  channel.meet(patience, shown, output.size());
+  if (flat)
+    for (size_t i = 0; i < shown.size(); ++i) {
+      shown[i] = channel.staging(channel.rank()) + i * bytes;
+      if (bytes > 0) std::memcpy(shown[i], partials[i], bytes);
+    }
+  else
+    shown.push_back(output.data());
+  channel.meet(patience, shown, bytes);
   if (!channel.reachable()) return false;
-  const Slice mine = slice_of(output.size(), channel.size(), channel.rank());
-  std::vector<LaneRange> all_nodes;
+  const Slice mine = flat ? Slice{0, bytes} : slice_of(bytes, channel.size(), channel.rank());
   std::vector<const std::byte*> sources;
   std::vector<std::byte*> targets;
+  sources.reserve(nodes.all().size());
+  targets.reserve(channel.size());
+  if (flat) targets.push_back(output.data());
   for (int rank = 0; rank < channel.size(); ++rank) {
-    for (size_t i = 0; i < nodes[rank].size(); ++i) {
-      all_nodes.push_back(nodes[rank][i]);
-      sources.push_back(channel.buffer(rank, i) + mine.begin);
-    }
-    targets.push_back(channel.buffer(rank, nodes[rank].size()) + mine.begin);
+    const size_t own = nodes.of(rank).size();
+    for (size_t i = 0; i < own; ++i) sources.push_back(channel.buffer(rank, i) + mine.begin);
+    if (!flat) targets.push_back(channel.buffer(rank, own) + mine.begin);
   }
-  add_tree(lanes, all_nodes, sources, targets, type, (mine.end - mine.begin) / size_of(type),
-           reduction, divisor);
-  channel.sync(patience);
+  add_tree(nodes.lanes(), nodes.all(), sources, targets, type,
+           (mine.end - mine.begin) / size_of(type), reduction, divisor);
+  if (flat)
+    channel.next_staging();
+  else
+    channel.sync(patience);
   return true;
 }
 

@@ -22,10 +22,9 @@ void all_reduce_shared(shm::Channel& channel, Patience& patience, std::span<std:
 void broadcast_shared(shm::Channel& channel, Patience& patience, std::span<std::byte> data,
                       int root);
 
-// The same for the canonical tree. nodes[r] are the subtrees of rank r, partials this rank's sums.
-// The total is written to `output`.
-bool lane_reduce_shared(shm::Channel& channel, Patience& patience, int lanes,
-                        std::span<const std::vector<LaneRange>> nodes,
+// The same for the canonical tree: `partials` are the sums of this rank's nodes. The total is
+// written to `output`.
+bool lane_reduce_shared(shm::Channel& channel, Patience& patience, const LaneNodes& nodes,
                         std::span<std::byte* const> partials, std::span<std::byte> output,
                         ElementType type, const Reduction& reduction, size_t divisor);
 

@@ -14,6 +14,7 @@ struct Channel::Notice {
 
 struct alignas(64) Channel::Slot {
   std::atomic<uint32_t> arrived;  // how many syncs this rank has reached
+  std::atomic<int32_t> core;      // where it was then
   Notice notices[2];
 };
 
@@ -81,10 +82,19 @@ bool Channel::all_here() const {
   return true;
 }
 
+// A rank that is missing cannot come while we keep the core that it was on.
+bool Channel::keeps_a_core(int own) const {
+  for (int peer = 0; peer < size(); ++peer)
+    if (!is_here(peer) && slot(peer).core.load(std::memory_order_relaxed) == own) return true;
+  return false;
+}
+
 // One sleep and one wake-up for each rank at most: all sleep at the gate, and the last one rings.
 // It cannot miss a sleeper: it has arrived before it looks for one, who counts itself before it
 // looks who has arrived.
 void Channel::sync(Patience& patience) {
+  const int core = sched_getcpu();
+  slot(rank_).core.store(core, std::memory_order_relaxed);
   slot(rank_).arrived.store(++syncs_);
   if (all_here()) {
     if (gate().all_here.sleepers.load() != 0) ring(gate().all_here);
@@ -94,7 +104,7 @@ void Channel::sync(Patience& patience) {
     if (!is_here(peer))
       patience.wait_for(members_[peer], [&] {
         await(
-            gate().all_here, segment_.spin(), [&](uint32_t) { return all_here(); },
+            gate().all_here, Spin::for_ranks(crowded() || keeps_a_core(core)), [&](uint32_t) { return all_here(); },
             [&] { return patience.slice(); });
         return is_here(peer);
       });

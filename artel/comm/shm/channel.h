@@ -59,6 +59,7 @@ class Channel {
   const Notice& notice(int rank) const;
   bool is_here(int rank) const;
   bool all_here() const;
+  bool keeps_a_core(int own) const;
 
   Segment& segment_;
   std::vector<int> members_;

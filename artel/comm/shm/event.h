@@ -26,7 +26,7 @@ struct Spin {
   int yields;
 
   // Where ranks share cores, the one we wait for needs ours.
-  static Spin for_ranks(bool crowded) { return crowded ? Spin{50, 100} : Spin{2000, 20}; }
+  static Spin for_ranks(bool crowded) { return crowded ? Spin{0, 100} : Spin{2000, 20}; }
 };
 
 inline void ring(Event& event) {
