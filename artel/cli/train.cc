@@ -163,7 +163,7 @@ void train(const Arguments& arguments) {
   load_configured_weights(trainer, config.model);
 
   const int64_t resumed_step = arguments.resume ? step_to_resume(folder) : 0;
-  std::filesystem::create_directories(folder.path());
+  const bool is_new = std::filesystem::create_directories(folder.path());
   write_file_atomically(folder.config(), to_toml(config));
   folder.save_layout(layout);
 
@@ -182,7 +182,9 @@ void train(const Arguments& arguments) {
 
   FitOptions fit = fit_options(config, data, folder.checkpoints(), arguments);
   fit.resume = resumed_step > 0;
+  bool begun = false;
   fit.after_step.push_back([&](const TrainingState& state) {
+    begun = true;
     report.after_step(state);
     return true;
   });
@@ -190,7 +192,13 @@ void train(const Arguments& arguments) {
     report.after_epoch(state);
     return true;
   });
-  const FitResult result = trainer.fit(data.split.train, fit);
+  FitResult result;
+  try {
+    result = trainer.fit(data.split.train, fit);
+  } catch (...) {
+    if (is_new && !begun) std::filesystem::remove_all(folder.path());
+    throw;
+  }
   write_file_atomically(folder.plan(), to_string(trainer.choices()));
   report.finish(result, count_parameters(trainer));
   if (!arguments.trace.empty()) save_trace(result.timeline, arguments.trace);

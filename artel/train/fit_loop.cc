@@ -1,5 +1,7 @@
 #include "artel/train/fit_loop.h"
 
+#include <algorithm>
+
 #include "artel/base/error.h"
 #include "artel/train/batches.h"
 

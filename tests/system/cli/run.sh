@@ -203,7 +203,9 @@ test_mistakes() {
   printf 'a,b\n1,2\n3\n' >broken.csv
   expect 1 "$artel" train run.toml --set data.path=broken.csv
   contains err "broken.csv"
-  [[ ! -e runs ]] || fail "a refused run left a folder: $(ls -R runs)"
+  expect 1 "$artel" train run.toml --set train.memory_limit=1B
+  contains err "memory_limit: got 1 B for the activations of a lane, expected at least"
+  [[ ! -d runs || -z $(ls runs) ]] || fail "a refused run left a folder: $(ls -R runs)"
 }
 
 test_untested() {
