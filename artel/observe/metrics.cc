@@ -31,23 +31,28 @@ void for_each_line(const std::filesystem::path& path,
   }
 }
 
-std::filesystem::path prepared(const std::filesystem::path& folder, int64_t resumed_step) {
-  std::filesystem::create_directories(folder);
-  std::filesystem::path path = folder / kFileName;
+// Makes a file with the lines up to the resumed step. Returns the seconds that they took.
+double keep_lines(const std::filesystem::path& path, int64_t resumed_step) {
+  std::filesystem::create_directories(path.parent_path());
   std::string kept;
+  double seconds = 0;
   if (resumed_step > 0 && std::filesystem::exists(path)) {
     for_each_line(path, [&](std::string_view line, const Json& object) {
-      if (object["step"].get<int64_t>() <= resumed_step) kept.append(line) += '\n';
+      if (object["step"].get<int64_t>() > resumed_step) return;
+      kept.append(line) += '\n';
+      const auto taken = object.find("seconds");
+      if (taken != object.end() && taken->is_number()) seconds = *taken;
     });
   }
   write_file_atomically(path, kept);
-  return path;
+  return seconds;
 }
 
 }  // namespace
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& folder, int64_t resumed_step)
-    : path_(prepared(folder, resumed_step)),
+    : path_(folder / kFileName),
+      seconds_before_(keep_lines(path_, resumed_step)),
       lines_(path_, std::ios::app),
       events_(folder, resumed_step + 1),
       begin_(Clock::now()),
@@ -55,7 +60,7 @@ MetricsWriter::MetricsWriter(const std::filesystem::path& folder, int64_t resume
 
 void MetricsWriter::write(int64_t step, const Scalars& scalars) {
   const Clock::time_point now = Clock::now();
-  Json object = {{"step", step}, {"seconds", seconds_between(begin_, now)}};
+  Json object = {{"step", step}, {"seconds", seconds_before_ + seconds_between(begin_, now)}};
   for (const auto& [name, value] : scalars) object[name] = value;
   lines_ << object.dump() << '\n';
   events_.write(step, scalars);

@@ -17,7 +17,7 @@ namespace artel::observe {
 class MetricsWriter {
  public:
   // Creates the folder if needed. A run that is resumed after step `resumed_step` drops the lines
-  // of later steps, which it is about to write again; 0 starts afresh.
+  // of later steps, which it is about to write again, and its seconds go on; 0 starts afresh.
   explicit MetricsWriter(const std::filesystem::path& folder, int64_t resumed_step = 0);
 
   // Appends {"step": 7, "seconds": 1.5, "loss": 0.3, ...} and the same to the event file. Values
@@ -28,6 +28,7 @@ class MetricsWriter {
 
  private:
   std::filesystem::path path_;
+  double seconds_before_;  // of the run that is resumed
   std::ofstream lines_;
   EventFileWriter events_;
   Clock::time_point begin_;

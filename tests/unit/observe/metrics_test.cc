@@ -107,6 +107,17 @@ TEST_F(MetricsTest, ResumingDropsWhatWillBeWrittenAgain) {
   EXPECT_TRUE(read_metrics(folder_).empty());
 }
 
+TEST_F(MetricsTest, SecondsGoOnWhenARunIsResumed) {
+  std::filesystem::create_directories(folder_);
+  write_file_atomically(folder_ / "metrics.jsonl",
+                        "{\"step\":1,\"seconds\":50}\n{\"step\":2,\"seconds\":100}\n");
+  MetricsWriter(folder_, 1).write(2, {{"loss", 1}});
+  const auto seconds = read_metrics(folder_).at("seconds");
+  ASSERT_EQ(seconds.size(), 2);
+  EXPECT_GE(seconds[1].second, 50);
+  EXPECT_LT(seconds[1].second, 100);
+}
+
 TEST_F(MetricsTest, NamesTheBrokenLine) {
   std::filesystem::create_directories(folder_);
   write_file_atomically(folder_ / "metrics.jsonl", "{\"step\": 1}\n[3]\n");
