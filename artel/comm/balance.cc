@@ -16,7 +16,8 @@ double slowest(const std::vector<int>& lanes, const std::vector<double>& seconds
 
 }  // namespace
 
-LaneLayout balanced_lanes(const LaneLayout& old, const std::vector<double>& seconds) {
+LaneLayout balanced_lanes(const LaneLayout& old, const std::vector<double>& seconds,
+                          double least_gain) {
   // Lanes are dealt one by one to the worker that would finish them first: optimal for equal lanes.
   LaneLayout layout = {old.lanes, {}};
   for (const double each : seconds) layout.lanes_of_rank.push_back(std::isfinite(each) ? 1 : 0);
@@ -31,8 +32,8 @@ LaneLayout balanced_lanes(const LaneLayout& old, const std::vector<double>& seco
         best = i;
     ++layout.lanes_of_rank[best];
   }
-  const bool gains =
-      slowest(layout.lanes_of_rank, seconds) < 0.95 * slowest(old.lanes_of_rank, seconds);
+  const bool gains = slowest(layout.lanes_of_rank, seconds) <
+                     (1 - least_gain) * slowest(old.lanes_of_rank, seconds);
   return gains ? layout : old;
 }
 

@@ -10,8 +10,9 @@ namespace artel::comm {
 // A layout in which all workers would finish at about the same time, given the seconds that each
 // took for one lane. Each keeps at least one lane, but for
 // those of infinite seconds, who are gone. The old layout is kept unless the slowest worker
-// would gain more than a twentieth, so that noise does not move lanes to and fro. A pure function:
-// all workers compute the same.
-LaneLayout balanced_lanes(const LaneLayout& old, const std::vector<double>& seconds);
+// would gain more than `least_gain` of its time, so that noise does not move lanes to and fro. A
+// pure function: all workers compute the same.
+LaneLayout balanced_lanes(const LaneLayout& old, const std::vector<double>& seconds,
+                          double least_gain = 0.05);
 
 }  // namespace artel::comm

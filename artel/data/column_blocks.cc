@@ -181,10 +181,25 @@ ColumnBlocks::ColumnBlocks(const SparseFile& file, int64_t first, int64_t last,
   }
 }
 
-std::vector<uint64_t> even_cuts(uint64_t features, int blocks) {
-  std::vector<uint64_t> cuts;
-  for (int block = 0; block <= blocks; ++block)
-    cuts.push_back(features * static_cast<uint64_t>(block) / static_cast<uint64_t>(blocks));
+std::vector<uint64_t> balanced_cuts(const SparseFile& file, int blocks) {
+  constexpr int64_t kRows = 10'000;
+  const auto features = static_cast<uint64_t>(file.features()) + 1;
+  const auto count = std::min<uint64_t>(static_cast<uint64_t>(blocks), features);
+  std::vector<uint64_t> seen;
+  SparseSample sample;
+  const int64_t rows = std::min(kRows, file.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    file.read(file.size() * i / rows, sample);
+    seen.insert(seen.end(), sample.features.begin(), sample.features.end());
+    seen.push_back(features - 1);
+  }
+  std::sort(seen.begin(), seen.end());
+  std::vector<uint64_t> cuts = {0};
+  for (uint64_t block = 1; block < count; ++block) {
+    const uint64_t even = seen.empty() ? block : seen[seen.size() * block / count];
+    cuts.push_back(std::clamp(even, cuts.back() + 1, features - (count - block)));
+  }
+  cuts.push_back(features);
   return cuts;
 }
 

@@ -42,7 +42,8 @@ class ColumnBlocks {
   std::vector<ColumnBlock> blocks_;
 };
 
-// `blocks` + 1 cuts of [0, features) into nearly equal parts.
-std::vector<uint64_t> even_cuts(uint64_t features, int blocks);
+// `blocks` + 1 cuts of the file's features, and of one behind them that every row has, into blocks
+// of about as many entries, as some of the rows tell; at most as many blocks as features.
+std::vector<uint64_t> balanced_cuts(const SparseFile& file, int blocks);
 
 }  // namespace artel::data

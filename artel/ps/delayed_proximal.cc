@@ -2,22 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
 #include <limits>
 #include <numeric>
-#include <thread>
 
 #include "artel/base/error.h"
 #include "artel/base/random.h"
 #include "artel/base/time.h"
+#include "artel/ps/answer_queue.h"
+#include "artel/ps/sample_shares.h"
 
 namespace artel::ps {
 namespace {
 
-constexpr uint64_t kSums = 16;        // keys behind the features
+constexpr int kNoBlock = -1;
 constexpr int64_t kMostAhead = 1024;  // where the delay has no limit
 // Filters that may be wrong let everything pass every so many passes.
 constexpr int64_t kHonestEvery = 10;
+constexpr int64_t kBalanceEvery = 16;  // passes
+constexpr double kThousand = 4096;
 
 // The slope of the loss, and its value, at a margin.
 struct Loss {
@@ -36,80 +38,30 @@ struct Loss {
 };
 
 // An iteration that was pushed and not yet answered.
-struct Iteration {
-  int block = -1;  // -1: sums of a pass
-  int64_t pass = 0;
-  Client::Ticket ticket;
+struct Iteration : Question {
+  Iteration(int block, int64_t pass) : block(block), pass(pass) {}
+  int block;  // kNoBlock: sums of a pass
+  int64_t pass;
   std::vector<float> pushed;
   std::vector<uint8_t> keep;
-  std::vector<float> answer;  // changes of the weights; or sums
+  std::vector<float> answer;  // weights, or their changes; or sums
   Report report;              // of the servers, at worker 0
-  bool done = false;
 };
 
-// Waits for the answers in order, on a thread of its own, so that those that have come can be used
-// at once.
-class Receiver {
- public:
-  explicit Receiver(Client& client) : client_(client), thread_([this] { work(); }) {}
-  ~Receiver() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-
-  void expect(const std::shared_ptr<Iteration>& iteration) {
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_.push_back(iteration);
-    }
-    changed_.notify_all();
-  }
-  bool is_done(const Iteration& iteration) {
-    const std::lock_guard lock(mutex_);
-    if (failure_) std::rethrow_exception(failure_);
-    return iteration.done;
-  }
-  void wait(const Iteration& iteration) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return iteration.done || failure_; });
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
- private:
-  void work() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
-      const std::shared_ptr<Iteration> next = waiting_.front();
-      lock.unlock();
-      std::exception_ptr failure;
-      try {
-        client_.wait(next->ticket);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-      lock.lock();
-      waiting_.pop_front();
-      next->done = true;
-      if (failure) failure_ = failure;
-      changed_.notify_all();
-      if (failure_) return;
-    }
-  }
-
-  Client& client_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<Iteration>> waiting_;
-  std::exception_ptr failure_;
-  bool stopping_ = false;
-  std::thread thread_;
+// What the workers sum at the end of a pass. Each has a place for its own speed behind the rest.
+enum Sum : size_t {
+  loss_thousands,
+  loss_rest,
+  right_thousands,
+  right_rest,
+  count_thousands,
+  count_rest,
+  wishes,
+  speeds
 };
+
+uint64_t round_up(uint64_t keys) { return (keys + 15) / 16 * 16; }  // to a cache line
+uint64_t sums_for(int workers) { return round_up(speeds + static_cast<uint64_t>(workers)); }
 
 class Solver {
  public:
@@ -120,9 +72,7 @@ class Solver {
         options_(options),
         loss_{options.loss == "logistic"},
         workers_(workers.size()),
-        margins_(problem.targets.size(), 0.0f),
-        slopes_(problem.targets.size()),
-        stale_(problem.targets.size(), 1) {
+        shares_(workers.size()) {
     require(options.loss == "logistic" || options.loss == "squared", ErrorKind::invalid_argument,
             "[ddpg] loss: got '{}', expected logistic or squared", options.loss);
     for (const int block : options.order)
@@ -130,23 +80,22 @@ class Solver {
               "[ddpg] order: got block {}, expected 0 to {}", block, problem.blocks() - 1);
     client_.set_codec(options.filters.compress);
     if (client.worker() == 0) set_up();
+    take_samples();
     workers.barrier({.label = "servers are ready"});
-    for (int block = 0; block < problem.blocks(); ++block)
-      weights_.emplace_back(problem.block(block).features.size(), 0.0f);
-    lost_ = weights_;
     make_filters();
-    receiver_ = std::make_unique<Receiver>(client);
+    queue_ = std::make_unique<AnswerQueue>(client);
   }
 
   PassReport run(const AfterPass& after_pass) {
-    for (int block = 0; block < problem_.blocks(); ++block) push_curvature(block);
+    prepare();
     double before = 0;
-    for (int64_t pass = 1;; ++pass) {
+    for (int64_t pass = options_.passes_done + 1;; ++pass) {
+      if (pass == moves_at_) move_samples();
       for (const int block : order_of(pass)) push_gradient(block, pass);
       push_sums(pass);
       // The sums of this pass may still be on their way; those that have come are looked at.
       const bool last = pass >= std::min(options_.passes, last_pass_);
-      absorb(last ? 0 : ahead() - 1, last);
+      absorb(last ? 0 : ahead() - 1);
       while (!reports_.empty()) {
         report_ = reports_.front();
         reports_.pop_front();
@@ -155,18 +104,15 @@ class Solver {
         if (options_.tolerance > 0 && report_.pass > 1 && change < options_.tolerance) wish_ = true;
         if (after_pass && !after_pass(report_)) wish_ = true;
       }
+      if (options_.save_every > 0 && pass % options_.save_every == 0) save(pass);
       if (last) return report_;
     }
   }
 
+  // Of all features, as the servers have them.
   std::vector<float> weights() {
     std::vector<float> all(problem_.features());
-    client_.run({.kind = Kind::pull,
-                 .keys = {0, all.size()},
-                 .sink = [&](size_t offset, std::span<const float> values, bool) {
-                   std::copy(values.begin(), values.end(),
-                             all.begin() + static_cast<std::ptrdiff_t>(offset));
-                 }});
+    client_.run({.kind = Kind::pull, .keys = {0, all.size()}, .sink = copy_to(all)});
     return all;
   }
 
@@ -185,10 +131,80 @@ class Solver {
     if (penalised < features)
       setup.segments.push_back(
           {.name = "constant", .keys = {penalised, features}, .decays = false});
-    setup.segments.push_back({.name = "sums",
-                              .keys = {client_.map().keys() - kSums, client_.map().keys()},
-                              .kind = SegmentKind::sum});
+    setup.segments.push_back({.name = "sums", .keys = sum_keys(), .kind = SegmentKind::sum});
     client_.set_up(setup);
+    if (options_.passes_done == 0) return;
+    require(options_.weights.size() == features, ErrorKind::invalid_argument,
+            "[ddpg] weights to go on from: got {}, expected {}", options_.weights.size(), features);
+    client_.run({.kind = Kind::assign, .keys = {0, features}, .values = {options_.weights.data()}});
+  }
+
+  KeyRange sum_keys() const {
+    const uint64_t keys = client_.map().keys();
+    return {keys - sums_for(workers_), keys};
+  }
+
+  // What belongs to this worker's share of the samples.
+  void take_samples() {
+    const SampleShares::Range own = shares_.range(client_.worker(), problem_.size);
+    samples_ = {};
+    samples_ = problem_.samples(own.first, own.last);
+    margins_.assign(samples_.targets.size(), 0.0f);
+    slopes_.assign(samples_.targets.size(), 0.0f);
+    stale_.assign(samples_.targets.size(), 1);
+    weights_.assign(static_cast<size_t>(problem_.blocks()), {});
+    lost_ = weights_;
+  }
+
+  SparseBlock visit(int block) {
+    const SparseBlock samples = samples_.block(block);
+    weights_[static_cast<size_t>(block)].resize(samples.features.size(), 0.0f);
+    lost_[static_cast<size_t>(block)].resize(samples.features.size(), 0.0f);
+    return samples;
+  }
+
+  // Tells the servers of the curvature. How long that takes says how to share the samples.
+  void prepare() {
+    since_ = {.computed = seconds_computed()};
+    for (int block = 0; block < problem_.blocks(); ++block) push_curvature(block);
+    push_sums(options_.passes_done);
+    absorb(0);
+    reports_.clear();
+    if (options_.passes_done > 0 && moves_at_ == 0) fetch_weights();
+    since_ = {.computed = seconds_computed()};
+  }
+
+  // All workers do this before the same pass. With all answered, the servers have made the steps of
+  // all earlier passes, and cannot make another without this worker.
+  void move_samples() {
+    absorb(0);
+    moves_at_ = 0;
+    shares_ = next_shares_;
+    take_samples();
+    fetch_weights();
+    since_ = {.computed = seconds_computed()};
+  }
+
+  void fetch_weights() {
+    absorb(0);
+    for (int block = 0; block < problem_.blocks(); ++block) {
+      const SparseBlock samples = visit(block);
+      std::vector<float> weights(samples.features.size());
+      const Clock::time_point begin = Clock::now();
+      client_.run({.kind = Kind::pull,
+                   .flags = packing() | afresh,
+                   .keys = keys_of(block),
+                   .list = samples.features,
+                   .sink = copy_to(weights)});
+      waited_ += seconds_between(begin, Clock::now());
+      add(block, samples, weights);
+    }
+  }
+
+  void save(int64_t pass) {
+    if (client_.worker() != 0) return;
+    absorb(0);
+    options_.save(pass, weights());
   }
 
   void make_filters() {
@@ -206,6 +222,12 @@ class Solver {
     return std::max<int64_t>(1, std::min(options_.delay.value_or(kMostAhead), kMostAhead));
   }
 
+  double rate() const {
+    const auto blocks = static_cast<double>(problem_.blocks());
+    const double unseen = options_.delay ? static_cast<double>(ahead() - 1) : blocks;
+    return options_.rate / (1 + options_.damping * unseen * std::min(1.0, unseen / blocks));
+  }
+
   std::vector<int> order_of(int64_t pass) const {
     if (!options_.order.empty()) return options_.order;
     std::vector<int> order(static_cast<size_t>(problem_.blocks()));
@@ -215,19 +237,29 @@ class Solver {
     return order;
   }
 
-  Request request_for(const std::shared_ptr<Iteration>& iteration, KeyRange keys,
+  static Sink copy_to(std::vector<float>& target) {
+    return [&target](size_t offset, std::span<const float> values, bool) {
+      std::copy(values.begin(), values.end(), target.begin() + static_cast<std::ptrdiff_t>(offset));
+    };
+  }
+
+  // How values and lists of keys are packed, both ways.
+  uint32_t packing() const {
+    const FilterOptions& filters = options_.filters;
+    return (filters.key_cache ? remember : 0u) | (filters.masks() ? masked : 0u) |
+           (filters.compress.empty() ? 0u : coded);
+  }
+
+  Request request_for(Iteration& iteration, KeyRange keys,
                       std::optional<std::span<const uint64_t>> list) {
-    iteration->answer.assign(list ? list->size() : keys.size(), 0.0f);
+    iteration.answer.assign(list ? list->size() : keys.size(), 0.0f);
     return {.flags = finishes,
             .iteration = ++iterations_,
             .keys = keys,
             .list = list,
-            .values = {iteration->pushed.data()},
+            .values = {iteration.pushed.data()},
             .lanes = {client_.worker(), client_.worker() + 1},
-            .sink = [iteration](size_t offset, std::span<const float> values, bool) {
-              std::copy(values.begin(), values.end(),
-                        iteration->answer.begin() + static_cast<std::ptrdiff_t>(offset));
-            }};
+            .sink = copy_to(iteration.answer)};  // it lives until it was answered
   }
 
   void start(const std::shared_ptr<Iteration>& iteration, const Request& request) {
@@ -236,7 +268,7 @@ class Solver {
   }
 
   void await(const std::shared_ptr<Iteration>& iteration) {
-    receiver_->expect(iteration);
+    queue_->expect(iteration);
     unanswered_.push_back(iteration);
   }
 
@@ -246,32 +278,31 @@ class Solver {
   }
 
   void push_curvature(int block) {
-    absorb(ahead() - 1, false);
-    const SparseBlock samples = problem_.block(block);
-    std::vector<float> row_sums(problem_.targets.size(), 0.0f);
+    absorb(ahead() - 1);
+    const SparseBlock samples = visit(block);
+    std::vector<float> row_sums(samples_.targets.size(), 0.0f);
     for (size_t i = 0; i < samples.rows.size(); ++i)
       row_sums[samples.rows[i]] += std::abs(samples.values[i]);
-    auto iteration = std::make_shared<Iteration>(Iteration{.block = block});
+    auto iteration = std::make_shared<Iteration>(block, 0);
     for (size_t feature = 0; feature < samples.features.size(); ++feature) {
       double sum = 0;
       for (uint64_t i = samples.starts[feature]; i < samples.starts[feature + 1]; ++i)
         sum += std::abs(samples.values[i]) * row_sums[samples.rows[i]];
       iteration->pushed.push_back(loss_.curvature() * static_cast<float>(sum));
     }
-    Request request = request_for(iteration, keys_of(block), samples.features);
+    Request request = request_for(*iteration, keys_of(block), samples.features);
     request.kind = Kind::push;
-    request.flags |= to_state;
-    if (options_.filters.key_cache) request.flags |= remember;
+    request.flags |= to_state | (packing() & remember);
     start(iteration, request);
   }
 
   void push_gradient(int block, int64_t pass) {
-    absorb(ahead() - 1, false);
-    const SparseBlock samples = problem_.block(block);
-    auto iteration = std::make_shared<Iteration>(Iteration{.block = block, .pass = pass});
+    absorb(ahead() - 1);
+    const SparseBlock samples = visit(block);
+    auto iteration = std::make_shared<Iteration>(block, pass);
     for (size_t row = 0; row < slopes_.size(); ++row) {
       if (stale_[row] == 0) continue;
-      slopes_[row] = loss_.slope(problem_.targets[row], margins_[row]);
+      slopes_[row] = loss_.slope(samples_.targets[row], margins_[row]);
       stale_[row] = 0;
     }
     iteration->pushed.resize(samples.features.size());
@@ -281,11 +312,10 @@ class Solver {
         sum += samples.values[i] * slopes_[samples.rows[i]];
       iteration->pushed[feature] = static_cast<float>(sum);
     }
-    Request request = request_for(iteration, keys_of(block), samples.features);
+    Request request = request_for(*iteration, keys_of(block), samples.features);
+    request.flags |= packing();
     const FilterOptions& filters = options_.filters;
-    if (filters.key_cache) request.flags |= remember;
     if (filters.masks()) {
-      request.flags |= masked;
       iteration->keep.assign(iteration->pushed.size(), 1);
       for (const auto& filter : filters_)
         if (pass % kHonestEvery != 0)
@@ -294,54 +324,66 @@ class Solver {
       request.keep = iteration->keep;
     }
     if (!filters.compress.empty()) {
-      request.flags |= coded;
       std::vector<float>& lost = lost_[static_cast<size_t>(block)];
       for (size_t i = 0; i < lost.size(); ++i)
         if (iteration->keep.empty() || iteration->keep[i] != 0) iteration->pushed[i] += lost[i];
       request.lost = lost;
     }
-    const auto delay = static_cast<double>(ahead());
-    request.learning_rate =
-        static_cast<float>(options_.rate / (1 + options_.damping * (delay - 1)));
+    request.learning_rate = static_cast<float>(rate());
     start(iteration, request);
   }
 
   void push_sums(int64_t pass) {
-    absorb(ahead() - 1, false);
-    auto iteration = std::make_shared<Iteration>(Iteration{.pass = pass});
+    absorb(ahead() - 1);
+    auto iteration = std::make_shared<Iteration>(kNoBlock, pass);
     double loss = 0;
     int64_t correct = 0;
     for (size_t row = 0; row < margins_.size(); ++row) {
-      loss += loss_.value(problem_.targets[row], margins_[row]);
-      correct += problem_.targets[row] * margins_[row] > 0 ? 1 : 0;
+      loss += loss_.value(samples_.targets[row], margins_[row]);
+      correct += samples_.targets[row] * margins_[row] > 0 ? 1 : 0;
     }
-    // Sums of many samples in two floats each: whole numbers and the rest.
-    iteration->pushed.assign(kSums, 0.0f);
-    iteration->pushed[0] = static_cast<float>(std::floor(loss / 4096));
-    iteration->pushed[1] = static_cast<float>(loss - 4096 * std::floor(loss / 4096));
-    iteration->pushed[2] = static_cast<float>(correct / 4096);
-    iteration->pushed[3] = static_cast<float>(correct % 4096);
-    iteration->pushed[4] = static_cast<float>(margins_.size() / 4096);
-    iteration->pushed[5] = static_cast<float>(margins_.size() % 4096);
-    iteration->pushed[6] = wish_ ? 1 : 0;
-    const uint64_t keys = client_.map().keys();
-    const Request request = request_for(iteration, {keys - kSums, keys}, std::nullopt);
-    iteration->ticket = client_.start(request);
+    // Sums of many samples in two floats each: whole thousands and the rest.
+    iteration->pushed.assign(sum_keys().size(), 0.0f);
+    const auto put = [&](Sum thousands, double value) {
+      iteration->pushed[thousands] = static_cast<float>(std::floor(value / kThousand));
+      iteration->pushed[thousands + 1] =
+          static_cast<float>(value - kThousand * std::floor(value / kThousand));
+    };
+    put(loss_thousands, loss);
+    put(right_thousands, static_cast<double>(correct));
+    put(count_thousands, static_cast<double>(margins_.size()));
+    iteration->pushed[wishes] = wish_ ? 1 : 0;
+    iteration->pushed[speeds + static_cast<size_t>(client_.worker())] = seconds_of_a_pass(pass);
+    iteration->ticket = client_.start(request_for(*iteration, sum_keys(), std::nullopt));
     // Answers come in order, so the report's end is also that of the sums.
     if (client_.worker() == 0) iteration->ticket = client_.start_report(iteration->report);
     await(iteration);
   }
 
-  // Uses what has come, and waits until at most `most` iterations are unanswered. `all`: even the
-  // sums of the last pass.
-  void absorb(int64_t most, bool all) {
+  double seconds_computed() const { return seconds_between(begin_, Clock::now()) - waited_; }
+
+  // What this worker computed for, on average since its share was last looked at.
+  float seconds_of_a_pass(int64_t pass) {
+    ++since_.passes;
+    const double computed = seconds_computed();
+    const double mean = (computed - since_.computed) / static_cast<double>(since_.passes);
+    if (balances_after(pass)) since_ = {.computed = computed};
+    return static_cast<float>(std::max(mean, 1e-9));
+  }
+
+  // Often in the beginning, then now and then: moving samples takes time.
+  static bool balances_after(int64_t pass) {
+    return pass % kBalanceEvery == 0 || (pass & (pass - 1)) == 0;
+  }
+
+  // Uses what has come, and waits until at most `most` iterations are unanswered.
+  void absorb(int64_t most) {
     while (!unanswered_.empty()) {
       const std::shared_ptr<Iteration> first = unanswered_.front();
-      const bool must = all || static_cast<int64_t>(unanswered_.size()) > most;
-      if (!receiver_->is_done(*first)) {
-        if (!must) return;
+      if (!queue_->is_answered(*first)) {
+        if (static_cast<int64_t>(unanswered_.size()) <= most) return;
         const Clock::time_point begin = Clock::now();
-        receiver_->wait(*first);
+        queue_->wait(*first);
         waited_ += seconds_between(begin, Clock::now());
       }
       use(*first);
@@ -349,16 +391,21 @@ class Solver {
     }
   }
 
-  void use(const Iteration& iteration) {
-    if (iteration.block < 0) return take_sums(iteration);
+  void use(Iteration& iteration) {
+    if (iteration.block == kNoBlock) return take_sums(iteration);
     if (iteration.pass == 0) return;  // curvature
-    const SparseBlock samples = problem_.block(iteration.block);
-    std::vector<float>& weights = weights_[static_cast<size_t>(iteration.block)];
+    const std::vector<float>& weights = weights_[static_cast<size_t>(iteration.block)];
     // Without packing the answer is the weights themselves.
-    const bool changes = options_.filters.masks() || !options_.filters.compress.empty();
+    if ((packing() & (masked | coded)) == 0)
+      for (size_t i = 0; i < weights.size(); ++i) iteration.answer[i] -= weights[i];
+    add(iteration.block, visit(iteration.block), iteration.answer);
+  }
+
+  // Changes the weights of a block, and the margins with them.
+  void add(int block, const SparseBlock& samples, const std::vector<float>& changes) {
+    std::vector<float>& weights = weights_[static_cast<size_t>(block)];
     for (size_t feature = 0; feature < weights.size(); ++feature) {
-      const float change =
-          changes ? iteration.answer[feature] : iteration.answer[feature] - weights[feature];
+      const float change = changes[feature];
       if (change == 0) continue;
       weights[feature] += change;
       for (uint64_t i = samples.starts[feature]; i < samples.starts[feature + 1]; ++i) {
@@ -370,21 +417,37 @@ class Solver {
 
   void take_sums(const Iteration& iteration) {
     const std::vector<float>& sums = iteration.answer;
-    PassReport report = {.pass = iteration.pass,
-                         .loss = 4096.0 * sums[0] + sums[1],
-                         .objective = 4096.0 * sums[0] + sums[1] + iteration.report.penalty,
-                         .correct = static_cast<int64_t>(4096.0 * sums[2] + sums[3]),
-                         .samples = static_cast<int64_t>(4096.0 * sums[4] + sums[5]),
-                         .nonzeros = iteration.report.nonzeros,
-                         .seconds = seconds_between(begin_, Clock::now()),
-                         .seconds_waited = waited_,
-                         .sent_bytes = client_.traffic().sent_bytes,
-                         .received_bytes = client_.traffic().received_bytes};
-    reports_.push_back(report);
-    if (sums[6] == 0 || last_pass_ < std::numeric_limits<int64_t>::max()) return;
-    // The pass at whose end everybody has seen this wish, whatever the delay.
-    const auto in_a_pass = static_cast<int64_t>(order_of(iteration.pass).size()) + 1;
-    last_pass_ = iteration.pass + (ahead() + in_a_pass - 1) / in_a_pass;
+    const auto get = [&](Sum thousands) {
+      return kThousand * static_cast<double>(sums[thousands]) + sums[thousands + 1];
+    };
+    const Client::Traffic traffic = client_.traffic();
+    reports_.push_back({.pass = iteration.pass,
+                        .loss = get(loss_thousands),
+                        .objective = get(loss_thousands) + iteration.report.penalty,
+                        .correct = static_cast<int64_t>(get(right_thousands)),
+                        .samples = static_cast<int64_t>(get(count_thousands)),
+                        .nonzeros = iteration.report.nonzeros,
+                        .seconds = seconds_between(begin_, Clock::now()),
+                        .seconds_waited = waited_,
+                        .sent_bytes = traffic.sent_bytes,
+                        .received_bytes = traffic.received_bytes});
+    if (sums[wishes] != 0) last_pass_ = std::min(last_pass_, pass_that_knows(iteration.pass));
+    if (moves_at_ == 0)
+      balance(iteration.pass, {sums.begin() + speeds, sums.begin() + speeds + workers_});
+  }
+
+  // The first pass at whose end all workers have the sums of `pass`, whatever the delay.
+  int64_t pass_that_knows(int64_t pass) const {
+    if (pass == options_.passes_done) return pass;  // see prepare()
+    const auto in_a_pass = static_cast<int64_t>(order_of(pass).size()) + 1;
+    return pass + (ahead() + in_a_pass - 1) / in_a_pass;
+  }
+
+  // All workers see the same sums, so they decide alike.
+  void balance(int64_t pass, const std::vector<float>& seconds) {
+    if (!balances_after(pass) && !shares_.has_orphans(seconds)) return;
+    next_shares_ = shares_.balanced(seconds);
+    if (next_shares_ != shares_) moves_at_ = pass_that_knows(pass) + 1;
   }
 
   Client& client_;
@@ -392,6 +455,9 @@ class Solver {
   const DelayedProximalOptions& options_;
   Loss loss_;
   int workers_;
+  SampleShares shares_, next_shares_ = shares_;
+  int64_t moves_at_ = 0;  // the pass from which the next shares hold; 0: none are decided
+  SparseSamples samples_;
   std::vector<float> margins_, slopes_;             // of each sample
   std::vector<uint8_t> stale_;                      // samples whose slope is to be computed anew
   std::vector<std::vector<float>> weights_, lost_;  // of the features of each block
@@ -403,14 +469,18 @@ class Solver {
   bool wish_ = false;
   int64_t last_pass_ = std::numeric_limits<int64_t>::max();
   double waited_ = 0;
+  struct {
+    double computed = 0;  // seconds of this run by then
+    int64_t passes = 0;
+  } since_;  // the share was last looked at
   Clock::time_point begin_ = Clock::now();
-  std::unique_ptr<Receiver> receiver_;  // last: its thread uses the rest
+  std::unique_ptr<AnswerQueue> queue_;  // last: its thread uses the rest
 };
 
 }  // namespace
 
-uint64_t problem_keys(const SparseProblem& problem) {
-  return (problem.features() + kSums - 1) / kSums * kSums + kSums;
+uint64_t problem_keys(const SparseProblem& problem, int workers) {
+  return round_up(problem.features()) + sums_for(workers);
 }
 
 PassReport delayed_proximal(Client& client, comm::Group& workers, const SparseProblem& problem,
@@ -421,7 +491,7 @@ PassReport delayed_proximal(Client& client, comm::Group& workers, const SparsePr
   try {
     last = solver.run(after_pass);
   } catch (const std::exception& error) {
-    // The solver's receiver may wait for answers that nobody will send.
+    // The solver's queue may wait for answers that nobody will send.
     workers.abort(fmt::format("worker {}: {}", client.worker(), error.what()));
     throw;
   }

@@ -11,8 +11,14 @@
 //   c * sum over samples of |x_j| * (sum over the block of |x_k|),   c = 1/4 (logistic) or 1
 //   (squared)
 // bounds the second derivatives of a block from above: without delay and with rate 1 each step
-// lowers the objective. A delay makes several blocks change at once without knowing of each other,
-// so the rate falls with it: rate(delay) = rate / (1 + damping * (max(1, delay) - 1)).
+// lowers the objective. With a delay, u = max(1, delay) - 1 steps are made without knowing of each
+// other, and meet more of one another's features the larger a part of all blocks they are, so the
+// rate falls: rate(delay) = rate / (1 + damping * u * min(1, u / blocks)). Without a limit, u counts
+// as the number of blocks.
+//
+// Workers' shares of the samples follow their speeds: now and then, at the end of a pass, all learn
+// how long each was computing, and samples move from the slow to the fast. Those of a lost worker
+// move to the others.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +35,7 @@
 
 namespace artel::ps {
 
-// The samples of a worker that have a feature of one block, feature by feature.
+// Samples that have a feature of one block, feature by feature.
 struct SparseBlock {
   std::span<const uint64_t> features;  // ascending
   std::span<const uint64_t> starts;    // one more than features, in rows and values
@@ -37,12 +43,17 @@ struct SparseBlock {
   std::span<const float> values;
 };
 
-// A worker's samples. Borrowed; blocks may be read from a file as they are visited.
+// A worker's samples; blocks may be read from a file as they are visited.
+struct SparseSamples {
+  std::vector<float> targets;  // logistic: -1 or 1
+  std::function<SparseBlock(int block)> block;
+};
+
 struct SparseProblem {
   std::vector<uint64_t> cuts;        // block b has the features [cuts[b], cuts[b + 1])
   std::optional<uint64_t> constant;  // the feature without a penalty: the last one
-  std::span<const float> targets;    // logistic: -1 or 1
-  std::function<SparseBlock(int block)> block;
+  int64_t size = 0;                  // samples of all workers
+  std::function<SparseSamples(int64_t first, int64_t last)> samples;
 
   int blocks() const { return static_cast<int>(cuts.size()) - 1; }
   uint64_t features() const { return cuts.back(); }
@@ -63,12 +74,18 @@ struct DelayedProximalOptions {
   Proximal penalty = {};          // curvature is set by the solver
   std::optional<int64_t> delay = 0;
   double rate = 1;
-  double damping = 0.05;
+  double damping = 0.1;
   int64_t passes = 100;
   double tolerance = 0;         // stop when the objective changes by less in a pass; 0: never
   std::vector<int> order = {};  // of blocks, repeated; empty: at random, another in each pass
   uint64_t seed = 0;
   FilterOptions filters = {};
+  // A run that goes on: passes that are done, and the weights (worker 0's count).
+  int64_t passes_done = 0;
+  std::vector<float> weights = {};
+  // Called on worker 0 with the weights at the end of every so many passes; 0: never.
+  int64_t save_every = 0;
+  std::function<void(int64_t pass, const std::vector<float>& weights)> save = {};
 };
 
 // After a pass over all blocks.
@@ -92,7 +109,7 @@ PassReport delayed_proximal(Client& client, comm::Group& workers, const SparsePr
                             const DelayedProximalOptions& options, const AfterPass& after_pass = {},
                             std::vector<float>* weights = nullptr);
 
-// The keys of a problem: its features, and a few behind them for sums.
-uint64_t problem_keys(const SparseProblem& problem);
+// The keys of a problem: its features, and some behind them for sums.
+uint64_t problem_keys(const SparseProblem& problem, int workers);
 
 }  // namespace artel::ps

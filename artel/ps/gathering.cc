@@ -1,10 +1,16 @@
 #include "artel/ps/gathering.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "artel/base/error.h"
 
 namespace artel::ps {
+namespace {
+
+constexpr uint64_t kNear = 64;  // keys that cost less than another range
+
+}  // namespace
 
 void Gathering::add(Contribution contribution) {
   const comm::LaneRange lanes = contribution.lanes;
@@ -36,6 +42,32 @@ bool Gathering::complete(const std::function<bool(int lane)>& is_gone) const {
     next = contribution.lanes.last;
   }
   return covered_up_to(lanes_);
+}
+
+std::vector<KeyRange> Gathering::ranges(uint64_t most) const {
+  std::vector<KeyRange> ranges;
+  const bool listed = std::all_of(contributions_.begin(), contributions_.end(),
+                                  [](const Contribution& c) { return c.listed != nullptr; });
+  if (!listed) {
+    for (uint64_t first = keys_.first; first < keys_.last; first += most)
+      ranges.push_back({first, std::min(first + most, keys_.last)});
+    return ranges;
+  }
+  std::vector<uint64_t> keys;
+  for (const Contribution& contribution : contributions_) {
+    std::vector<uint64_t> both;
+    std::set_union(keys.begin(), keys.end(), contribution.listed->begin(),
+                   contribution.listed->end(), std::back_inserter(both));
+    keys = std::move(both);
+  }
+  for (const uint64_t key : keys) {
+    if (!ranges.empty() && key - ranges.back().last < kNear &&
+        key + 1 - ranges.back().first <= most)
+      ranges.back().last = key + 1;
+    else
+      ranges.push_back({key, key + 1});
+  }
+  return ranges;
 }
 
 void Gathering::sum(uint64_t first, std::span<float> sum) const {

@@ -25,6 +25,9 @@ class Gathering {
   // order of lanes where some are missing or keys are listed.
   void sum(uint64_t first, std::span<float> sum) const;
 
+  // The keys that somebody contributed to, and a few between them, in ranges of at most `most`.
+  std::vector<KeyRange> ranges(uint64_t most) const;
+
   Step step;
   bool to_state = false;
   bool applied = false;

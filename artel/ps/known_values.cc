@@ -17,6 +17,12 @@ std::span<const float> KnownValues::set(const KeyRange& keys, std::span<const fl
   return known;
 }
 
+void KnownValues::forget(const KeyRange& keys) {
+  if (!memory_) return;
+  const std::span<float> known = of(keys);
+  std::fill(known.begin(), known.end(), 0.0f);
+}
+
 std::vector<std::byte> KnownValues::pack_changes(const KeyRange& keys,
                                                  const std::vector<uint64_t>* listed,
                                                  std::span<const float> values,

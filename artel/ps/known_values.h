@@ -23,6 +23,9 @@ class KnownValues {
   // The worker has these values of a range now. Returns where they are kept.
   std::span<const float> set(const KeyRange& keys, std::span<const float> values);
 
+  // The worker has forgotten what it knew of a range: changes count from zero again.
+  void forget(const KeyRange& keys);
+
   struct Packing {
     bool masked = false;                 // leave out what has not changed
     const comm::Codec* codec = nullptr;  // null: floats

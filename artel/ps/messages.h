@@ -48,6 +48,7 @@ enum Flag : uint32_t {
   remember = 32,   // keep the list of keys: later requests send its signature only
   to_state = 64,   // add to the first state of the update rule, not to the values
   stop = 128,      // the worker wants to stop; in a reply: some worker does
+  afresh = 256,    // of a pull: the worker has forgotten what it knew of these keys
 };
 
 struct Header {

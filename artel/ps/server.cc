@@ -143,6 +143,7 @@ class Server::State {
         contribute(connection, message, pending);
         break;
       case Kind::pull:
+        if (header.has(afresh)) connection.known->forget(header.keys);
         break;
       case Kind::report:
         pending.text = report();
@@ -267,12 +268,10 @@ class Server::State {
 
   void apply(Gathering& gathering) {
     const uint64_t most = std::max<uint64_t>(1, shard_->most_keys_at_once());
-    const KeyRange& keys = gathering.keys();
-    std::vector<float> sum(std::min(most, keys.size()));
-    for (uint64_t first = keys.first; first < keys.last; first += most) {
-      const KeyRange part = {first, std::min(first + most, keys.last)};
+    std::vector<float> sum(std::min(most, gathering.keys().size()));
+    for (const KeyRange& part : gathering.ranges(most)) {
       const std::span<float> total = std::span(sum).first(part.size());
-      gathering.sum(first, total);
+      gathering.sum(part.first, total);
       if (gathering.to_state) {
         const std::span<float> state = shard_->state(0, part);
         for (size_t i = 0; i < total.size(); ++i) state[i] += total[i];

@@ -101,7 +101,7 @@ struct ClusterConfig {
   int64_t blocks = 16;
   std::vector<std::string> block_order;
   double block_rate = 1;
-  double delay_damping = 0.05;
+  double delay_damping = 0.1;
   std::vector<std::string> filters = {"key cache", "changes"};
 };
 

@@ -254,9 +254,9 @@ void visit_keys(auto& config, auto&& field) {
   field({"cluster.block_rate",
          "With `ddpg`: part of the safe step that is taken when there is no delay."},
         cluster.block_rate);
-  field(
-      {"cluster.delay_damping", "With `ddpg`: the step is divided by 1 + this times (delay - 1)."},
-      cluster.delay_damping);
+  field({"cluster.delay_damping",
+         "With `ddpg`: the step is divided by 1 + this times (delay - 1)^2 / blocks."},
+        cluster.delay_damping);
   field({"cluster.filters",
          "With `ddpg`, what makes messages smaller: `key cache`, `changes` (servers send changed "
          "weights only), `kkt SHARE`, `skip SHARE`, or a codec such as `fp16`."},

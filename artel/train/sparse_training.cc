@@ -1,8 +1,9 @@
 #include "artel/train/sparse_training.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "artel/base/error.h"
 #include "artel/data/column_blocks.h"
@@ -10,35 +11,6 @@
 
 namespace artel {
 namespace {
-
-constexpr int64_t kTrialRows = 2000;
-
-// The seconds that reading a row takes here.
-double seconds_per_row(const data::SparseFile& file) {
-  data::SparseSample sample;
-  const int64_t rows = std::min(kTrialRows, file.size());
-  const Clock::time_point begin = Clock::now();
-  for (int64_t row = 0; row < rows; ++row) file.read(row, sample);
-  return seconds_between(begin, Clock::now()) / static_cast<double>(std::max<int64_t>(1, rows));
-}
-
-// Where each worker's rows begin, and the end: parts in proportion to speed.
-std::vector<int64_t> divide_rows(comm::Group& workers, const data::SparseFile& file) {
-  const double speed = 1 / std::max(1e-12, seconds_per_row(file));
-  std::vector<double> speeds(static_cast<size_t>(workers.size()));
-  workers.all_gather(std::as_bytes(std::span(&speed, 1)), std::as_writable_bytes(std::span(speeds)),
-                     {}, {.label = "speed"});
-  const double all = std::accumulate(speeds.begin(), speeds.end(), 0.0);
-  std::vector<int64_t> begins = {0};
-  double sum = 0;
-  for (const double each : speeds) {
-    sum += each;
-    begins.push_back(
-        static_cast<int64_t>(std::llround(sum / all * static_cast<double>(file.size()))));
-  }
-  begins.back() = file.size();
-  return begins;
-}
 
 // Two kinds of targets become -1 and 1; other losses take them as they are.
 class Targets {
@@ -105,25 +77,29 @@ SparseTraining train_sparse(Cluster& cluster, const SparseTrainingOptions& optio
                             {"passes", std::to_string(solver.passes)},
                             {"seed", std::to_string(solver.seed)}});
 
-  const std::vector<int64_t> rows = divide_rows(workers, file);
   std::filesystem::create_directories(options.scratch);
   const std::filesystem::path columns =
-      options.scratch / fmt::format("columns-{}.bin", cluster.rank());
-  const int blocks = static_cast<int>(std::min<uint64_t>(options.blocks, features + 1));
-  const data::ColumnBlocks samples(file, rows[cluster.rank()], rows[cluster.rank() + 1],
-                                   data::even_cuts(features + 1, blocks), columns, features);
-  std::filesystem::remove(columns);  // it lives as long as it is mapped
-  std::vector<float> signs;
-  for (const float target : samples.targets()) signs.push_back(targets.of(target));
-  const ps::SparseProblem problem = {.cuts = data::even_cuts(features + 1, blocks),
-                                     .constant = features,
-                                     .targets = signs,
-                                     .block = [&](int block) -> ps::SparseBlock {
-                                       const data::ColumnBlock& part = samples.block(block);
-                                       return {part.features, part.starts, part.rows, part.values};
-                                     }};
-  ps::Client client(*cluster.world(), cluster.size(),
-                    ps::ShardMap::even(ps::problem_keys(problem), cluster.servers()), solver.seed);
+      options.scratch / fmt::format("columns-{}-{}.bin", ::getpid(), cluster.rank());
+  const std::vector<uint64_t> cuts = data::balanced_cuts(file, options.blocks);
+  const ps::SparseProblem problem = {
+      .cuts = cuts,
+      .constant = features,
+      .size = file.size(),
+      .samples = [&](int64_t first, int64_t last) {
+        const auto blocks =
+            std::make_shared<const data::ColumnBlocks>(file, first, last, cuts, columns, features);
+        std::filesystem::remove(columns);  // it lives as long as it is mapped
+        ps::SparseSamples samples = {.block = [blocks](int block) -> ps::SparseBlock {
+          const data::ColumnBlock& part = blocks->block(block);
+          return {part.features, part.starts, part.rows, part.values};
+        }};
+        for (const float target : blocks->targets()) samples.targets.push_back(targets.of(target));
+        return samples;
+      }};
+  ps::Client client(
+      *cluster.world(), cluster.size(),
+      ps::ShardMap::even(ps::problem_keys(problem, cluster.size()), cluster.servers()),
+      solver.seed);
   SparseTraining result = {.features = file.features()};
   const bool first = cluster.rank() == 0;
   result.last = ps::delayed_proximal(client, workers, problem, solver, after_pass,

@@ -32,8 +32,8 @@ struct SparseTraining {
   ps::Report servers;
 };
 
-// A collective call of the workers. Samples are divided among them by their speed, measured by
-// reading. `after_pass` is called on each worker.
+// A collective call of the workers. Their shares of the samples follow their speeds. `after_pass` is
+// called on each worker.
 SparseTraining train_sparse(Cluster& cluster, const SparseTrainingOptions& options,
                             const ps::AfterPass& after_pass = {});
 

@@ -44,8 +44,8 @@ TEST(ColumnBlocks, HoldTheSameSamples) {
   const SparseFile file(map_file(folder.path() / "set"));
   const auto features = static_cast<uint64_t>(file.features());
   for (const int count : {1, 3, 50}) {
-    const ColumnBlocks blocks(file, 40, 220, even_cuts(features + 1, count),
-                              folder.path() / "columns", features);
+    const ColumnBlocks blocks(file, 40, 220, balanced_cuts(file, count), folder.path() / "columns",
+                              features);
     EXPECT_EQ(blocks.rows(), 180);
     EXPECT_EQ(blocks.blocks(), count);
     EXPECT_EQ(by_blocks(blocks), by_rows(file, 40, 220, features));
@@ -56,9 +56,25 @@ TEST(ColumnBlocks, OfNoRows) {
   const TemporaryFolder folder;
   make_sparse_samples(folder.path() / "set", {.rows = 5, .features = 100, .nonzeros = 3});
   const SparseFile file(map_file(folder.path() / "set"));
-  const ColumnBlocks blocks(file, 2, 2, even_cuts(100, 4), folder.path() / "columns");
+  const ColumnBlocks blocks(file, 2, 2, balanced_cuts(file, 4), folder.path() / "columns");
   EXPECT_EQ(blocks.rows(), 0);
   EXPECT_TRUE(blocks.block(3).features.empty());
+}
+
+TEST(BalancedCuts, GiveBlocksOfAboutAsManyEntries) {
+  const TemporaryFolder folder;
+  make_sparse_samples(folder.path() / "set", {.rows = 300, .features = 1000, .nonzeros = 12});
+  const SparseFile file(map_file(folder.path() / "set"));
+  const auto features = static_cast<uint64_t>(file.features());
+  const ColumnBlocks blocks(file, 0, 300, balanced_cuts(file, 5), folder.path() / "columns",
+                            features);
+  size_t all = 0;
+  for (int b = 0; b < 5; ++b) all += blocks.block(b).values.size();
+  for (int b = 0; b < 5; ++b) EXPECT_NEAR(blocks.block(b).values.size(), all / 5.0, all / 20.0);
+  // Not more blocks than features.
+  const std::vector<uint64_t> cuts = balanced_cuts(file, 5000);
+  EXPECT_EQ(cuts.size(), features + 2);
+  EXPECT_EQ(cuts.back(), features + 1);
 }
 
 TEST(SparseSampleMaker, IsRepeatableAndRefusesNonsense) {

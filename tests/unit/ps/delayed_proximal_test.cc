@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <cmath>
 #include <map>
+#include <memory>
+#include <thread>
 
 #include "artel/base/error.h"
 #include "artel/base/random.h"
@@ -12,33 +16,24 @@
 namespace artel::ps {
 namespace {
 
-// Samples of one worker, feature by feature.
+// Samples feature by feature.
 struct Samples {
   std::vector<std::vector<uint64_t>> features, starts;
   std::vector<std::vector<uint32_t>> rows;
   std::vector<std::vector<float>> values;
   std::vector<float> targets;
   std::vector<uint64_t> cuts;
-
-  SparseProblem problem() const {
-    return {.cuts = cuts,
-            .constant = cuts.back() - 1,
-            .targets = targets,
-            .block = [this](int b) -> SparseBlock {
-              return {features[b], starts[b], rows[b], values[b]};
-            }};
-  }
 };
 
 constexpr uint64_t kFeatures = 40;
 constexpr int kRows = 300, kBlocks = 4;
 
-// The rows of worker w of n: sparse, with targets that follow a few features.
-Samples samples_of(int worker, int workers) {
+// Some of the rows: sparse, with targets that follow a few features.
+Samples samples_of(int64_t first, int64_t last) {
   Samples samples;
   for (int b = 0; b <= kBlocks; ++b) samples.cuts.push_back((kFeatures + 1) * b / kBlocks);
   std::vector<std::map<uint64_t, std::vector<std::pair<uint32_t, float>>>> columns(kBlocks);
-  for (int row = worker; row < kRows; row += workers) {
+  for (int64_t row = first; row < last; ++row) {
     Random random{7, static_cast<uint64_t>(row)};
     const auto place = static_cast<uint32_t>(samples.targets.size());
     float score = 0.3f;
@@ -74,6 +69,19 @@ Samples samples_of(int worker, int workers) {
   return samples;
 }
 
+SparseProblem problem() {
+  SparseProblem problem = {
+      .constant = kFeatures, .size = kRows, .samples = [](int64_t first, int64_t last) {
+        const auto samples = std::make_shared<const Samples>(samples_of(first, last));
+        return SparseSamples{.targets = samples->targets, .block = [samples](int b) -> SparseBlock {
+                               return {samples->features[b], samples->starts[b], samples->rows[b],
+                                       samples->values[b]};
+                             }};
+      }};
+  problem.cuts = samples_of(0, 0).cuts;
+  return problem;
+}
+
 struct Outcome {
   PassReport report;
   std::vector<float> weights;
@@ -84,9 +92,8 @@ Outcome solve(int workers, int servers, const DelayedProximalOptions& options) {
   const auto errors = comm::run_ranks(workers + servers, [&](comm::Group& world) {
     comm::Group own = world.split(world.rank() >= workers ? 1 : 0);
     if (world.rank() >= workers) return Server(world, {.workers = workers}).run();
-    const Samples samples = samples_of(world.rank(), workers);
-    const SparseProblem problem = samples.problem();
-    Client client(world, workers, ShardMap::even(problem_keys(problem), servers));
+    const SparseProblem problem = ps::problem();
+    Client client(world, workers, ShardMap::even(problem_keys(problem, workers), servers));
     std::vector<float> weights;
     const PassReport report = delayed_proximal(client, own, problem, options, {}, &weights);
     client.leave();
@@ -100,7 +107,7 @@ const DelayedProximalOptions kLasso = {.penalty = {.l1 = 3, .l2 = 0.5}, .passes 
 
 // At the optimum no coordinate can lower the objective.
 void expect_optimal(const Outcome& outcome, const Proximal& penalty) {
-  const Samples samples = samples_of(0, 1);
+  const Samples samples = samples_of(0, kRows);
   std::vector<float> margins(samples.targets.size(), 0);
   for (int pass = 0; pass < 2; ++pass)
     for (int b = 0; b < kBlocks; ++b)
@@ -173,6 +180,62 @@ TEST(DelayedProximal, FiltersKeepTheResultAndSaveBytes) {
   }
 }
 
+TEST(DelayedProximal, SamplesMoveFromTheSlowToTheFast) {
+  constexpr int kWorkers = 3;
+  const double best = solve(1, 1, kLasso).report.objective;
+  for (const FilterOptions& filters : {FilterOptions{.key_cache = false, .changes = false},
+                                       FilterOptions{.compress = "fp16", .kkt = 0.5}}) {
+    std::array<int64_t, kWorkers> shares = {};
+    double objective = 0;
+    const auto errors = comm::run_ranks(kWorkers + 1, [&](comm::Group& world) {
+      comm::Group own = world.split(world.rank() == kWorkers ? 1 : 0);
+      if (world.rank() == kWorkers) return Server(world, {.workers = kWorkers}).run();
+      SparseProblem slowed = problem();
+      slowed.samples = [&, make = slowed.samples](int64_t first, int64_t last) {
+        SparseSamples samples = make(first, last);
+        shares[world.rank()] = last - first;
+        // The last worker needs 5 times as long for a sample.
+        const auto pause =
+            std::chrono::microseconds((last - first) * (world.rank() + 1 == kWorkers ? 25 : 5));
+        samples.block = [pause, block = samples.block](int b) {
+          std::this_thread::sleep_for(pause);
+          return block(b);
+        };
+        return samples;
+      };
+      Client client(world, kWorkers, ShardMap::even(problem_keys(slowed, kWorkers), 1));
+      DelayedProximalOptions options = kLasso;
+      options.delay = 4;
+      options.filters = filters;
+      const PassReport report = delayed_proximal(client, own, slowed, options);
+      client.leave();
+      if (world.rank() == 0) objective = report.objective;
+    });
+    for (const std::string& error : errors) EXPECT_EQ(error, "");
+    EXPECT_EQ(shares[0] + shares[1] + shares[2], kRows);
+    EXPECT_LT(shares[2], kRows / 4);
+    EXPECT_NEAR(objective, best, 2e-3 * best);
+  }
+}
+
+TEST(DelayedProximal, GoesOnFromWhatWasSaved) {
+  DelayedProximalOptions options = kLasso;
+  std::vector<float> saved;
+  options.passes = 6;
+  options.save_every = 4;
+  options.save = [&](int64_t pass, const std::vector<float>& weights) {
+    EXPECT_EQ(pass, 4);
+    saved = weights;
+  };
+  const Outcome whole = solve(2, 2, options);
+  options.passes_done = 4;
+  options.weights = saved;
+  const Outcome resumed = solve(3, 1, options);
+  EXPECT_EQ(resumed.report.pass, 6);
+  EXPECT_NEAR(resumed.report.objective, whole.report.objective, 1e-5 * whole.report.objective);
+  for (size_t i = 0; i < saved.size(); ++i) EXPECT_NEAR(resumed.weights[i], whole.weights[i], 1e-4);
+}
+
 TEST(DelayedProximal, StopsTogether) {
   DelayedProximalOptions options = kLasso;
   options.delay = 8;
@@ -185,9 +248,8 @@ TEST(DelayedProximal, RefusesWhatItDoesNotKnow) {
   const auto errors = comm::run_ranks(2, [&](comm::Group& world) {
     comm::Group own = world.split(world.rank());
     if (world.rank() == 1) return Server(world, {.workers = 1}).run();
-    const Samples samples = samples_of(0, 1);
-    const SparseProblem problem = samples.problem();
-    Client client(world, 1, ShardMap::even(problem_keys(problem), 1));
+    const SparseProblem problem = ps::problem();
+    Client client(world, 1, ShardMap::even(problem_keys(problem, 1), 1));
     delayed_proximal(client, own, problem, {.loss = "hinge"});
   });
   EXPECT_EQ(errors[0], "[ddpg] loss: got 'hinge', expected logistic or squared");

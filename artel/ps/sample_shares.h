@@ -1,0 +1,35 @@
+// Which samples each worker has: ranges in order, whose sizes follow the workers' speeds. A value
+// that all workers compute alike from the same numbers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "artel/comm/group.h"
+
+namespace artel::ps {
+
+class SampleShares {
+ public:
+  explicit SampleShares(int workers);  // equal ones
+
+  struct Range {
+    int64_t first = 0, last = 0;  // `last` exclusive
+  };
+  Range range(int worker, int64_t samples) const;
+
+  // The shares with which all would need as long, given the seconds that each needs now; 0 says
+  // that a worker is gone. They stay as they are if little would be gained.
+  SampleShares balanced(const std::vector<float>& seconds) const;
+  // Whether a worker that is gone still has a share.
+  bool has_orphans(const std::vector<float>& seconds) const;
+
+  bool operator==(const SampleShares& other) const {
+    return layout_.lanes_of_rank == other.layout_.lanes_of_rank;
+  }
+
+ private:
+  comm::LaneLayout layout_;  // lanes: equal parts of all samples
+};
+
+}  // namespace artel::ps
