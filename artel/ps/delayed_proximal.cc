@@ -19,6 +19,7 @@ constexpr int64_t kMostAhead = 1024;  // where the delay has no limit
 // Filters that may be wrong let everything pass every so many passes.
 constexpr int64_t kHonestEvery = 10;
 constexpr int64_t kBalanceEvery = 16;  // passes
+constexpr double kLeastGain = 0.03;    // of a pass: less is noise
 constexpr double kThousand = 4096;
 
 // The slope of the loss, and its value, at a margin.
@@ -57,6 +58,7 @@ enum Sum : size_t {
   count_thousands,
   count_rest,
   wishes,
+  moving,
   speeds
 };
 
@@ -147,6 +149,7 @@ class Solver {
   // What belongs to this worker's share of the samples.
   void take_samples() {
     const SampleShares::Range own = shares_.range(client_.worker(), problem_.size);
+    const Clock::time_point begin = Clock::now();
     samples_ = {};
     samples_ = problem_.samples(own.first, own.last);
     margins_.assign(samples_.targets.size(), 0.0f);
@@ -154,6 +157,7 @@ class Solver {
     stale_.assign(samples_.targets.size(), 1);
     weights_.assign(static_cast<size_t>(problem_.blocks()), {});
     lost_ = weights_;
+    seconds_moving_ = seconds_between(begin, Clock::now());
   }
 
   SparseBlock visit(int block) {
@@ -353,6 +357,7 @@ class Solver {
     put(right_thousands, static_cast<double>(correct));
     put(count_thousands, static_cast<double>(margins_.size()));
     iteration->pushed[wishes] = wish_ ? 1 : 0;
+    iteration->pushed[moving] = static_cast<float>(seconds_moving_ / workers_);
     iteration->pushed[speeds + static_cast<size_t>(client_.worker())] = seconds_of_a_pass(pass);
     iteration->ticket = client_.start(request_for(*iteration, sum_keys(), std::nullopt));
     // Answers come in order, so the report's end is also that of the sums.
@@ -433,7 +438,8 @@ class Solver {
                         .received_bytes = traffic.received_bytes});
     if (sums[wishes] != 0) last_pass_ = std::min(last_pass_, pass_that_knows(iteration.pass));
     if (moves_at_ == 0)
-      balance(iteration.pass, {sums.begin() + speeds, sums.begin() + speeds + workers_});
+      balance(iteration.pass, {sums.begin() + speeds, sums.begin() + speeds + workers_},
+              sums[moving]);
   }
 
   // The first pass at whose end all workers have the sums of `pass`, whatever the delay.
@@ -443,10 +449,14 @@ class Solver {
     return pass + (ahead() + in_a_pass - 1) / in_a_pass;
   }
 
-  // All workers see the same sums, so they decide alike.
-  void balance(int64_t pass, const std::vector<float>& seconds) {
+  // All workers see the same sums, so they decide alike. Samples move if that pays within as many
+  // passes as were done.
+  void balance(int64_t pass, const std::vector<float>& seconds, double seconds_moving) {
     if (!balances_after(pass) && !shares_.has_orphans(seconds)) return;
-    next_shares_ = shares_.balanced(seconds);
+    const auto passes = static_cast<double>(std::max(pass, kBalanceEvery));
+    const double slowest = *std::max_element(seconds.begin(), seconds.end());
+    next_shares_ =
+        shares_.balanced(seconds, std::max(kLeastGain, seconds_moving / (passes * slowest)));
     if (next_shares_ != shares_) moves_at_ = pass_that_knows(pass) + 1;
   }
 
@@ -458,6 +468,7 @@ class Solver {
   SampleShares shares_, next_shares_ = shares_;
   int64_t moves_at_ = 0;  // the pass from which the next shares hold; 0: none are decided
   SparseSamples samples_;
+  double seconds_moving_ = 0;                       // that it took to get them
   std::vector<float> margins_, slopes_;             // of each sample
   std::vector<uint8_t> stale_;                      // samples whose slope is to be computed anew
   std::vector<std::vector<float>> weights_, lost_;  // of the features of each block

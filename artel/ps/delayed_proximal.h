@@ -13,8 +13,8 @@
 // bounds the second derivatives of a block from above: without delay and with rate 1 each step
 // lowers the objective. With a delay, u = max(1, delay) - 1 steps are made without knowing of each
 // other, and meet more of one another's features the larger a part of all blocks they are, so the
-// rate falls: rate(delay) = rate / (1 + damping * u * min(1, u / blocks)). Without a limit, u counts
-// as the number of blocks.
+// rate falls: rate(delay) = rate / (1 + damping * u * min(1, u / blocks)). Without a limit, u
+// counts as the number of blocks.
 //
 // Workers' shares of the samples follow their speeds: now and then, at the end of a pass, all learn
 // how long each was computing, and samples move from the slow to the fast. Those of a lost worker

@@ -11,9 +11,6 @@ namespace {
 // Fine enough to balance within a few percent, however many workers there are.
 int parts_for(int workers) { return std::max(1024, 16 * workers); }
 
-// Of the time of a pass. Times are means of several passes, so that little of it is noise.
-constexpr double kLeastGain = 0.03;
-
 }  // namespace
 
 SampleShares::SampleShares(int workers)
@@ -24,13 +21,13 @@ SampleShares::Range SampleShares::range(int worker, int64_t samples) const {
   return {samples * parts.first / layout_.lanes, samples * parts.last / layout_.lanes};
 }
 
-SampleShares SampleShares::balanced(const std::vector<float>& seconds) const {
+SampleShares SampleShares::balanced(const std::vector<float>& seconds, double least_gain) const {
   std::vector<double> seconds_per_part;
   for (size_t worker = 0; worker < seconds.size(); ++worker)
     seconds_per_part.push_back(seconds[worker] > 0 ? seconds[worker] / layout_.lanes_of_rank[worker]
                                                    : std::numeric_limits<double>::infinity());
   SampleShares better = *this;
-  better.layout_ = comm::balanced_lanes(layout_, seconds_per_part, kLeastGain);
+  better.layout_ = comm::balanced_lanes(layout_, seconds_per_part, least_gain);
   return better;
 }
 

@@ -19,8 +19,9 @@ class SampleShares {
   Range range(int worker, int64_t samples) const;
 
   // The shares with which all would need as long, given the seconds that each needs now; 0 says
-  // that a worker is gone. They stay as they are if little would be gained.
-  SampleShares balanced(const std::vector<float>& seconds) const;
+  // that a worker is gone. They stay as they are unless the slowest gains more than that part of
+  // its time.
+  SampleShares balanced(const std::vector<float>& seconds, double least_gain) const;
   // Whether a worker that is gone still has a share.
   bool has_orphans(const std::vector<float>& seconds) const;
 
