@@ -57,7 +57,7 @@ Loss loss_by_name(const std::string& name, double label_smoothing) {
 ModelGraph inference_graph(const Model& model, const TensorType& x) {
   ModelGraph result;
   build_network(model, result, x, false);
-  result.graph = fuse_forward(result.graph);
+  result.graph = fuse_forward(result.graph, false);
   return result;
 }
 
@@ -65,7 +65,7 @@ ModelGraph decoding_graph(const Model& model, int64_t tokens) {
   ModelGraph result;
   const Value places = result.graph.input("places", {DType::i32, {tokens}});
   build_network(model, result, {DType::i32, {1, tokens}}, false, places);
-  result.graph = fuse_forward(result.graph);
+  result.graph = fuse_forward(result.graph, false);
   return result;
 }
 
@@ -75,7 +75,7 @@ ModelGraph evaluation_graph(const Model& model, const TensorType& x, const Tenso
                             const Loss& loss) {
   ModelGraph result;
   add_loss(result, build_network(model, result, x, false), y, loss);
-  result.graph = fuse_forward(result.graph);
+  result.graph = fuse_forward(result.graph, false);
   return result;
 }
 

@@ -29,6 +29,17 @@ void relu_bias_chunk(const float* dy, const float* y, float* dz, int64_t begin, 
               });
 }
 
+void slope_bias_chunk(const float* dy, const float* slope, float* dz, int64_t begin, int64_t end,
+                      int64_t columns, double* totals) {
+  sum_rows<1>(begin, end, columns, totals,
+              [=](auto d, int64_t row, int64_t column, auto* sums) HWY_ATTR {
+                const int64_t i = row * columns + column;
+                const auto gradient = hn::Mul(hn::LoadU(d, dy + i), hn::LoadU(d, slope + i));
+                hn::StoreU(gradient, d, dz + i);
+                sums[0] = hn::Add(sums[0], gradient);
+              });
+}
+
 }  // namespace artel::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -37,6 +48,7 @@ namespace artel::kernels {
 
 HWY_EXPORT(sum_chunk);
 HWY_EXPORT(relu_bias_chunk);
+HWY_EXPORT(slope_bias_chunk);
 
 int64_t column_sum_workspace_bytes(int64_t rows, int64_t columns) {
   return RowChunks(rows).workspace_bytes(columns, 1);
@@ -51,15 +63,32 @@ void bias_gradient(ThreadPool& pool, int64_t rows, int64_t columns, const float*
       [&](int64_t column, double total) { db[column] = static_cast<float>(total); });
 }
 
-void relu_bias_backward(ThreadPool& pool, int64_t rows, int64_t columns, const float* dy,
-                        const float* y, float* dz, float* db, void* workspace) {
-  const auto chunk = HWY_DYNAMIC_DISPATCH(relu_bias_chunk);
+namespace {
+
+// One of the two chunk functions above over all rows.
+template <typename Chunk>
+void bias_backward(ThreadPool& pool, int64_t rows, int64_t columns, const float* dy,
+                   const float* other, float* dz, float* db, void* workspace, const Chunk& chunk) {
   RowChunks(rows).sum(
       pool, columns, workspace,
       [&](int64_t begin, int64_t end, double* totals) {
-        chunk(dy, y, dz, begin, end, columns, totals);
+        chunk(dy, other, dz, begin, end, columns, totals);
       },
       [&](int64_t column, double total) { db[column] = static_cast<float>(total); });
+}
+
+}  // namespace
+
+void relu_bias_backward(ThreadPool& pool, int64_t rows, int64_t columns, const float* dy,
+                        const float* y, float* dz, float* db, void* workspace) {
+  bias_backward(pool, rows, columns, dy, y, dz, db, workspace,
+                HWY_DYNAMIC_DISPATCH(relu_bias_chunk));
+}
+
+void slope_bias_backward(ThreadPool& pool, int64_t rows, int64_t columns, const float* dy,
+                         const float* slope, float* dz, float* db, void* workspace) {
+  bias_backward(pool, rows, columns, dy, slope, dz, db, workspace,
+                HWY_DYNAMIC_DISPATCH(slope_bias_chunk));
 }
 
 }  // namespace artel::kernels

@@ -134,16 +134,36 @@ struct Normal {
   hn::Vec<D> below, density;
 };
 
+// The tail beyond |x| is the density times a polynomial in t = 1 / (1 + 0.3 |x|), fitted to the
+// smallest largest relative error.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE Normal<D> normal(D d, V x) {
   const auto one = hn::Set(d, 1.0f);
-  const auto half = hn::Set(d, 0.5f);
-  const auto z = hn::Mul(hn::Abs(x), hn::Set(d, 0.70710678118f));
-  const auto bell = exp(d, hn::Neg(hn::Mul(z, z)));
-  const auto tail = hn::Mul(half, erfc_large(d, z, bell));
-  const auto outer = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
-  const auto inner = hn::MulAdd(half, hn::CopySignToAbs(erf_small(d, z), x), half);
-  return {hn::IfThenElse(hn::Lt(z, one), inner, outer), hn::Mul(bell, hn::Set(d, 0.39894228040f))};
+  const auto bell = exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5f)));
+  const auto t = hn::Div(one, hn::MulAdd(hn::Abs(x), hn::Set(d, 0.3f), one));
+  auto p = hn::Set(d, 3.567487746e-02f);
+  p = hn::MulAdd(p, t, hn::Set(d, -1.572034955e-01f));
+  p = hn::MulAdd(p, t, hn::Set(d, 2.063542008e-01f));
+  p = hn::MulAdd(p, t, hn::Set(d, -5.368424580e-02f));
+  p = hn::MulAdd(p, t, hn::Set(d, 1.285619289e-01f));
+  p = hn::MulAdd(p, t, hn::Set(d, 9.991341084e-02f));
+  p = hn::MulAdd(p, t, hn::Set(d, 1.207539663e-01f));
+  p = hn::MulAdd(p, t, hn::Set(d, 1.196293011e-01f));
+  const auto tail = hn::Mul(bell, hn::Mul(t, p));
+  const auto below = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
+  return {below, hn::Mul(bell, hn::Set(d, 0.39894228040f))};
+}
+
+// An activation at x and its derivative.
+template <class D>
+struct ValueAndSlope {
+  hn::Vec<D> value, slope;
+};
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE ValueAndSlope<D> gelu_exact(D d, V x) {
+  const auto at = normal(d, x);
+  return {hn::Mul(x, at.below), hn::MulAdd(x, at.density, at.below)};
 }
 
 // The argument v for which gelu_tanh(x) = x * sigmoid(v): v = 2 sqrt(2/pi) (x + 0.044715 x^3).
@@ -161,10 +181,11 @@ HWY_INLINE V gated_slope(D d, V x, V s, V v_slope) {
 }
 
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V gelu_tanh_slope(D d, V x) {
+HWY_INLINE ValueAndSlope<D> gelu_tanh(D d, V x) {
+  const auto s = sigmoid(d, gelu_argument(d, x));
   const auto v_slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 1.5957691216f * 3 * 0.044715f),
                                   hn::Set(d, 1.5957691216f));
-  return gated_slope(d, x, sigmoid(d, gelu_argument(d, x)), v_slope);
+  return {hn::Mul(x, s), gated_slope(d, x, s, v_slope)};
 }
 
 }  // namespace artel::kernels::HWY_NAMESPACE

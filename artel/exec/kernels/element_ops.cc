@@ -113,10 +113,9 @@ void run_unary(const ElementInstruction& instruction, const Operands& x) {
       return x.map([](Tag d, Vector a)
                        HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(a, hn::Zero(d)), a); });
     case ElementOp::gelu_exact:
-      return x.map([](Tag d, Vector a) HWY_ATTR { return hn::Mul(a, normal(d, a).below); });
+      return x.map([](Tag d, Vector a) HWY_ATTR { return gelu_exact(d, a).value; });
     case ElementOp::gelu_tanh:
-      return x.map([](Tag d, Vector a)
-                       HWY_ATTR { return hn::Mul(a, sigmoid(d, gelu_argument(d, a))); });
+      return x.map([](Tag d, Vector a) HWY_ATTR { return gelu_tanh(d, a).value; });
     case ElementOp::silu:
       return x.map([](Tag d, Vector a) HWY_ATTR { return hn::Mul(a, sigmoid(d, a)); });
     case ElementOp::softplus:
@@ -168,13 +167,11 @@ void run_gradient(const ElementInstruction& instruction, const Operands& x) {
         return hn::IfThenElse(hn::Gt(v, hn::Zero(d)), dy, hn::Mul(dy, hn::Set(d, value)));
       });
     case ElementOp::gelu_exact_grad:
-      return x.map([](Tag d, Vector dy, Vector v) HWY_ATTR {
-        const auto at = normal(d, v);
-        return hn::Mul(dy, hn::MulAdd(v, at.density, at.below));
-      });
+      return x.map([](Tag d, Vector dy, Vector v)
+                       HWY_ATTR { return hn::Mul(dy, gelu_exact(d, v).slope); });
     case ElementOp::gelu_tanh_grad:
       return x.map([](Tag d, Vector dy, Vector v)
-                       HWY_ATTR { return hn::Mul(dy, gelu_tanh_slope(d, v)); });
+                       HWY_ATTR { return hn::Mul(dy, gelu_tanh(d, v).slope); });
     case ElementOp::silu_grad:
       return x.map([](Tag d, Vector dy, Vector v) HWY_ATTR {
         return hn::Mul(dy, gated_slope(d, v, sigmoid(d, v), hn::Set(d, 1.0f)));

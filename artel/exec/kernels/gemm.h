@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct GemmEpilogue {
   bool relu = false;
   bool accumulate = false;
   float alpha = 1;
+  // Called once for each block of c, which then has its final values and still lies in a cache. A
+  // thread calls it for the blocks that it computed; together they are all of c, and which they are
+  // is left to chance.
+  std::function<void(float* block, int64_t rows, int64_t columns)> finish = {};
 };
 
 class Gemm {

@@ -32,14 +32,14 @@ void library_product(GemmAlgorithm algorithm, const GemmShape& shape, const floa
     require(status == dnnl_success, ErrorKind::internal,
             "[gemm] oneDNN refused a product: got status {}, expected success", int(status));
   }
-  if (!epilogue.bias && !epilogue.relu) return;
-  for (int64_t i = 0; i < m; ++i) {
+  for (int64_t i = 0; i < m && (epilogue.bias || epilogue.relu); ++i) {
     float* row = c + i * ldc;
     for (int64_t j = 0; j < n; ++j) {
       const float value = epilogue.bias ? row[j] + epilogue.bias[j] : row[j];
       row[j] = epilogue.relu ? std::max(value, 0.f) : value;
     }
   }
+  if (epilogue.finish) epilogue.finish(c, m, n);
 }
 
 }  // namespace artel::kernels

@@ -149,6 +149,7 @@ struct Product {
                      .bias = last && epilogue.bias ? epilogue.bias + column : nullptr,
                      .relu = last && epilogue.relu,
                      .ahead = ahead});
+    if (last && epilogue.finish) epilogue.finish(c_rows[0], rows, columns);
   }
 
   // The rows of A behind a block of them.

@@ -42,12 +42,16 @@ class ReduceKernel {
   Path path_ = Path::general;
 };
 
-// Bytes for bias_gradient and relu_bias_backward.
+// Bytes for the functions below.
 int64_t column_sum_workspace_bytes(int64_t rows, int64_t columns);
 
 // db[c] = sum over rows of dy[r][c].
 void bias_gradient(ThreadPool& pool, int64_t rows, int64_t columns, const float* dy, float* db,
                    void* workspace);
+
+// dz = dy * slope; db = the column sums of dz; in one pass. `dz` may be `dy`.
+void slope_bias_backward(ThreadPool& pool, int64_t rows, int64_t columns, const float* dy,
+                         const float* slope, float* dz, float* db, void* workspace);
 
 // dz = dy where y > 0, else 0; db = the column sums of dz; in one pass. `dz` may be `dy`.
 void relu_bias_backward(ThreadPool& pool, int64_t rows, int64_t columns, const float* dy,

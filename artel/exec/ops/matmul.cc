@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "artel/exec/kernels/gelu.h"
 #include "artel/exec/kernels/gemm.h"
 #include "artel/exec/kernels/reduce.h"
 #include "artel/exec/ops/catalogue.h"
@@ -46,12 +47,24 @@ Kernel make_dense(const KernelRequest& request) {
   const int64_t out = request.out().back(), in = x.columns, ldb = in_out ? out : in;
   const GemmShape shape = {x.rows, out, in, false, !in_out};
   const bool bias = request.inputs() == 3, relu = request.attributes().flag("relu");
+  const bool gelu = request.attributes().flag("gelu") || request.attributes().flag("gelu_tanh");
+  const bool slope = request.attributes().flag("slope");
+  const auto kind = request.attributes().flag("gelu") ? kernels::Gelu::exact : kernels::Gelu::tanh;
   return choose_and_make(request, shape, [&](GemmAlgorithm algorithm) {
     auto gemm = std::make_shared<kernels::Gemm>(shape, algorithm, request.threads);
-    return Kernel{{}, gemm->workspace_bytes(), [=](const KernelRun& run) {
-                    gemm->run(run.pool, run.in(0), in, run.in(1), ldb, run.out(0), out,
-                              {.bias = bias ? run.in(2) : nullptr, .relu = relu}, run.workspace);
-                  }};
+    return Kernel{
+        {}, gemm->workspace_bytes(), [=](const KernelRun& run) {
+          kernels::GemmEpilogue epilogue{.bias = bias ? run.in(2) : nullptr, .relu = relu};
+          if (gelu) {
+            epilogue.finish = [&](float* block, int64_t rows, int64_t columns) {
+              for (int64_t i = 0; i < rows; ++i, block += out)
+                gelu_in_place(kind, block, slope ? run.out(1) + (block - run.out(0)) : nullptr,
+                              columns);
+            };
+          }
+          gemm->run(run.pool, run.in(0), in, run.in(1), ldb, run.out(0), out, epilogue,
+                    run.workspace);
+        }};
   });
 }
 
@@ -93,11 +106,13 @@ Rows channels(const KernelRequest& request) {
 Kernel make_bias_backward(const KernelRequest& request) {
   const auto [rows, columns] = channels(request);
   const auto bytes = static_cast<size_t>(kernels::column_sum_workspace_bytes(rows, columns));
+  const auto backward = request.attributes().flag("slope") ? kernels::slope_bias_backward
+                                                           : kernels::relu_bias_backward;
   return {{},
           bytes,
           [=](const KernelRun& run) {
-            kernels::relu_bias_backward(run.pool, rows, columns, run.in(0), run.in(1), run.out(0),
-                                        run.out(1), run.workspace);
+            backward(run.pool, rows, columns, run.in(0), run.in(1), run.out(0), run.out(1),
+                     run.workspace);
           },
           {{0, 0}}};
 }

@@ -1,3 +1,4 @@
+#include "artel/base/error.h"
 #include "artel/graph/op.h"
 #include "artel/graph/ops.h"
 #include "artel/graph/ops/catalogue.h"
@@ -77,7 +78,9 @@ std::vector<TensorType> infer_dense(const InferContext& context) {
                   to_string(context.shape(2)), out);
   Shape result = x;
   result[x.rank() - 1] = out;
-  return {{DType::f32, result}};
+  std::vector<TensorType> types = {{DType::f32, result}};
+  if (context.attributes().flag("slope")) types.push_back(types[0]);
+  return types;
 }
 
 double dense_flops(const InferContext& context) {
@@ -90,9 +93,14 @@ std::vector<Value> dense_gradient(GradientContext& context) {
   const bool has_bias = context.inputs() == 3;
   std::vector<Value> results(context.inputs());
   Graph& graph = context.graph();
-  if (context.attributes().flag("relu")) {
-    // One pass masks dy and sums the columns for the bias.
-    const auto both = graph.add("bias_backward", {dy, context.output()});
+  const bool slope = context.attributes().flag("slope");
+  const bool gelu = context.attributes().flag("gelu") || context.attributes().flag("gelu_tanh");
+  require(slope || !gelu, ErrorKind::internal,
+          "[dense] gradient of a fused GELU: got no slope, expected a graph fused for training");
+  if (slope || context.attributes().flag("relu")) {
+    // One pass masks or scales dy and sums the columns for the bias.
+    const auto both = graph.add("bias_backward", {dy, context.output(slope ? 1 : 0)},
+                                {{"slope", int64_t{slope}}});
     dy = both[0];
     if (has_bias) results[2] = both[1];
   } else if (has_bias && context.needs(2)) {
@@ -115,9 +123,9 @@ Shape channels_of(const Shape& shape, bool channels_first) {
 }  // namespace
 
 std::vector<OpDefinition> matmul_ops() {
-  // bias_backward(dy, y): dy where y > 0 (the gradient through a ReLU), and its sum over all but
-  // the channel axis. column_sum(dy): only the sum. The channel axis is 1 with `channels_first`,
-  // else last.
+  // bias_backward(dy, y): dy where y > 0 (the gradient through a ReLU), or with `slope` dy times
+  // the second operand, and its sum over all but the channel axis. column_sum(dy): only the sum.
+  // The channel axis is 1 with `channels_first`, else last.
   const auto infer_sum = [](const InferContext& context) -> std::vector<TensorType> {
     return {
         {DType::f32, channels_of(context.shape(0), context.attributes().flag("channels_first"))}};

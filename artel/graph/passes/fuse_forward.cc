@@ -10,7 +10,8 @@ namespace {
 
 class Fuser {
  public:
-  explicit Fuser(const Graph& graph) : graph_(graph), uses_(count_uses(graph)) {}
+  Fuser(const Graph& graph, bool differentiable)
+      : graph_(graph), differentiable_(differentiable), uses_(count_uses(graph)) {}
 
   Graph run() {
     Rewriter rewriter(graph_);
@@ -19,7 +20,8 @@ class Fuser {
       const Node& node = graph_.node(id);
       if (const auto head = fused_.find(id); head != fused_.end()) {
         Node merged = graph_.node(head->second.layer);
-        merged.attributes.set("relu", int64_t{1});
+        merged.attributes.set(node.op->name, int64_t{1});
+        if (node.op->name != "relu") merged.attributes.set("slope", int64_t{differentiable_});
         if (head->second.residual >= 0) merged.inputs.push_back(head->second.residual);
         const std::vector<Value> results = rewriter.copy(merged);
         rewriter.replace(node.outputs[0], results[0]);
@@ -39,14 +41,23 @@ class Fuser {
   NodeId single_producer(ValueId value, std::string_view op) const {
     const NodeId producer = graph_.value(value).producer;
     if (producer < 0 || uses_[value] != 1 || graph_.node(producer).op->name != op) return -1;
-    return graph_.node(producer).attributes.flag("relu") ? -1 : producer;
+    const Attributes& attributes = graph_.node(producer).attributes;
+    for (const char* activation : {"relu", "gelu", "gelu_tanh"})
+      if (attributes.flag(activation)) return -1;
+    return producer;
   }
 
   void plan() {
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes().size()); ++id) {
       const Node& node = graph_.node(id);
-      if (node.op->name != "relu") continue;
+      const bool gelu = node.op->name == "gelu" || node.op->name == "gelu_tanh";
+      if (node.op->name != "relu" && !gelu) continue;
       const ValueId x = node.inputs[0];
+      if (gelu) {
+        const NodeId layer = single_producer(x, "dense");
+        if (layer >= 0) absorb(id, {layer}, {layer});
+        continue;
+      }
       for (const char* op : {"dense", "conv2d", "batch_norm", "batch_norm_inference"}) {
         const NodeId layer = single_producer(x, op);
         if (layer >= 0 && graph_.node(layer).outputs[0] == x) absorb(id, {layer}, {layer});
@@ -72,6 +83,7 @@ class Fuser {
   }
 
   const Graph& graph_;
+  bool differentiable_;
   std::vector<int> uses_;
   std::map<NodeId, Fused> fused_;
   std::map<NodeId, NodeId> absorbed_;
@@ -79,7 +91,9 @@ class Fuser {
 
 }  // namespace
 
-Graph fuse_forward(const Graph& graph) { return Fuser(graph).run(); }
+Graph fuse_forward(const Graph& graph, bool differentiable) {
+  return Fuser(graph, differentiable).run();
+}
 
 Graph prune(const Graph& graph) {
   std::vector<bool> needed(graph.values().size(), false);

@@ -83,6 +83,24 @@ TEST_P(GemmTest, MatchesTheReferenceForEveryLayoutAndEpilogue) {
   }
 }
 
+TEST_P(GemmTest, FinishesEachElementOnceWithItsFinalValue) {
+  for (const GemmShape& shape : kShapes) {
+    const Operands in(shape, 3);
+    const GemmEpilogue plain{.bias = in.bias.data()};
+    GemmEpilogue finishing = plain;
+    finishing.finish = [&](float* block, int64_t rows, int64_t columns) {
+      for (int64_t i = 0; i < rows; ++i, block += in.ldc)
+        for (int64_t j = 0; j < columns; ++j) block[j] = 2 * block[j] + 1;
+    };
+    std::vector<float> expected = computed(shape, GetParam(), 2, in, plain);
+    for (int64_t i = 0; i < shape.m; ++i)
+      for (int64_t j = 0; j < shape.n; ++j)
+        expected[i * in.ldc + j] = 2 * expected[i * in.ldc + j] + 1;
+    EXPECT_EQ(computed(shape, GetParam(), 2, in, finishing), expected)
+        << shape.m << "x" << shape.n << "x" << shape.k;
+  }
+}
+
 TEST_P(GemmTest, BitsDoNotDependOnTheThreads) {
   for (const GemmShape& shape :
        {GemmShape{130, 270, 300}, GemmShape{500, 10, 77, true}, GemmShape{600, 70, 500, true},

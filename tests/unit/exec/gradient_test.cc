@@ -108,13 +108,13 @@ TEST(Gradient, Matmul) {
         [](Graph&, const std::vector<Value>& p) { return probe(matmul(p[0], p[1])); });
 }
 
-TEST(Gradient, DenseWithAndWithoutRelu) {
-  for (const bool with_relu : {false, true})
+TEST(Gradient, DenseWithAndWithoutActivation) {
+  for (const std::string activation : {"", "relu", "gelu", "gelu_tanh"})
     check(
         {{6, 5}, {7, 5}, {7}},
         [&](Graph&, const std::vector<Value>& p) {
           const Value y = dense(p[0], p[1], p[2]);
-          return probe(with_relu ? relu(y) : y);
+          return probe(activation.empty() ? y : unary(activation, y));
         },
         {}, 6e-3, 1e-3f);
 }

@@ -95,13 +95,20 @@ TEST(Reduce, BiasGradients) {
         relu_bias_backward(pool, rows, columns, dz.data(), y.data(), dz.data(),
                            result.data() + columns, workspace.data());
         result.insert(result.end(), dz.begin(), dz.end());
+        std::vector<float> scaled(n), sums(columns);
+        slope_bias_backward(pool, rows, columns, dy.data(), y.data(), scaled.data(), sums.data(),
+                            workspace.data());
+        result.insert(result.end(), sums.begin(), sums.end());
+        result.insert(result.end(), scaled.begin(), scaled.end());
         return result;
       });
-      std::vector<double> expected(2 * columns + n);
+      std::vector<double> expected(3 * columns + 2 * n);
       for (int64_t i = 0; i < n; ++i) {
         expected[2 * columns + i] = y[i] > 0 ? dy[i] : 0;
         expected[i % columns] += dy[i];
         expected[columns + i % columns] += expected[2 * columns + i];
+        expected[3 * columns + n + i] = double{dy[i]} * y[i];
+        expected[2 * columns + n + i % columns] += expected[3 * columns + n + i];
       }
       expect_close(got, expected, 5e-5);
     }

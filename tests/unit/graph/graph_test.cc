@@ -110,6 +110,17 @@ TEST(FuseForward, MergesTheEndOfAResidualBlock) {
   EXPECT_EQ(fused.state_updates().size(), 2u);
 }
 
+TEST(FuseForward, GivesTheSlopeOfAGeluOnlyToTraining) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {2, 3}});
+  graph.set_output("y", unary("gelu", dense(x, graph.parameter("w", {4, 3}))));
+  for (const bool differentiable : {false, true}) {
+    const Graph fused = fuse_forward(graph, differentiable);
+    EXPECT_EQ(ops_of(fused), (std::vector<std::string>{"dense"}));
+    EXPECT_EQ(fused.node(0).outputs.size(), differentiable ? 2u : 1u);
+  }
+}
+
 TEST(FuseForward, LeavesValuesThatOthersUse) {
   Graph graph;
   const Value x = graph.input("x", {DType::f32, {2, 3}});
