@@ -1,11 +1,11 @@
 #include "artel/cli/text_model.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/cli/fetch.h"
+#include "artel/cli/published_config.h"
 #include "artel/cli/run_folder.h"
 #include "artel/cli/setup.h"
 #include "artel/data/fetch.h"
@@ -14,48 +14,8 @@ namespace artel::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 const char* const kPublishedConfig = "config.json";
-
-ModelConfig gpt2_config(const Json& json) {
-  ModelConfig config;
-  config.name = "gpt2";
-  config.width = json.at("n_embd");
-  config.depth = json.at("n_layer");
-  config.heads = json.at("n_head");
-  config.positions = json.at("n_positions");
-  return config;
-}
-
-ModelConfig bert_config(const Json& json, const std::string& where) {
-  ModelConfig config;
-  config.name = "bert";
-  config.width = json.at("hidden_size");
-  config.depth = json.at("num_hidden_layers");
-  config.heads = json.at("num_attention_heads");
-  config.positions = json.at("max_position_embeddings");
-  require(json.at("intermediate_size") == 4 * config.width, ErrorKind::unsupported,
-          "[{}] intermediate_size: got {}, expected {}", where,
-          json.at("intermediate_size").get<int64_t>(), 4 * config.width);
-  require(json.value("hidden_act", "gelu") == "gelu", ErrorKind::unsupported,
-          "[{}] hidden_act: got \"{}\", expected \"gelu\"", where, json.value("hidden_act", ""));
-  return config;
-}
-
-// Sizes by the names that Hugging Face's files give them.
-ModelConfig published_config(const fs::path& file, int64_t& vocabulary) {
-  try {
-    const Json json = Json::parse(read_file(file));
-    const std::string type = json.at("model_type");
-    require(type == "gpt2" || type == "bert", ErrorKind::unsupported,
-            "[{}] model_type: got \"{}\", expected \"gpt2\" or \"bert\"", file.string(), type);
-    vocabulary = json.at("vocab_size");
-    return type == "gpt2" ? gpt2_config(json) : bert_config(json, file.string());
-  } catch (const Json::exception& error) {
-    fail(ErrorKind::corrupt, "[{}] {}", file.string(), error.what());
-  }
-}
 
 fs::path published_weights(const fs::path& folder) {
   for (const char* name : {"model.safetensors", "pytorch_model.bin"})
@@ -66,8 +26,9 @@ fs::path published_weights(const fs::path& folder) {
 
 TextModel open_published(const fs::path& folder) {
   TextModel model;
-  model.config = published_config(folder / kPublishedConfig, model.classes);
-  model.config.vocabulary = model.classes;
+  const fs::path file = folder / kPublishedConfig;
+  model.config = parse_published_config(read_file(file), file.string());
+  model.classes = model.config.vocabulary;
   model.tokenizer = data::open_tokenizer(folder);
   require(model.tokenizer->size() <= model.classes, ErrorKind::invalid_argument,
           "[{}] the tokenizer has {} tokens, but the network a vocabulary of {}", folder.string(),

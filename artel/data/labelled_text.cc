@@ -1,16 +1,28 @@
 #include "artel/data/labelled_text.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "artel/base/error.h"
+#include "artel/base/log.h"
 
 namespace artel::data {
 namespace {
+
+constexpr int32_t kLargestLabel = 1'000'000;
 
 const std::string& cell(const Table& table, const Column& column, int64_t row) {
   require(column.codes[row] >= 0, ErrorKind::corrupt, "[{}] row {}: '{}' is missing", table.name,
           row + 1, column.name);
   return column.categories[column.codes[row]];
+}
+
+int32_t label(const Table& table, const Column& column, int64_t row) {
+  const double value = column.categorical ? column.codes[row] : column.numbers[row];
+  require(value >= 0 && value <= kLargestLabel && value == std::floor(value), ErrorKind::corrupt,
+          "[{}] row {}: '{}' is not a class: got {}, expected a whole number from 0 to {}",
+          table.name, row + 1, column.name, value, kLargestLabel);
+  return static_cast<int32_t>(value);
 }
 
 const Column& find_target(const Table& table, const std::string& name) {
@@ -39,10 +51,7 @@ LabelledTexts labelled_texts(const Table& table, const std::string& target) {
   for (int64_t row = 0; row < table.rows; ++row) {
     result.texts.push_back(cell(table, *texts[0], row));
     if (texts.size() == 2) result.seconds.push_back(cell(table, *texts[1], row));
-    result.labels.push_back(labels.categorical ? labels.codes[row]
-                                               : static_cast<int32_t>(labels.numbers[row]));
-    require(result.labels.back() >= 0, ErrorKind::corrupt,
-            "[{}] row {}: '{}' is missing or negative", table.name, row + 1, labels.name);
+    result.labels.push_back(label(table, labels, row));
   }
   if (labels.categorical) result.class_names = labels.categories;
   return result;
@@ -55,12 +64,17 @@ DatasetPtr labelled_text(const LabelledTexts& texts,
   const bool pairs = !texts.seconds.empty();
   Tensor inputs(pairs ? Shape{rows, 2, context} : Shape{rows, context}, DType::i32);
   int32_t* out = inputs.values<int32_t>().data();
+  int64_t cut = 0;
   for (int64_t row = 0; row < rows; ++row) {
     const WordPiece::Sentence sentence = tokenizer->sentence(
         texts.texts[row], pairs ? texts.seconds[row] : std::string(), context, true);
+    cut += sentence.cut;
     out = std::copy(sentence.tokens.begin(), sentence.tokens.end(), out);
     if (pairs) out = std::copy(sentence.types.begin(), sentence.types.end(), out);
   }
+  if (cut > 0)
+    log(LogLevel::info, "{} of {} texts are longer than the context and cut to {} tokens", cut,
+        rows, context);
   Tensor labels({rows}, DType::i32);
   std::copy(texts.labels.begin(), texts.labels.end(), labels.values<int32_t>().begin());
   return tensor_dataset(std::move(inputs), std::move(labels),

@@ -23,7 +23,7 @@ struct LabelledTexts {
 LabelledTexts labelled_texts(const Table& table, const std::string& target);
 
 // Samples of `context` tokens with [CLS] and [SEP], longer texts cut, shorter ones padded: i32
-// [context], or [2, context] with token types for pairs.
+// [context], or [2, context] with token types for pairs. A line of the log says how many were cut.
 DatasetPtr labelled_text(const LabelledTexts& texts,
                          const std::shared_ptr<const WordPiece>& tokenizer, int64_t context);
 

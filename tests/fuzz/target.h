@@ -1,7 +1,10 @@
 // What a fuzz target consists of.
 #pragma once
 
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "artel/base/bytes.h"
@@ -21,6 +24,11 @@ void with_name(const Bytes& bytes, const Read& read) {
   } catch (const Error& error) {
     fail(error.kind(), "[{}] {}", bytes.name, error.what());
   }
+}
+
+// The input as a file, for readers that want one; not synced, so that it takes no time.
+inline void write_input(const std::filesystem::path& path, std::string_view text) {
+  std::ofstream(path, std::ios::binary) << text;
 }
 
 // A few small valid files, from which mutations start.

@@ -47,6 +47,15 @@ CodePoint first_code_point(std::string_view text) {
   return valid ? CodePoint{code, bytes} : CodePoint{kInvalid, 1};
 }
 
+bool is_valid(std::string_view text) {
+  while (!text.empty()) {
+    const CodePoint first = first_code_point(text);
+    if (first.code == kInvalid) return false;
+    text.remove_prefix(first.bytes);
+  }
+  return true;
+}
+
 void append_utf8(std::string& text, uint32_t code) {
   const auto tail = [&](int shift) { text += static_cast<char>(0x80 | (code >> shift & 0x3F)); };
   if (code < 0x80) {

@@ -16,6 +16,8 @@ struct CodePoint {
 };
 CodePoint first_code_point(std::string_view text);
 
+bool is_valid(std::string_view text);
+
 // Appends a valid code point as UTF-8.
 void append_utf8(std::string& text, uint32_t code);
 

@@ -12,10 +12,10 @@ std::vector<std::string> numbered_tokens(const nlohmann::json& vocabulary,
           "[{}] expected an object from tokens to numbers", where);
   std::vector<std::string> names(vocabulary.size());
   for (const auto& [name, number] : vocabulary.items()) {
-    const auto i = number.get<int64_t>();
+    const int64_t i = number.is_number_integer() ? number.get<int64_t>() : -1;
     require(i >= 0 && i < static_cast<int64_t>(names.size()) && names[i].empty(),
             ErrorKind::corrupt, "[{}] token '{}': got number {}, expected each of 0 to {} once",
-            where, name, i, names.size() - 1);
+            where, name, number.dump(), names.size() - 1);
     names[i] = name;
   }
   return names;

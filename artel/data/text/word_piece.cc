@@ -82,6 +82,8 @@ WordPiece::WordPiece(std::vector<std::string> tokens, bool lower_case, const std
   auto numbers = std::make_shared<Numbers>();
   for (size_t i = 0; i < names_.size(); ++i) {
     require(!names_[i].empty(), ErrorKind::corrupt, "[{}] token {} is empty", where, i);
+    require(unicode::is_valid(names_[i]), ErrorKind::corrupt, "[{}] token {} is not UTF-8", where,
+            i);
     require(numbers->by_token.emplace(names_[i], static_cast<int32_t>(i)).second,
             ErrorKind::corrupt, "[{}] token {}: '{}' is there twice", where, i, names_[i]);
   }
@@ -143,8 +145,9 @@ WordPiece::Sentence WordPiece::sentence(std::string_view text, std::string_view 
   require(positions >= marks, ErrorKind::invalid_argument,
           "[sentence] positions: got {}, expected at least {}", positions, marks);
   const auto room = static_cast<size_t>(positions - marks);
-  while (a.size() + b.size() > room) (a.size() >= b.size() ? a : b).pop_back();
   Sentence result;
+  result.cut = a.size() + b.size() > room;
+  while (a.size() + b.size() > room) (a.size() >= b.size() ? a : b).pop_back();
   const auto append = [&](const std::vector<int32_t>& part, int32_t type) {
     result.tokens.insert(result.tokens.end(), part.begin(), part.end());
     result.tokens.push_back(number("[SEP]"));

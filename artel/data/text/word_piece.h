@@ -12,7 +12,7 @@ namespace artel::data {
 
 class WordPiece : public Tokenizer {
  public:
-  // Throws for tokens that occur twice or if [UNK], [CLS], [SEP] or [PAD] is missing; `where` names
+  // Throws for tokens that occur twice or are not UTF-8, or if [UNK], [CLS], [SEP] or [PAD] is missing; `where` names
   // the file in messages.
   WordPiece(std::vector<std::string> tokens, bool lower_case, const std::string& where);
 
@@ -27,6 +27,7 @@ class WordPiece : public Tokenizer {
   // text, and filled up with [PAD] if asked to. `types` is 1 for the second text.
   struct Sentence {
     std::vector<int32_t> tokens, types;
+    bool cut = false;  // whether there was more text
   };
   Sentence sentence(std::string_view text, std::string_view second, int64_t positions,
                     bool pad = false) const;

@@ -147,6 +147,19 @@ TEST(LabelledText, ReadsTablesOfTextsAndPairs) {
   EXPECT_THROW(open_set("labelled_text", wrong), Error);
   write_file_atomically(folder / "c.csv", "a,b\n1,yes\n2,no\n");
   EXPECT_THROW(labelled_texts(parse_csv(map_file(folder / "c.csv")), "b"), Error);
+  for (const char* label : {"0.5", "-1", "1e30"}) {
+    write_file_atomically(folder / "d.csv", fmt::format("a,b\nword0,{}\nword1,1\n", label));
+    EXPECT_THROW(labelled_texts(parse_csv(map_file(folder / "d.csv")), "b"), Error) << label;
+  }
+}
+
+TEST(LabelledText, SaysHowManyTextsWereCut) {
+  const LabelledTexts texts{.texts = {"word0", "word0 word1 word2", "word1 word2 word3 word0"},
+                            .labels = {0, 1, 0}};
+  ::testing::internal::CaptureStderr();
+  labelled_text(texts, some_pieces(4), 5);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "artel: 1 of 3 texts are longer than the context and cut to 5 tokens\n");
 }
 
 }  // namespace

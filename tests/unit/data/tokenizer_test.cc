@@ -147,7 +147,9 @@ TEST(WordPiece, MarksSentencesAndFitsThemIntoPositions) {
   const WordPiece::Sentence pair = tokenizer.sentence("a a a a", "naive", 7, true);
   EXPECT_EQ(pair.tokens, (std::vector<int32_t>{2, 7, 7, 7, 3, 9, 3}));
   EXPECT_EQ(pair.types, (std::vector<int32_t>{0, 0, 0, 0, 0, 1, 1}));
+  EXPECT_TRUE(pair.cut);
   const WordPiece::Sentence one = tokenizer.sentence("a", "", 5, true);
+  EXPECT_FALSE(one.cut);
   EXPECT_EQ(one.tokens, (std::vector<int32_t>{2, 7, 3, 0, 0}));
 }
 
@@ -155,6 +157,8 @@ TEST(WordPiece, ReadsVocabularies) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n");
   EXPECT_EQ(pieces(*open_tokenizer(folder / "vocab.txt"), "WORD"), (Strings{"word"}));
+  write_file_atomically(folder / "latin.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n\xE9t\xE9\n");
+  EXPECT_THROW(read_word_piece(folder / "latin.txt"), Error);
   small_word_piece().save(folder.path());
   EXPECT_EQ(pieces(*open_tokenizer(folder / "tokenizer.json"), "A"), (Strings{"a"}));
   write_file_atomically(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\nword\n");

@@ -1,0 +1,31 @@
+#include "artel/base/file.h"
+#include "artel/data/text/byte_pair.h"
+#include "tests/fuzz/target.h"
+#include "tests/support/temporary_folder.h"
+
+namespace artel::fuzz {
+
+// The vocabulary ends with its last brace; merges follow. A tokenizer that can be read gives any
+// text back.
+void read_untrusted(const Bytes& bytes) {
+  static const TemporaryFolder folder;
+  const std::string input(bytes.text());
+  const size_t end = input.rfind('}') + 1;
+  write_input(folder / "fuzz.json", input.substr(0, end));
+  write_input(folder / "fuzz.txt", input.substr(end));
+  const data::TokenizerPtr tokenizer =
+      data::read_byte_pair(folder / "fuzz.json", folder / "fuzz.txt");
+  require(tokenizer->decode(tokenizer->encode(input)) == input, ErrorKind::internal,
+          "a text changed when it was encoded and decoded");
+}
+
+std::vector<std::string> seeds() {
+  const TemporaryFolder folder;
+  data::byte_pair_tokenizer({{"t", "h"}, {"th", "e"}, {" ", "the"}, {"\xC3", "\xA9"}})
+      ->save(folder.path());
+  std::string vocabulary = read_file(folder / "vocab.json");
+  vocabulary.resize(vocabulary.rfind('}') + 1);
+  return {vocabulary + read_file(folder / "merges.txt")};
+}
+
+}  // namespace artel::fuzz
