@@ -145,11 +145,10 @@ void train(const Arguments& arguments) {
   }
   const std::vector<std::string> members = cluster.members();
   if (linear) {
-    require(!arguments.resume, ErrorKind::unsupported,
-            "--resume: the strategy ddpg keeps no checkpoints; start anew");
     if (cluster.rank() > 0) return train_linear(config, cluster, nullptr);
-    const RunFolder folder = choose_folder({arguments.file, arguments.out, arguments.name, false});
-    return train_linear(config, cluster, &folder);
+    const RunFolder folder =
+        choose_folder({arguments.file, arguments.out, arguments.name, arguments.resume});
+    return train_linear(config, cluster, &folder, arguments.resume);
   }
   if (cluster.rank() > 0) return follow(arguments, config, cluster);
   const RunFolder folder =

@@ -7,6 +7,8 @@
 #include "artel/base/file.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
+#include "artel/base/time.h"
+#include "artel/checkpoint/checkpoint.h"
 #include "artel/checkpoint/safetensors.h"
 #include "artel/cli/fetch.h"
 #include "artel/cli/report.h"
@@ -19,6 +21,7 @@ namespace artel::cli {
 namespace {
 
 constexpr double kUsualFilterShare = 0.5;
+constexpr double kSecondsBetweenCheckpoints = 10;
 
 // "key cache", "changes", "kkt 0.5", "skip 0.1", or a codec such as "fp16".
 ps::FilterOptions filters_of(const std::vector<std::string>& words) {
@@ -84,13 +87,52 @@ std::string line_of(const ps::PassReport& report) {
       format_duration(report.seconds));
 }
 
+// The constant is behind the features.
+NamedTensors to_tensors(const std::vector<float>& weights) {
+  return {{"weight", Tensor::from<float>({static_cast<int64_t>(weights.size()) - 1},
+                                         {weights.begin(), weights.end() - 1})},
+          {"bias", Tensor::from<float>({1}, {weights.back()})}};
+}
+
+std::vector<float> from_tensors(const NamedTensors& tensors) {
+  std::vector<float> weights;
+  for (const NamedTensor& each : tensors) {
+    const std::span<const float> values = each.tensor.values<float>();
+    weights.insert(each.name == "bias" ? weights.end() : weights.begin(), values.begin(),
+                   values.end());
+  }
+  return weights;
+}
+
+// Checkpoints of the weights: what the servers have, at the end of a pass.
+void keep_checkpoints(const TrainConfig& train, const std::filesystem::path& folder,
+                      ps::DelayedProximalOptions& solver) {
+  solver.saves_after = [every = train.save_every, last = train.epochs,
+                        saved = Clock::now()](int64_t pass) mutable {
+    const bool due = every > 0 ? pass % every == 0
+                               : seconds_between(saved, Clock::now()) >= kSecondsBetweenCheckpoints;
+    if (due) saved = Clock::now();
+    return due || pass == last;
+  };
+  solver.save = [folder, keep = static_cast<int>(train.keep_last)](
+                    int64_t pass, const std::vector<float>& weights) {
+    checkpoint::save_checkpoint(folder, {.step = pass, .weights = to_tensors(weights)},
+                                {.keep_last = keep});
+  };
+}
+
+// Whether there was something to go on from.
+bool go_on(const std::filesystem::path& folder, ps::DelayedProximalOptions& solver) {
+  if (!std::filesystem::is_directory(folder)) return false;
+  const auto newest = checkpoint::load_newest(folder);
+  if (!newest) return false;
+  solver.passes_done = newest->checkpoint.step;
+  solver.weights = from_tensors(newest->checkpoint.weights);
+  return true;
+}
+
 void write_result(const SparseTraining& result, const RunFolder& folder) {
-  const size_t features = result.weights.size() - 1;
-  checkpoint::write_safetensors(
-      folder.path() / "model.safetensors",
-      {{"weight", Tensor::from<float>({static_cast<int64_t>(features)},
-                                      {result.weights.begin(), result.weights.end() - 1})},
-       {"bias", Tensor::from<float>({1}, {result.weights.back()})}});
+  checkpoint::write_safetensors(folder.path() / "model.safetensors", to_tensors(result.weights));
   const ps::PassReport& last = result.last;
   const auto samples = static_cast<double>(std::max<int64_t>(1, last.samples));
   nlohmann::ordered_json json = {{"passes", last.pass},
@@ -144,16 +186,22 @@ std::pair<std::filesystem::path, std::filesystem::path> sparse_files(const RunCo
   return {config.data.path, config.data.test_path};
 }
 
-void train_linear(const RunConfig& config, Cluster& cluster, const RunFolder* folder) {
-  const SparseTrainingOptions options = options_of(config);
+void train_linear(const RunConfig& config, Cluster& cluster, const RunFolder* folder, bool resume) {
+  SparseTrainingOptions options = options_of(config);
   if (!folder) {
     train_sparse(cluster, options);
     return;
   }
   std::filesystem::create_directories(folder->path());
   write_file_atomically(folder->config(), to_toml(config));
-  observe::MetricsWriter metrics(folder->path());
+  keep_checkpoints(config.train, folder->checkpoints(), options.solver);
   observe::Progress progress;
+  if (resume)
+    progress.note(go_on(folder->checkpoints(), options.solver)
+                      ? fmt::format("resuming {} after pass {}", folder->path().string(),
+                                    options.solver.passes_done)
+                      : fmt::format("nothing to resume in {}: starting", folder->path().string()));
+  observe::MetricsWriter metrics(folder->path(), options.solver.passes_done);
   progress.note(fmt::format("{}: {} workers, {} servers, delay {}", options.train.string(),
                             cluster.size(), cluster.servers(),
                             options.solver.delay ? std::to_string(*options.solver.delay) : "none"));

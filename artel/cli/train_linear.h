@@ -11,8 +11,9 @@ namespace artel::cli {
 // Throws for data that is not sparse.
 std::pair<std::filesystem::path, std::filesystem::path> sparse_files(const RunConfig& config);
 
-// What a worker does. Worker 0 reports to people and writes to the folder; the others, whose folder
-// is null, are silent.
-void train_linear(const RunConfig& config, Cluster& cluster, const RunFolder* folder);
+// What a worker does. Worker 0 reports to people and writes to the folder, or goes on from the newest
+// checkpoint there; the others, whose folder is null, are silent.
+void train_linear(const RunConfig& config, Cluster& cluster, const RunFolder* folder,
+                  bool resume = false);
 
 }  // namespace artel::cli

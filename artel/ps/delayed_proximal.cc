@@ -15,7 +15,6 @@ namespace artel::ps {
 namespace {
 
 constexpr int kNoBlock = -1;
-constexpr int64_t kMostAhead = 1024;  // where the delay has no limit
 // Filters that may be wrong let everything pass every so many passes.
 constexpr int64_t kHonestEvery = 10;
 constexpr int64_t kBalanceEvery = 16;  // passes
@@ -106,7 +105,7 @@ class Solver {
         if (options_.tolerance > 0 && report_.pass > 1 && change < options_.tolerance) wish_ = true;
         if (after_pass && !after_pass(report_)) wish_ = true;
       }
-      if (options_.save_every > 0 && pass % options_.save_every == 0) save(pass);
+      if (client_.worker() == 0 && options_.saves_after && options_.saves_after(pass)) save(pass);
       if (last) return report_;
     }
   }
@@ -205,8 +204,8 @@ class Solver {
     }
   }
 
+  // With all answered, the servers wait for this worker: their weights are those of this pass.
   void save(int64_t pass) {
-    if (client_.worker() != 0) return;
     absorb(0);
     options_.save(pass, weights());
   }
@@ -223,13 +222,13 @@ class Solver {
 
   // Iterations that may be unanswered when another begins.
   int64_t ahead() const {
-    return std::max<int64_t>(1, std::min(options_.delay.value_or(kMostAhead), kMostAhead));
+    const int64_t two_passes = 2 * int64_t{problem_.blocks()};
+    return std::max<int64_t>(1, options_.delay.value_or(two_passes));
   }
 
   double rate() const {
-    const auto blocks = static_cast<double>(problem_.blocks());
-    const double unseen = options_.delay ? static_cast<double>(ahead() - 1) : blocks;
-    return options_.rate / (1 + options_.damping * unseen * std::min(1.0, unseen / blocks));
+    const auto unseen = static_cast<double>(options_.delay ? ahead() - 1 : std::ssize(unanswered_));
+    return options_.rate / (1 + options_.damping * unseen * unseen / problem_.blocks());
   }
 
   std::vector<int> order_of(int64_t pass) const {

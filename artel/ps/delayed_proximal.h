@@ -13,8 +13,8 @@
 // bounds the second derivatives of a block from above: without delay and with rate 1 each step
 // lowers the objective. With a delay, u = max(1, delay) - 1 steps are made without knowing of each
 // other, and meet more of one another's features the larger a part of all blocks they are, so the
-// rate falls: rate(delay) = rate / (1 + damping * u * min(1, u / blocks)). Without a limit, u
-// counts as the number of blocks.
+// rate falls: rate(delay) = rate / (1 + damping * u^2 / blocks). Without a limit u is what it
+// happens to be, and at most two passes.
 //
 // Workers' shares of the samples follow their speeds: now and then, at the end of a pass, all learn
 // how long each was computing, and samples move from the slow to the fast. Those of a lost worker
@@ -80,11 +80,11 @@ struct DelayedProximalOptions {
   std::vector<int> order = {};  // of blocks, repeated; empty: at random, another in each pass
   uint64_t seed = 0;
   FilterOptions filters = {};
-  // A run that goes on: passes that are done, and the weights (worker 0's count).
+  // A run that goes on: passes that are done, and worker 0 has the weights.
   int64_t passes_done = 0;
   std::vector<float> weights = {};
-  // Called on worker 0 with the weights at the end of every so many passes; 0: never.
-  int64_t save_every = 0;
+  // Asked on worker 0 at the end of each pass; `save` gets the weights of then.
+  std::function<bool(int64_t pass)> saves_after = {};
   std::function<void(int64_t pass, const std::vector<float>& weights)> save = {};
 };
 

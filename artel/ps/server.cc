@@ -174,6 +174,7 @@ class Server::State {
       for (const auto& other : connections_) other->known.emplace(setup_.keys, allocate);
     }
     clock_.emplace(options_.workers, setup_.delay, setup_.finished);
+    pushes_before_ = pushes_;
     if (setup_.rule.contains("name") && setup_.rule.at("name") == "proximal")
       penalty_ = proximal_from_options(setup_.rule);
     layout_ = comm::LaneLayout::even(setup_.lanes, options_.workers);
@@ -304,7 +305,8 @@ class Server::State {
 
   // Updates so far: whole iterations, or single pushes.
   uint64_t version() const {
-    return setup_.together ? static_cast<uint64_t>(clock_->slowest()) : pushes_;
+    return setup_.together ? static_cast<uint64_t>(clock_->slowest())
+                           : static_cast<uint64_t>(setup_.finished) + pushes_ - pushes_before_;
   }
 
   // Sends what the clock allows now.
@@ -413,7 +415,8 @@ class Server::State {
   std::optional<Proximal> penalty_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::map<std::tuple<int64_t, uint64_t, uint64_t>, std::shared_ptr<Gathering>> gatherings_;
-  uint64_t pushes_ = 0;  // that ended an iteration of their worker
+  uint64_t pushes_ = 0;         // that ended an iteration of their worker
+  uint64_t pushes_before_ = 0;  // the setup that holds now
   std::map<int64_t, int64_t> staleness_;
   std::map<int, int64_t> lost_;
   bool stopping_ = false;

@@ -148,7 +148,7 @@ void visit_keys(auto& config, auto&& field) {
   field({"train.max_seconds", "Stop after this time. 0: never."}, train.max_seconds);
   field({"train.save_every",
          "Steps between checkpoints. 0: one at the end of each epoch. There is always one when "
-         "training stops."},
+         "training stops. With `ddpg`: passes; 0: one every ten seconds."},
         train.save_every);
   field({"train.keep_last", "Checkpoints to keep besides the best. 0: all."}, train.keep_last);
   field({"train.freeze", "Parameters whose names begin with one of these are not trained."},

@@ -66,7 +66,11 @@ SparseTraining train_sparse(Cluster& cluster, const SparseTrainingOptions& optio
           options.train.string(), file.size(), options.blocks);
   const Targets targets(file, options.train, logistic);
   const auto features = static_cast<uint64_t>(file.features());
-  const ps::DelayedProximalOptions& solver = options.solver;
+  ps::DelayedProximalOptions solver = options.solver;
+  workers.broadcast(std::as_writable_bytes(std::span(&solver.passes_done, 1)), 0,
+                    {.label = "passes"});
+  require(solver.passes_done < solver.passes, ErrorKind::invalid_argument,
+          "[ddpg] passes: all {} are done; try a larger train.epochs", solver.passes);
   check_agreement(workers, {{"samples", std::to_string(file.size())},
                             {"features", std::to_string(features)},
                             {"blocks", std::to_string(options.blocks)},

@@ -15,7 +15,7 @@ struct SparseTrainingOptions {
   std::filesystem::path train, test;  // `test` may be empty
   std::filesystem::path scratch;      // folder for the samples by blocks of features
   int blocks = 16;
-  ps::DelayedProximalOptions solver = {};
+  ps::DelayedProximalOptions solver = {};  // what worker 0 has done before holds for all
 };
 
 struct SparseTest {

@@ -86,6 +86,17 @@ plain, delayed, filtered = map(float, sys.argv[1:])
 assert abs(delayed - plain) < 0.01 * plain, (plain, delayed)
 assert abs(filtered - plain) < 0.01 * plain, (plain, filtered)
 PYTHON
+  # Resumed in the middle, on other numbers of workers and servers.
+  expect 0 "$artel" train sparse.toml --out half -n 2 --servers 1 --set train.epochs=15
+  expect 0 "$artel" train sparse.toml --out half -n 3 --servers 2 --resume
+  contains err "resuming half after pass 15"
+  expect 1 "$artel" train sparse.toml --out half -n 2 --resume
+  contains err "passes: all 40 are done"
+  python3 - $(objective plain) $(objective half) <<'PYTHON'
+import sys
+plain, half = map(float, sys.argv[1:])
+assert abs(half - plain) < 1e-5 * plain, (plain, half)
+PYTHON
   # Samples of which only a part is in memory at a time.
   (ulimit -d 400000; expect 0 "$artel" train sparse.toml --out small -n 2 --set train.epochs=2)
   expect 1 "$artel" train sparse.toml --out bad --set data.set=mnist
@@ -118,6 +129,17 @@ test_worker_killed() {
   expect 0 "$artel" evaluate run
 }
 
+# Worker 0 reports and saves: without it all stop, and what it saved last is there.
+test_first_worker_killed() {
+  start_endless_run --set cluster.delay=4
+  kill_one "${processes[0]}"
+  contains err "worker 0"
+  local step
+  step=$(newest_step)
+  expect 0 "$artel" train run.toml --out run --resume -n 2 --servers 1 --set cluster.delay=4 --set train.steps=$((step + 3))
+  contains err "resuming run after step"
+}
+
 test_server_killed() {
   start_endless_run
   kill_one "${processes[4]}"
@@ -128,6 +150,18 @@ test_server_killed() {
   expect 0 "$artel" train run.toml --out run --resume -n 2 --servers 1 --set train.steps=$((step + 3))
   expect 0 "$artel" train run.toml --out alone --set train.steps=$((step + 3))
   expect 0 "$artel" verify alone run
+}
+
+# MPI starts the processes; the configuration says which are servers.
+test_mpi() {
+  make_run
+  expect 0 "$artel" train run.toml --out one
+  sed -i 's/^lanes = 8/servers = 1\n&/' run.toml
+  local root=()
+  [[ $(id -u) -ne 0 ]] || root=(--allow-run-as-root)
+  expect 0 mpirun "${root[@]}" --oversubscribe --bind-to none -n 4 "$artel" train run.toml --out mpi
+  contains err "worker 2 on host"
+  expect 0 "$artel" verify one mpi
 }
 
 # Workers and servers that meet at an address.

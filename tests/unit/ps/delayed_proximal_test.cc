@@ -141,12 +141,13 @@ TEST(DelayedProximal, FindsTheOptimum) {
 
 TEST(DelayedProximal, FindsItWithAnyDelayWorkersAndServers) {
   const double best = solve(1, 1, kLasso).report.objective;
-  for (const int64_t delay : {0, 4}) {
+  for (const std::optional<int64_t> delay : {std::optional<int64_t>(0), {4}, {}}) {
     DelayedProximalOptions options = kLasso;
     options.delay = delay;
+    if (!delay) options.passes = 500;
     const Outcome outcome = solve(3, 2, options);
     expect_optimal(outcome, options.penalty);
-    EXPECT_NEAR(outcome.report.objective, best, 1e-3 * best) << "delay " << delay;
+    EXPECT_NEAR(outcome.report.objective, best, 1e-3 * best) << "delay " << delay.value_or(-1);
   }
 }
 
@@ -222,11 +223,8 @@ TEST(DelayedProximal, GoesOnFromWhatWasSaved) {
   DelayedProximalOptions options = kLasso;
   std::vector<float> saved;
   options.passes = 6;
-  options.save_every = 4;
-  options.save = [&](int64_t pass, const std::vector<float>& weights) {
-    EXPECT_EQ(pass, 4);
-    saved = weights;
-  };
+  options.saves_after = [](int64_t pass) { return pass == 4; };
+  options.save = [&](int64_t, const std::vector<float>& weights) { saved = weights; };
   const Outcome whole = solve(2, 2, options);
   options.passes_done = 4;
   options.weights = saved;
