@@ -33,6 +33,8 @@ class RankProcess {
       } catch (const std::exception& error) {
         result = error.what();
       }
+      const Clock::time_point end = Clock::now();
+      (void)!write(ends[1], &end, sizeof(end));
       (void)!write(ends[1], result.data(), result.size());
       _exit(0);
     }
@@ -43,6 +45,9 @@ class RankProcess {
   pid_t process() const { return process_; }
   void signal(int number) const { kill(process_, number); }
 
+  // When the body ended, by the clock of all processes; after `result`.
+  Clock::time_point end() const { return end_; }
+
   // Waits for its end.
   std::string result() {
     std::string text;
@@ -51,6 +56,7 @@ class RankProcess {
       text.append(buffer, got);
     int status = 0;
     waitpid(process_, &status, 0);
+    text.erase(0, text.copy(reinterpret_cast<char*>(&end_), sizeof(end_)));
     // An end without a word would otherwise look like an empty answer.
     if (WIFSIGNALED(status)) text += fmt::format("ended by signal {}", WTERMSIG(status));
     return text;
@@ -58,6 +64,7 @@ class RankProcess {
 
  private:
   pid_t process_ = -1;
+  Clock::time_point end_;
   FileHandle output_;
 };
 
@@ -103,24 +110,30 @@ void wait_for_file(const std::string& path) {
   unlink(path.c_str());
 }
 
-TEST_P(Processes, AKilledRankWakesEverybodyAndIsNamed) {
+TEST_P(Processes, AKilledRankWakesEverybodyWithinASecondAndIsNamed) {
   for (const int victim : {0, 2}) {
-    const std::string ready = fmt::format("{}/artel-{}", testing::TempDir(), unique_name());
-    auto processes = start(4, [&](Group& group) { return endless(group, ready); });
-    wait_for_file(ready);
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    const auto killed = Clock::now();
-    processes[victim].signal(SIGKILL);
-    const std::regex expected(fmt::format(
-        R"(\[comm\] rank {} on host {} \(process {}\) died, last seen \d\.\d s ago in backward)",
-        victim, host_name(), processes[victim].process()));
-    for (int rank = 0; rank < 4; ++rank) {
-      const std::string result = processes[rank].result();
-      if (rank == victim) continue;
-      EXPECT_TRUE(std::regex_match(result, expected)) << "rank " << rank << ": " << result;
-      // A tenth of a second where nothing else runs; a busy machine takes its time to end a process.
-      EXPECT_LT(seconds_between(killed, Clock::now()), 5.0);
+    // A busy machine may keep a rank from running for a second, but not each time.
+    double slowest = 1e9;
+    for (int attempt = 0; attempt < 3 && slowest > 1.0; ++attempt) {
+      const std::string ready = fmt::format("{}/artel-{}", testing::TempDir(), unique_name());
+      auto processes = start(4, [&](Group& group) { return endless(group, ready); });
+      wait_for_file(ready);
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      processes[victim].signal(SIGKILL);
+      EXPECT_EQ(processes[victim].result(), "ended by signal 9");
+      const Clock::time_point death = Clock::now();
+      const std::regex expected(fmt::format(
+          R"(\[comm\] rank {} on host {} \(process {}\) died, last seen \d\.\d s ago in backward)",
+          victim, host_name(), processes[victim].process()));
+      slowest = 0;
+      for (int rank = 0; rank < 4; ++rank) {
+        if (rank == victim) continue;
+        const std::string result = processes[rank].result();
+        EXPECT_TRUE(std::regex_match(result, expected)) << "rank " << rank << ": " << result;
+        slowest = std::max(slowest, seconds_between(death, processes[rank].end()));
+      }
     }
+    EXPECT_LT(slowest, 1.0) << "victim " << victim;
   }
 }
 
@@ -134,11 +147,11 @@ TEST_P(Processes, AStoppedRankIsNamedAtTheDeadline) {
   const std::string third = processes[2].result();
   processes[1].signal(SIGKILL);
   processes[1].result();
-  const std::regex expected(
-      fmt::format(R"(\[comm\] all_reduce #\d+ 'bucket 5', 1 MiB: gave up after \d\.\d s of waiting )"
-                  R"(for rank 1 on host {}, last seen \d\.\d s ago in backward)"
-                  R"(( \(reported by rank [02]\))?)",
-                  host_name()));
+  const std::regex expected(fmt::format(
+      R"(\[comm\] all_reduce #\d+ 'bucket 5', 1 MiB: gave up after \d\.\d s of waiting )"
+      R"(for rank 1 on host {}, last seen \d\.\d s ago in backward)"
+      R"(( \(reported by rank [02]\))?)",
+      host_name()));
   EXPECT_TRUE(std::regex_match(first, expected)) << first;
   EXPECT_TRUE(std::regex_match(third, expected)) << third;
 }
