@@ -182,6 +182,7 @@ class Solver {
   void move_samples() {
     absorb(0);
     moves_at_ = 0;
+    ++moves_;
     shares_ = next_shares_;
     take_samples();
     fetch_weights();
@@ -221,13 +222,12 @@ class Solver {
   }
 
   // Iterations that may be unanswered when another begins.
-  int64_t ahead() const {
-    const int64_t two_passes = 2 * int64_t{problem_.blocks()};
-    return std::max<int64_t>(1, options_.delay.value_or(two_passes));
-  }
+  int64_t ahead() const { return std::max<int64_t>(1, options_.delay.value_or(problem_.blocks())); }
 
   double rate() const {
-    const auto unseen = static_cast<double>(options_.delay ? ahead() - 1 : std::ssize(unanswered_));
+    const auto unanswered = static_cast<double>(unanswered_.size());
+    if (!options_.delay) return options_.rate / (1 + 2 * unanswered);
+    const auto unseen = static_cast<double>(ahead() - 1);
     return options_.rate / (1 + options_.damping * unseen * unseen / problem_.blocks());
   }
 
@@ -434,7 +434,8 @@ class Solver {
                         .seconds = seconds_between(begin_, Clock::now()),
                         .seconds_waited = waited_,
                         .sent_bytes = traffic.sent_bytes,
-                        .received_bytes = traffic.received_bytes});
+                        .received_bytes = traffic.received_bytes,
+                        .moves = moves_});
     if (sums[wishes] != 0) last_pass_ = std::min(last_pass_, pass_that_knows(iteration.pass));
     if (moves_at_ == 0)
       balance(iteration.pass, {sums.begin() + speeds, sums.begin() + speeds + workers_},
@@ -465,6 +466,7 @@ class Solver {
   Loss loss_;
   int workers_;
   SampleShares shares_, next_shares_ = shares_;
+  int64_t moves_ = 0;
   int64_t moves_at_ = 0;  // the pass from which the next shares hold; 0: none are decided
   SparseSamples samples_;
   double seconds_moving_ = 0;                       // that it took to get them

@@ -14,7 +14,8 @@
 // lowers the objective. With a delay, u = max(1, delay) - 1 steps are made without knowing of each
 // other, and meet more of one another's features the larger a part of all blocks they are, so the
 // rate falls: rate(delay) = rate / (1 + damping * u^2 / blocks). Without a limit u is what it
-// happens to be, and at most two passes.
+// happens to be, at most a pass, and the rate is one that no overlap of blocks can break: rate / (1
+// + 2 u).
 //
 // Workers' shares of the samples follow their speeds: now and then, at the end of a pass, all learn
 // how long each was computing, and samples move from the slow to the fast. Those of a lost worker
@@ -98,6 +99,7 @@ struct PassReport {
   int64_t nonzeros = 0;                    // only worker 0 knows
   double seconds = 0, seconds_waited = 0;  // of this worker, since the beginning
   int64_t sent_bytes = 0, received_bytes = 0;
+  int64_t moves = 0;  // times that samples have moved between workers
 };
 // Returns false to stop after this pass; all workers stop with whoever does so first.
 using AfterPass = std::function<bool(const PassReport&)>;

@@ -14,7 +14,7 @@ servers. The delay rows emulate four machines on one: what a block of samples co
 8 ms an iteration with a quarter of the samples, so that workers do not fight for cores and waiting is waiting for
 others; gradients, messages, clock, updates and moving samples are real. One worker has a CPU quota of half the time,
 50 ms of each 100 ms (the kernel's usual period), emulated, too. Waiting is that of the other three, blocked by the
-delay or by pulls, in the second half of the run, when shares have settled.
+delay or by pulls, in the second half of the run, when samples have moved for the last time.
 """
 import argparse, json, os, subprocess, sys, tempfile
 
@@ -50,7 +50,7 @@ class Bench:
         self.add("small keys", 1, pairs, 1, "one million", "million pairs/s/core", pairs)
 
     def delays(self, file, folder):
-        seconds = 3 if self.quick else 8
+        seconds = 3 if self.quick else 9
         runs = {delay: self.run("delay", file, delay, seconds) for delay in DELAYS}
         aim = runs[0]["final"]
         reached = {d: next((t for t, value in run["objective"] if value <= aim), float("inf"))

@@ -207,7 +207,7 @@ struct Curve {
   std::vector<std::pair<double, double>> objective;  // seconds, value
   ps::PassReport last;
   int64_t sent_bytes = 0, received_bytes = 0;  // of all workers
-  double waiting_share = 0;  // of the workers that are not slowed, in the second half of the time
+  double waiting_share = 0;  // of the workers that are not slowed, when shares have settled
 };
 
 // 4 workers and 2 servers as threads.
@@ -251,7 +251,8 @@ Curve solve(const Trial& trial) {
       const ps::PassReport last = ps::delayed_proximal(
           client, own, problem, trial.options, [&](const ps::PassReport& report) {
             if (rank == 0) curve.objective.emplace_back(report.seconds, report.objective);
-            if (report.seconds < trial.most_seconds / 2) settled = report;
+            if (report.seconds < trial.most_seconds / 2 || report.moves > settled.moves)
+              settled = report;
             return report.seconds < trial.most_seconds;
           });
       const std::lock_guard lock(mutex);
@@ -268,10 +269,10 @@ Curve solve(const Trial& trial) {
 }
 
 Json to_json(const Curve& curve) {
-  return {{"objective", curve.objective},          {"final", curve.last.objective},
-          {"nonzeros", curve.last.nonzeros},       {"passes", curve.last.pass},
-          {"waiting_share", curve.waiting_share},  {"sent_bytes", curve.sent_bytes},
-          {"received_bytes", curve.received_bytes}};
+  return {{"objective", curve.objective},         {"final", curve.last.objective},
+          {"nonzeros", curve.last.nonzeros},      {"passes", curve.last.pass},
+          {"waiting_share", curve.waiting_share}, {"moves", curve.last.moves},
+          {"sent_bytes", curve.sent_bytes},       {"received_bytes", curve.received_bytes}};
 }
 
 int run(const std::vector<std::string>& words) {
