@@ -100,10 +100,10 @@ def draw(runs, path):
     out.append(f'<line x1="{left}" y1="{height - bottom}" x2="{width - 20}" y2="{height - bottom}" stroke="black"/>')
     out.append(f'<line x1="{left}" y1="20" x2="{left}" y2="{height - bottom}" stroke="black"/>')
     for i in range(5):
-        out.append(f'<text x="{x(t1 * i / 4):.0f}" y="{height - bottom + 18}">{t1 * i / 4:.1f}</text>')
+        out.append(f'<text x="{x(t1 * i / 4):.0f}" y="{height - bottom + 18}" text-anchor="middle">{t1 * i / 4:.1f}</text>')
         value = low + (high - low) * i / 4
-        out.append(f'<text x="5" y="{y(value):.0f}">{value:.0f}</text>')
-    out.append(f'<text x="{width / 2}" y="{height - 10}">seconds</text><text x="5" y="14">objective</text></svg>')
+        out.append(f'<text x="{left - 8}" y="{y(value):.0f}" text-anchor="end">{value:.0f}</text>')
+    out.append(f'<text x="{width / 2}" y="{height - 10}">seconds</text><text x="{left + 6}" y="14">objective</text></svg>')
     with open(path, "w") as file:
         file.write("\n".join(out))
 
