@@ -9,6 +9,7 @@
 #include "artel/base/random.h"
 #include "artel/base/time.h"
 #include "artel/ps/answer_queue.h"
+#include "artel/ps/margin_loss.h"
 #include "artel/ps/sample_shares.h"
 
 namespace artel::ps {
@@ -20,22 +21,6 @@ constexpr int64_t kHonestEvery = 10;
 constexpr int64_t kBalanceEvery = 16;  // passes
 constexpr double kLeastGain = 0.03;    // of a pass: less is noise
 constexpr double kThousand = 4096;
-
-// The slope of the loss, and its value, at a margin.
-struct Loss {
-  bool logistic;
-
-  float slope(float target, float margin) const {
-    if (!logistic) return margin - target;
-    return -target / (1 + std::exp(target * margin));
-  }
-  double value(float target, float margin) const {
-    if (!logistic) return 0.5 * (margin - target) * static_cast<double>(margin - target);
-    const double x = -static_cast<double>(target) * margin;
-    return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-  }
-  float curvature() const { return logistic ? 0.25f : 1.0f; }
-};
 
 // An iteration that was pushed and not yet answered.
 struct Iteration : Question {
@@ -463,7 +448,7 @@ class Solver {
   Client& client_;
   const SparseProblem& problem_;
   const DelayedProximalOptions& options_;
-  Loss loss_;
+  MarginLoss loss_;
   int workers_;
   SampleShares shares_, next_shares_ = shares_;
   int64_t moves_ = 0;

@@ -14,7 +14,7 @@ servers. The delay rows emulate four machines on one: what a block of samples co
 8 ms an iteration with a quarter of the samples, so that workers do not fight for cores and waiting is waiting for
 others; gradients, messages, clock, updates and moving samples are real. One worker has a CPU quota of half the time,
 50 ms of each 100 ms (the kernel's usual period), emulated, too. Waiting is that of the other three, blocked by the
-delay or by pulls, in the second half of the run, when samples have moved for the last time.
+delay or by pulls, after half of the passes and when samples have moved for the last time.
 """
 import argparse, json, os, subprocess, sys, tempfile
 
@@ -50,9 +50,10 @@ class Bench:
         self.add("small keys", 1, pairs, 1, "one million", "million pairs/s/core", pairs)
 
     def delays(self, file, folder):
-        seconds = 3 if self.quick else 9
-        runs = {delay: self.run("delay", file, delay, seconds) for delay in DELAYS}
+        passes = 8 if self.quick else 12
+        runs = {0: self.run("delay", file, 0, passes)}
         aim = runs[0]["final"]
+        runs |= {delay: self.run("delay", file, delay, passes, aim) for delay in DELAYS[1:]}
         reached = {d: next((t for t, value in run["objective"] if value <= aim), float("inf"))
                    for d, run in runs.items()}
         base = runs[0]["waiting_share"]
@@ -67,7 +68,7 @@ class Bench:
             draw(runs, os.path.join(folder, "delay.svg"))
 
     def filters(self, file):
-        passes = 10 if self.quick else 40
+        passes = 20 if self.quick else 40
         plain = self.run("filters", file, passes)
         for name, words in (("key cache", ["cache"]), ("changes", ["changes"]), ("fp16", ["fp16"]),
                             ("kkt", ["kkt"]), ("random skip", ["skip"]),

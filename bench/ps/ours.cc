@@ -2,7 +2,9 @@
 //   artel_bench_ps dense FLOATS ROUNDS        push and pull of all values, 2 workers, 1 server
 //   artel_bench_ps memcpy FLOATS ROUNDS       copies of as many bytes, by 2 threads
 //   artel_bench_ps keys COUNT ROUNDS          push and pull of scattered keys, 1 worker, 1 server
-//   artel_bench_ps delay FILE TAU SECONDS     sparse logistic regression, 4 workers, 2 servers
+//   artel_bench_ps delay FILE TAU PASSES [OBJECTIVE]
+//                                             sparse logistic regression, 4 workers, 2 servers: so
+//                                             many passes and until the objective is reached
 //   artel_bench_ps filters FILE PASSES FILTERS...
 #include <sys/wait.h>
 #include <unistd.h>
@@ -200,7 +202,8 @@ struct Trial {
   std::string file;
   ps::DelayedProximalOptions options;
   bool emulated = false;  // machines of their own, the last one slowed
-  double most_seconds = 60;
+  int64_t passes = 0;     // at least, then until the objective is
+  double aim = 1e30;
 };
 
 struct Curve {
@@ -251,9 +254,9 @@ Curve solve(const Trial& trial) {
       const ps::PassReport last = ps::delayed_proximal(
           client, own, problem, trial.options, [&](const ps::PassReport& report) {
             if (rank == 0) curve.objective.emplace_back(report.seconds, report.objective);
-            if (report.seconds < trial.most_seconds / 2 || report.moves > settled.moves)
-              settled = report;
-            return report.seconds < trial.most_seconds;
+            const bool moved = report.moves > settled.moves && report.pass < trial.passes;
+            if (report.pass <= trial.passes / 2 || moved) settled = report;
+            return rank > 0 || report.pass < trial.passes || report.objective > trial.aim;
           });
       const std::lock_guard lock(mutex);
       if (rank == 0) curve.last = last;
@@ -284,14 +287,16 @@ int run(const std::vector<std::string>& words) {
   } else if (mode == "keys") {
     small_keys(std::stoull(words.at(1)), std::stoi(words.at(2)));
   } else if (mode == "delay") {
-    Trial trial = {.file = words.at(1), .emulated = true, .most_seconds = std::stod(words.at(3))};
-    trial.options = {
-        .penalty = {.l1 = 1}, .delay = std::stoll(words.at(2)), .passes = 1'000'000, .seed = 5};
+    Trial trial = {.file = words.at(1), .emulated = true, .passes = std::stoll(words.at(3))};
+    if (words.size() > 4) trial.aim = std::stod(words[4]);
+    trial.options = {.penalty = {.l1 = 1},
+                     .delay = std::stoll(words.at(2)),
+                     .passes = 3 * trial.passes,
+                     .seed = 5};
     fmt::print("{}\n", to_json(solve(trial)).dump());
   } else if (mode == "filters") {
-    Trial trial = {.file = words.at(1)};
-    trial.options = {
-        .penalty = {.l1 = 1}, .delay = 4, .passes = std::stoll(words.at(2)), .seed = 5};
+    Trial trial = {.file = words.at(1), .passes = std::stoll(words.at(2))};
+    trial.options = {.penalty = {.l1 = 1}, .delay = 4, .passes = trial.passes, .seed = 5};
     ps::FilterOptions& filters = trial.options.filters;
     filters = {.key_cache = false, .changes = false};
     for (size_t i = 3; i < words.size(); ++i) {
