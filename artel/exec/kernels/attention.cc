@@ -182,7 +182,8 @@ size_t Attention::backward_workspace_bytes() const {
 
 void Attention::forward(ThreadPool& pool, const AttentionInputs& in, float* y, float* log_sums,
                         std::byte* workspace) const {
-  const auto& [batch, heads, queries, keys, width, causal] = shape_;
+  const int64_t batch = shape_.batch, heads = shape_.heads, width = shape_.width;
+  const int64_t queries = shape_.queries, keys = shape_.keys;
   const float scale = 1.0f / std::sqrt(static_cast<float>(width));
   const size_t bytes = static_cast<size_t>(forward_floats()) * sizeof(float);
   for_each_with_slot(pool, threads_, batch * heads, [&](int64_t slot, int64_t item) {
@@ -228,7 +229,8 @@ void Attention::forward(ThreadPool& pool, const AttentionInputs& in, float* y, f
 void Attention::backward(ThreadPool& pool, const AttentionInputs& in, const float* log_sums,
                          const float* dy, const AttentionGradients& out,
                          std::byte* workspace) const {
-  const auto& [batch, heads, queries, keys, width, causal] = shape_;
+  const int64_t batch = shape_.batch, heads = shape_.heads, width = shape_.width;
+  const int64_t queries = shape_.queries, keys = shape_.keys;
   const float scale = 1.0f / std::sqrt(static_cast<float>(width));
   const size_t bytes = static_cast<size_t>(backward_floats()) * sizeof(float);
   const int64_t line = score_columns();

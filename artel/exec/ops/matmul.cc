@@ -104,7 +104,8 @@ Rows channels(const KernelRequest& request) {
 }
 
 Kernel make_bias_backward(const KernelRequest& request) {
-  const auto [rows, columns] = channels(request);
+  const Rows all = channels(request);
+  const int64_t rows = all.rows, columns = all.columns;
   const auto bytes = static_cast<size_t>(kernels::column_sum_workspace_bytes(rows, columns));
   const auto backward = request.attributes().flag("slope") ? kernels::slope_bias_backward
                                                            : kernels::relu_bias_backward;
@@ -118,7 +119,8 @@ Kernel make_bias_backward(const KernelRequest& request) {
 }
 
 Kernel make_column_sum(const KernelRequest& request) {
-  const auto [rows, columns] = channels(request);
+  const Rows all = channels(request);
+  const int64_t rows = all.rows, columns = all.columns;
   const auto bytes = static_cast<size_t>(kernels::column_sum_workspace_bytes(rows, columns));
   return {{}, bytes, [=](const KernelRun& run) {
             kernels::bias_gradient(run.pool, rows, columns, run.in(0), run.out(0), run.workspace);
