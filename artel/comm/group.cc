@@ -438,7 +438,7 @@ void Group::lane_reduce(const LaneLayout& layout, std::span<std::byte* const> pa
             counts.size(), layout.lanes, size());
     // What each rank shows: its lanes, or the subtrees that they form.
     const auto nodes_of = [&](bool lanes) {
-      LaneNodes nodes(layout.lanes);
+      LaneNodes nodes(layout.lanes, size());
       for (int r = 0; r < size(); ++r) nodes.add_worker(layout.range(r), lanes);
       return nodes;
     };

@@ -36,7 +36,10 @@ LaneRange even_lanes(int lanes, int workers, int worker);
 // The nodes of the tree that each worker holds.
 class LaneNodes {
  public:
-  explicit LaneNodes(int lanes) : lanes_(lanes) {}
+  LaneNodes(int lanes, int workers) : lanes_(lanes) {
+    nodes_.reserve(lanes);
+    ends_.reserve(workers);
+  }
 
   // The next worker, whose lanes follow those of the one before: as maximal subtrees, or each lane
   // by itself.
