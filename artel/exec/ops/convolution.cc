@@ -86,7 +86,8 @@ Kernel make_backward_weights(const KernelRequest& request) {
 
 // The transposed convolution is the data gradient of the convolution from its output to its input.
 Kernel make_transposed(const KernelRequest& request) {
-  const auto [rows, channels] = channel_rows(request.out());
+  const Rows all = channel_rows(request.out());
+  const int64_t rows = all.rows, channels = all.columns;
   const bool bias = request.inputs() == 3;
   return choose_and_make(request, conv_shape(request.attributes(), request.out(), request.in(1)),
                          ConvPass::backward_data,

@@ -15,7 +15,8 @@ using Backward = void (*)(ThreadPool&, int64_t, int64_t, const float*, const flo
 
 std::function<Kernel(const KernelRequest&)> forward(Forward function) {
   return [function](const KernelRequest& request) -> Kernel {
-    const auto [rows, columns] = rows_of(request.in(0));
+    const Rows all = rows_of(request.in(0));
+    const int64_t rows = all.rows, columns = all.columns;
     return {{},
             0,
             [=](const KernelRun& run) { function(run.pool, rows, columns, run.in(0), run.out(0)); },
@@ -25,7 +26,8 @@ std::function<Kernel(const KernelRequest&)> forward(Forward function) {
 
 std::function<Kernel(const KernelRequest&)> backward(Backward function) {
   return [function](const KernelRequest& request) -> Kernel {
-    const auto [rows, columns] = rows_of(request.in(0));
+    const Rows all = rows_of(request.in(0));
+    const int64_t rows = all.rows, columns = all.columns;
     return {{},
             0,
             [=](const KernelRun& run) {
@@ -52,7 +54,8 @@ std::function<kernels::CrossEntropyTarget(const KernelRun&)> target_of(const Ker
 }
 
 Kernel make_cross_entropy(const KernelRequest& request) {
-  const auto [rows, classes] = rows_of(request.in(0));
+  const Rows all = rows_of(request.in(0));
+  const int64_t rows = all.rows, classes = all.columns;
   return {{}, 0, [=, target = target_of(request, 0)](const KernelRun& run) {
             kernels::cross_entropy(run.pool, target(run), rows, classes, run.in(0), run.out(0),
                                    run.out(1), nullptr);
@@ -60,7 +63,8 @@ Kernel make_cross_entropy(const KernelRequest& request) {
 }
 
 Kernel make_cross_entropy_backward(const KernelRequest& request) {
-  const auto [rows, classes] = rows_of(request.in(2));
+  const Rows all = rows_of(request.in(2));
+  const int64_t rows = all.rows, classes = all.columns;
   return {{}, 0, [=, target = target_of(request, 2)](const KernelRun& run) {
             kernels::cross_entropy_backward(run.pool, target(run), rows, classes, run.in(2),
                                             run.in(1), run.in(0), run.out(0));
