@@ -50,7 +50,7 @@ class Bench:
         self.add("small keys", 1, pairs, 1, "one million", "million pairs/s/core", pairs)
 
     def delays(self, file, folder):
-        passes = 8 if self.quick else 12
+        passes = 6 if self.quick else 10
         runs = {0: self.run("delay", file, 0, passes)}
         aim = runs[0]["final"]
         runs |= {delay: self.run("delay", file, delay, passes, aim) for delay in DELAYS[1:]}
