@@ -61,7 +61,8 @@ size_t CachedAttention::workspace_bytes() const {
 
 void CachedAttention::run(ThreadPool& pool, const float* qkv, float* cache, int64_t first, float* y,
                           std::byte* workspace) const {
-  const auto [heads, tokens, positions, width] = shape_;
+  const int64_t heads = shape_.heads, tokens = shape_.tokens;
+  const int64_t positions = shape_.positions, width = shape_.width;
   require(first >= 0 && first + tokens <= positions, ErrorKind::invalid_argument,
           "[cached_attention] tokens: got places {} to {}, expected at most {}", first,
           first + tokens - 1, positions - 1);
