@@ -437,7 +437,8 @@ class Solver {
   // All workers see the same sums, so they decide alike. Samples move if that pays within as many
   // passes as were done.
   void balance(int64_t pass, const std::vector<float>& seconds, double seconds_moving) {
-    if (!balances_after(pass) && !shares_.has_orphans(seconds)) return;
+    const bool due = options_.balances && balances_after(pass);
+    if (!due && !shares_.has_orphans(seconds)) return;
     const auto passes = static_cast<double>(std::max(pass, kBalanceEvery));
     const double slowest = *std::max_element(seconds.begin(), seconds.end());
     next_shares_ =

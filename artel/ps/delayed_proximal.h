@@ -81,6 +81,7 @@ struct DelayedProximalOptions {
   std::vector<int> order = {};  // of blocks, repeated; empty: at random, another in each pass
   uint64_t seed = 0;
   FilterOptions filters = {};
+  bool balances = true;  // samples move between workers, not only from lost ones
   // A run that goes on: passes that are done, and worker 0 has the weights.
   int64_t passes_done = 0;
   std::vector<float> weights = {};

@@ -163,11 +163,13 @@ TEST(DelayedProximal, GivenOrderAndSquaredLoss) {
 TEST(DelayedProximal, FiltersKeepTheResultAndSaveBytes) {
   const Outcome plain = [] {
     DelayedProximalOptions options = kLasso;
+    options.balances = false;  // moved samples cost bytes, too
     options.filters = {.key_cache = false, .changes = false};
     return solve(2, 1, options);
   }();
   const auto with = [](const FilterOptions& filters) {
     DelayedProximalOptions options = kLasso;
+    options.balances = false;
     options.filters = filters;
     return solve(2, 1, options);
   };
