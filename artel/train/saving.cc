@@ -7,7 +7,7 @@
 namespace artel {
 namespace {
 
-constexpr double kTolerated = 0.06, kAim = 0.03;  // of computing
+constexpr double kTolerated = 0.06, kAim = 0.02;  // of computing
 constexpr int64_t kFewSteps = 8, kMostSteps = 128;
 constexpr double kPacked = 0.25;
 

@@ -22,7 +22,7 @@ struct Saving {
 };
 
 // Nothing while waiting costs less than 6 % of computing. Else local steps, as few as bring the
-// wire down to 3 %: packing gradients at every step would cost the processor more. Where
+// wire down to 2 %: packing gradients at every step would cost the processor more. Where
 // more than eight would be needed, averages are packed too (int8, a quarter of the bytes).
 Saving choose_saving(const StepCost& cost);
 

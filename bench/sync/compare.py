@@ -28,7 +28,7 @@ APART = "two workers that exchange nothing"
 IN_STEP = "the slower of these two at each step"
 LOSSY_STEPS = {"mlp": 600, "vgg11_bn": 68}  # half of them are not counted: "auto" chooses then
 BALANCE_LANES = 12
-ACCURACY_RUNS = {"mlp": {"samples": 60000, "epochs": 4}, "vgg11_bn": {"samples": 8000, "epochs": 2}}
+ACCURACY_RUNS = {"mlp": {"samples": 60000, "epochs": 4}, "vgg11_bn": {"samples": 16000, "epochs": 3}}
 PARTS = ("host", "gigabit", "slow", "accuracy", "balance")
 
 

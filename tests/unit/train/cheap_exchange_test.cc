@@ -103,14 +103,14 @@ TEST(Compression, RefusesAnUnknownCodec) { EXPECT_THROW(results(2, {.compress = 
 
 TEST(Saving, FollowsWhatTheWireCosts) {
   EXPECT_FALSE(choose_saving({.computing = 1, .waiting = 0.05, .wire = 0.9}).any());
-  const Saving little = choose_saving({.computing = 1, .waiting = 0.2, .wire = 0.2});
+  const Saving little = choose_saving({.computing = 1, .waiting = 0.15, .wire = 0.15});
   EXPECT_EQ(little.local_steps, 8);
   EXPECT_EQ(little.compress, "");
   const Saving more = choose_saving({.computing = 0.013, .waiting = 0.05, .wire = 0.058});
   EXPECT_EQ(more.local_steps, 64);
   EXPECT_EQ(more.compress, "int8");
   EXPECT_EQ(choose_saving({.computing = 0.001, .waiting = 9, .wire = 9}).local_steps, 128);
-  EXPECT_EQ(stretched(more, 0.043, 0.013).local_steps, 128);
+  EXPECT_EQ(stretched(more, 0.03, 0.013).local_steps, 128);
   EXPECT_EQ(stretched(more, 0.01, 0.013).local_steps, 64);
   EXPECT_EQ(stretched(more, 0.01, 0.013).compress, "int8");
 }
