@@ -26,12 +26,13 @@ class EntryFile {
             std::strerror(errno));
   }
 
+  // `data` may be null if there are no bytes.
   void write(const void* data, size_t bytes) {
-    require(std::fwrite(data, 1, bytes, file_.get()) == bytes, ErrorKind::io,
+    require(bytes == 0 || std::fwrite(data, 1, bytes, file_.get()) == bytes, ErrorKind::io,
             "[{}] cannot be written: {}", path_.string(), std::strerror(errno));
   }
   void read(void* data, size_t bytes) {
-    require(std::fread(data, 1, bytes, file_.get()) == bytes, ErrorKind::io,
+    require(bytes == 0 || std::fread(data, 1, bytes, file_.get()) == bytes, ErrorKind::io,
             "[{}] cannot be read: {}", path_.string(), std::strerror(errno));
   }
   void seek(uint64_t offset) {
