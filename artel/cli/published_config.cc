@@ -19,30 +19,32 @@ int64_t size_at(const Json& json, const char* name, const std::string& where) {
   return value;
 }
 
-ModelConfig gpt2_config(const Json& json, const std::string& where) {
+// What a family of models calls its sizes.
+struct SizeNames {
+  const char *width, *depth, *heads, *positions;
+};
+constexpr SizeNames kGpt2Names = {"n_embd", "n_layer", "n_head", "n_positions"};
+constexpr SizeNames kBertNames = {"hidden_size", "num_hidden_layers", "num_attention_heads",
+                                  "max_position_embeddings"};
+
+ModelConfig read_sizes(const Json& json, const SizeNames& names, const std::string& where) {
   ModelConfig config;
-  config.name = "gpt2";
-  config.width = size_at(json, "n_embd", where);
-  config.depth = size_at(json, "n_layer", where);
-  config.heads = size_at(json, "n_head", where);
-  config.positions = size_at(json, "n_positions", where);
+  config.width = size_at(json, names.width, where);
+  config.depth = size_at(json, names.depth, where);
+  config.heads = size_at(json, names.heads, where);
+  config.positions = size_at(json, names.positions, where);
+  config.vocabulary = size_at(json, "vocab_size", where);
   return config;
 }
 
-ModelConfig bert_config(const Json& json, const std::string& where) {
-  ModelConfig config;
-  config.name = "bert";
-  config.width = size_at(json, "hidden_size", where);
-  config.depth = size_at(json, "num_hidden_layers", where);
-  config.heads = size_at(json, "num_attention_heads", where);
-  config.positions = size_at(json, "max_position_embeddings", where);
+// Throws for a BERT that differs from the published one in more than its sizes.
+void check_bert(const Json& json, const ModelConfig& config, const std::string& where) {
   const int64_t hidden = size_at(json, "intermediate_size", where);
   require(hidden == 4 * config.width, ErrorKind::unsupported,
           "[{}] intermediate_size: got {}, expected {}", where, hidden, 4 * config.width);
   const std::string activation = json.value("hidden_act", "gelu");
   require(activation == "gelu", ErrorKind::unsupported,
           "[{}] hidden_act: got \"{}\", expected \"gelu\"", where, activation);
-  return config;
 }
 
 }  // namespace
@@ -53,8 +55,9 @@ ModelConfig parse_published_config(const std::string& text, const std::string& w
     const std::string type = json.at("model_type");
     require(type == "gpt2" || type == "bert", ErrorKind::unsupported,
             "[{}] model_type: got \"{}\", expected \"gpt2\" or \"bert\"", where, type);
-    ModelConfig config = type == "gpt2" ? gpt2_config(json, where) : bert_config(json, where);
-    config.vocabulary = size_at(json, "vocab_size", where);
+    ModelConfig config = read_sizes(json, type == "gpt2" ? kGpt2Names : kBertNames, where);
+    config.name = type;
+    if (type == "bert") check_bert(json, config, where);
     return config;
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[{}] {}", where, error.what());

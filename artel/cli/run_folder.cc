@@ -1,5 +1,7 @@
 #include "artel/cli/run_folder.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
@@ -29,6 +31,11 @@ void RunFolder::save_layout(const data::SampleLayout& layout) const {
                      {"class_names", layout.class_names}};
   write_file_atomically(samples(), json.dump(2) + "\n");
   if (layout.tokenizer) layout.tokenizer->save(tokenizer());
+}
+
+std::string RunFolder::resume_note(const std::string& unit, int64_t done) const {
+  return done > 0 ? fmt::format("resuming {} after {} {}", path_.string(), unit, done)
+                  : fmt::format("nothing to resume in {}: starting", path_.string());
 }
 
 data::SampleLayout RunFolder::load_layout() const {

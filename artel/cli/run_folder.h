@@ -34,6 +34,9 @@ class RunFolder {
 
   // Whether a run has been here.
   bool used() const;
+  // What a run that is to be resumed says first; `unit` is "step" or "pass", of which 0 are done
+  // where there was nothing to resume.
+  std::string resume_note(const std::string& unit, int64_t done) const;
 
   void save_layout(const data::SampleLayout& layout) const;
   // Throws an Error of kind not_found or corrupt.

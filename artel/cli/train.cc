@@ -174,10 +174,7 @@ void train(const Arguments& arguments) {
                           format_count(count_parameters(trainer))));
   if (cluster.size() > 1)
     for (const std::string& member : members) report.note(member);
-  if (arguments.resume)
-    report.note(resumed_step > 0
-                    ? fmt::format("resuming {} after step {}", folder.path().string(), resumed_step)
-                    : fmt::format("nothing to resume in {}: starting", folder.path().string()));
+  if (arguments.resume) report.note(folder.resume_note("step", resumed_step));
 
   FitOptions fit = fit_options(config, data, folder.checkpoints(), arguments);
   fit.resume = resumed_step > 0;

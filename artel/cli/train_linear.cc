@@ -121,14 +121,13 @@ void keep_checkpoints(const TrainConfig& train, const std::filesystem::path& fol
   };
 }
 
-// Whether there was something to go on from.
-bool go_on(const std::filesystem::path& folder, ps::DelayedProximalOptions& solver) {
-  if (!std::filesystem::is_directory(folder)) return false;
+// Where there is a checkpoint.
+void go_on(const std::filesystem::path& folder, ps::DelayedProximalOptions& solver) {
+  if (!std::filesystem::is_directory(folder)) return;
   const auto newest = checkpoint::load_newest(folder);
-  if (!newest) return false;
+  if (!newest) return;
   solver.passes_done = newest->checkpoint.step;
   solver.weights = from_tensors(newest->checkpoint.weights);
-  return true;
 }
 
 void write_result(const SparseTraining& result, const RunFolder& folder) {
@@ -196,11 +195,10 @@ void train_linear(const RunConfig& config, Cluster& cluster, const RunFolder* fo
   write_file_atomically(folder->config(), to_toml(config));
   keep_checkpoints(config.train, folder->checkpoints(), options.solver);
   observe::Progress progress;
-  if (resume)
-    progress.note(go_on(folder->checkpoints(), options.solver)
-                      ? fmt::format("resuming {} after pass {}", folder->path().string(),
-                                    options.solver.passes_done)
-                      : fmt::format("nothing to resume in {}: starting", folder->path().string()));
+  if (resume) {
+    go_on(folder->checkpoints(), options.solver);
+    progress.note(folder->resume_note("pass", options.solver.passes_done));
+  }
   observe::MetricsWriter metrics(folder->path(), options.solver.passes_done);
   progress.note(fmt::format("{}: {} workers, {} servers, delay {}", options.train.string(),
                             cluster.size(), cluster.servers(),

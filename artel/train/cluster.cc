@@ -22,11 +22,12 @@ cpu_set_t own_cores() {
   return cores;
 }
 
-int count(const cpu_set_t& cores) { return std::max(1, CPU_COUNT(&cores)); }
-
 }  // namespace
 
-Cluster::Cluster() : cores_(count(own_cores())) {}
+Cluster::Cluster() {
+  const cpu_set_t own = own_cores();
+  cores_ = {std::max(1, CPU_COUNT(&own))};
+}
 
 Cluster::Cluster(int, char**) : Cluster() {
   if (const std::optional<comm::GroupOptions> options = launched_group()) connect(*options);
@@ -73,26 +74,26 @@ void Cluster::share_cores() {
   group_->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(given)),
                      {}, {.label = "cores"});
   const std::vector<int> hosts = group_->host_numbers();
-  cpu_set_t here;
-  CPU_ZERO(&here);
-  for (int rank = 0; rank < size(); ++rank)
-    if (hosts[rank] == hosts[this->rank()]) CPU_OR(&here, &here, &given[rank]);
-  const auto sharing = std::count(hosts.begin(), hosts.end(), hosts[rank()]);
-  cores_ = std::max(1, CPU_COUNT(&here) / static_cast<int>(sharing));
+  cores_.clear();
+  for (const int host : hosts) {
+    cpu_set_t of_host;
+    CPU_ZERO(&of_host);
+    int sharing = 0;
+    for (size_t rank = 0; rank < given.size(); ++rank) {
+      if (hosts[rank] != host) continue;
+      CPU_OR(&of_host, &of_host, &given[rank]);
+      ++sharing;
+    }
+    cores_.push_back(std::max(1, CPU_COUNT(&of_host) / sharing));
+  }
 }
 
-std::vector<std::string> Cluster::members() {
+std::vector<std::string> Cluster::members() const {
   const std::vector<std::string> hosts = group_ ? group_->hosts() : std::vector<std::string>{""};
-  std::vector<int32_t> cores(static_cast<size_t>(size()), this->cores());
-  if (group_) {
-    const int32_t own = this->cores();
-    group_->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(cores)),
-                       {}, {.label = "cores"});
-  }
   std::vector<std::string> lines;
   for (int rank = 0; rank < size(); ++rank)
     lines.push_back(fmt::format("worker {}{}{}, {} core{}", rank, group_ ? " on host " : "",
-                                hosts[rank], cores[rank], cores[rank] == 1 ? "" : "s"));
+                                hosts[rank], cores_[rank], cores_[rank] == 1 ? "" : "s"));
   return lines;
 }
 

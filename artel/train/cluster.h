@@ -28,7 +28,7 @@ class Cluster {
   int rank() const { return group_ ? group_->rank() : 0; }
   int size() const { return group_ ? group_->size() : 1; }
   // The cores that this worker may use: those given to all workers of its machine, shared evenly.
-  int cores() const { return cores_; }
+  int cores() const { return cores_[static_cast<size_t>(rank())]; }
   // The workers; nothing for one worker.
   comm::Group* group() { return group_.get(); }
 
@@ -40,14 +40,14 @@ class Cluster {
   // What a server does until all workers have left.
   void serve();
 
-  // "worker 2 on host n07, 4 cores" for each worker. A collective call.
-  std::vector<std::string> members();
+  // "worker 2 on host n07, 4 cores" for each worker.
+  std::vector<std::string> members() const;
 
  private:
   void connect(const comm::GroupOptions& options);
   void share_cores();
 
-  int cores_ = 1;
+  std::vector<int> cores_;  // of each worker
   int servers_ = 0;
   bool is_server_ = false;
   std::unique_ptr<comm::Group> world_;  // with servers
