@@ -8,9 +8,11 @@
 #include <csignal>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "artel/comm/control/control.h"
+#include "artel/comm/gloo/poster.h"
 #include "artel/comm/kernels.h"
 #include "artel/comm/transports.h"
 
@@ -103,12 +105,11 @@ class GlooTransport : public Transport {
   std::string_view name() const override { return "gloo"; }
 
   std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data) override {
-    return start(peer, true, const_cast<std::byte*>(data.data()), data.size(),
-                 [&](auto& buffer) { buffer.send(peer, tag, 0, data.size()); });
+    return std::make_unique<GlooTransfer>(*this, peer, tag, true,
+                                          const_cast<std::byte*>(data.data()), data.size());
   }
   std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data) override {
-    return start(peer, false, data.data(), data.size(),
-                 [&](auto& buffer) { buffer.recv(peer, tag, 0, data.size()); });
+    return std::make_unique<GlooTransfer>(*this, peer, tag, false, data.data(), data.size());
   }
 
   bool native_all_reduce(std::span<std::byte> data, ElementType type,
@@ -151,40 +152,46 @@ class GlooTransport : public Transport {
   void check() override { control_.throw_if_failed(); }
 
  private:
-  class GlooTransfer : public Transfer {
+  class GlooTransfer : public Transfer, public gloo::Posting {
    public:
-    GlooTransfer(GlooTransport& transport, int peer, bool sends, std::byte* data, size_t bytes)
+    GlooTransfer(GlooTransport& transport, int peer, uint64_t tag, bool sends, std::byte* data,
+                 size_t bytes)
         : transport_(transport),
           peer_(peer),
+          tag_(tag),
+          bytes_(bytes),
           sends_(sends),
-          buffer_(transport.context_->createUnboundBuffer(data, bytes)) {}
-
-    ::gloo::transport::UnboundBuffer& buffer() { return *buffer_; }
+          buffer_(transport.context_->createUnboundBuffer(data, bytes)) {
+      transport_.poster_->post(*this);
+    }
+    ~GlooTransfer() override { transport_.poster_->withdraw(*this); }
 
     bool wait(double) override {
-      if (!done_)
-        done_ = transport_.translated(peer_,
-                                      [this] { return transport_.waits_.wait(*buffer_, sends_); });
+      if (done_) return true;
+      done_ = transport_.translated(peer_, [this] {
+        const bool done = transport_.waits_.wait(*buffer_, sends_);
+        if (!done) transport_.poster_->throw_if_failed(*this);
+        return done;
+      });
       return done_;
     }
 
    private:
+    void run() override {
+      if (sends_)
+        buffer_->send(peer_, tag_, 0, bytes_);
+      else
+        buffer_->recv(peer_, tag_, 0, bytes_);
+    }
+
     GlooTransport& transport_;
     int peer_;
+    uint64_t tag_;
+    size_t bytes_;
     bool sends_;
     bool done_ = false;
     std::unique_ptr<::gloo::transport::UnboundBuffer> buffer_;
   };
-
-  template <typename Post>
-  std::unique_ptr<Transfer> start(int peer, bool sends, std::byte* data, size_t bytes, Post post) {
-    auto transfer = std::make_unique<GlooTransfer>(*this, peer, sends, data, bytes);
-    translated(peer, [&] {
-      post(transfer->buffer());
-      return true;
-    });
-    return transfer;
-  }
 
   // Gloo's errors are echoes of a broken connection; the cause is known to the hub a moment later.
   // A peer that has left will never answer: false, and whoever waits says for what.
@@ -202,6 +209,7 @@ class GlooTransport : public Transport {
   void connect(const GroupOptions& options) {
     ::gloo::transport::tcp::attr attributes(interface_.c_str());
     device_ = ::gloo::transport::tcp::CreateDevice(attributes);
+    poster_.emplace(dynamic_cast<::gloo::transport::tcp::Device&>(*device_));
     context_ = device_->createContext(rank_, options.size);
     context_->setTimeout(
         std::chrono::milliseconds(static_cast<int64_t>(options.join_timeout * 1000 / 5)));
@@ -239,6 +247,7 @@ class GlooTransport : public Transport {
   control::Control control_;
   std::shared_ptr<::gloo::transport::Device> device_;
   std::shared_ptr<::gloo::transport::Context> context_;
+  std::optional<gloo::Poster> poster_;
 };
 
 }  // namespace
