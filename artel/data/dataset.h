@@ -78,7 +78,7 @@ DatasetPtr subset(DatasetPtr set, std::vector<int64_t> samples);
 DatasetPtr reconstruction(DatasetPtr set);
 
 // Cuts [0, size) in two at random: a function of the seed alone, each part in ascending order.
-// `test_fraction` in (0, 1).
+// `test_fraction` in [0, 1).
 struct SplitSamples {
   std::vector<int64_t> train, test;
 };

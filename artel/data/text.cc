@@ -1,19 +1,16 @@
 #include "artel/data/text.h"
 
-#include <charconv>
 #include <cmath>
 
 #include "artel/base/bytes.h"
 #include "artel/data/fetch.h"
 #include "artel/data/masked_text.h"
-#include "artel/data/text/byte_pair.h"
 #include "artel/data/text/token_file.h"
 
 namespace artel::data {
 namespace {
 
-constexpr size_t kTrainingBytes = size_t{16} << 20;  // of text, from which byte pairs are learnt
-constexpr size_t kMostInMemory = size_t{16} << 20;   // larger texts are tokenised into a file
+constexpr size_t kMostInMemory = size_t{4} << 20;  // larger texts are tokenised into a file
 
 template <typename T>
 int64_t element(const Tensor& tokens, int64_t i) {
@@ -33,16 +30,6 @@ int64_t token_at(const Tensor& tokens, int64_t i) {
   }
 }
 
-// The number in a name such as "bpe 4096".
-int64_t size_in(const std::string& name) {
-  int64_t size = 0;
-  const char* end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + name.find(' ') + 1, end, size);
-  require(error == std::errc() && rest == end, ErrorKind::invalid_argument,
-          "[tokenizer] got '{}', expected a number of tokens such as 'bpe 4096'", name);
-  return size;
-}
-
 SampleLayout window_layout(const WindowOptions& options, int64_t vocabulary,
                            TokenizerPtr tokenizer) {
   SampleLayout layout;
@@ -60,10 +47,10 @@ class TokenWindows : public Dataset {
       : tokens_(std::move(tokens)),
         layout_(std::move(layout)),
         stride_(stride > 0 ? stride : layout_.input[0]) {
-    require(layout_.input[0] > 0, ErrorKind::invalid_argument, "a context of {} tokens",
-            layout_.input[0]);
+    require(layout_.input[0] > 0, ErrorKind::invalid_argument,
+            "context: got {}, expected 1 token or more", layout_.input[0]);
     require(size() > 0, ErrorKind::invalid_argument,
-            "{} tokens are not enough for a context of {}; try a smaller context",
+            "{} tokens are not enough for a context of {}; try a smaller context or a longer text",
             tokens_.elements(), layout_.input[0]);
   }
 
@@ -109,40 +96,32 @@ DatasetPtr token_windows(Tensor tokens, int64_t vocabulary, const WindowOptions&
       std::move(tokens), window_layout(options, vocabulary, std::move(tokenizer)), options.stride);
 }
 
-TokenizerPtr make_tokenizer(const std::string& name, std::string_view text) {
-  if (name == "character") return character_tokenizer(text);
-  if (name == "byte") return byte_tokenizer();
-  const std::string_view sample = text.substr(0, kTrainingBytes);
-  if (name.starts_with("bpe ")) return byte_pair_tokenizer(train_byte_pair(sample, size_in(name)));
-  if (name.starts_with("wordpiece ")) return train_word_piece(sample, size_in(name));
-  require(std::filesystem::exists(name), ErrorKind::invalid_argument,
-          "[tokenizer] got '{}', expected character, byte, 'bpe N', 'wordpiece N' or a path of its "
-          "files",
-          name);
-  return open_tokenizer(name);
-}
-
 Split text(const std::filesystem::path& path, double test_fraction, const TextOptions& options) {
-  const Bytes bytes = map_file(path);
-  require(test_fraction > 0 && test_fraction < 1, ErrorKind::invalid_argument,
-          "the test fraction is {}, expected a number between 0 and 1", test_fraction);
-  const TokenizerPtr tokenizer = make_tokenizer(options.tokenizer, bytes.text());
+  require(test_fraction >= 0 && test_fraction < 1, ErrorKind::invalid_argument,
+          "the test fraction is {}, expected 0 or more and less than 1", test_fraction);
+  const auto [tokenizer, tokens] =
+      map_file(path).data.size() <= kMostInMemory
+          ? tokenise_file(path, options.tokenizer)
+          : tokenise_once(path, options.tokenizer, data_folder() / "tokens");
   const auto pieces = std::dynamic_pointer_cast<const WordPiece>(tokenizer);
   require(!options.masked || pieces, ErrorKind::invalid_argument,
           "[text] masked tokens: got the tokenizer '{}', expected one of WordPiece; try 'wordpiece "
           "4096'",
           options.tokenizer);
-  const Tensor tokens = bytes.data.size() <= kMostInMemory
-                            ? tokenise(bytes.text(), *tokenizer)
-                            : token_file(path, *tokenizer, data_folder() / "tokens");
   const int64_t count = tokens.elements(), context = options.windows.context;
   const int64_t cut = count - std::llround(static_cast<double>(count) * test_fraction);
-  const auto part = [&](int64_t begin, int64_t end, int64_t stride) {
+  const auto part = [&, &tokens = tokens, &tokenizer = tokenizer](const char* name, int64_t begin,
+                                                                  int64_t end, int64_t stride) {
     const Tensor rows = tokens.rows(begin, end);
-    return options.masked ? masked_text(rows, pieces, {context, stride, options.seed})
-                          : token_windows(rows, tokenizer->size(), {context, stride}, tokenizer);
+    try {
+      return options.masked ? masked_text(rows, pieces, {context, stride, options.seed})
+                            : token_windows(rows, tokenizer->size(), {context, stride}, tokenizer);
+    } catch (const Error& error) {
+      fail(error.kind(), "[{}] {} part: {}", path.string(), name, error.what());
+    }
   };
-  return {part(0, cut, options.windows.stride), part(cut, count, 0)};
+  const DatasetPtr train = part("training", 0, cut, options.windows.stride);
+  return {train, test_fraction > 0 ? part("test", cut, count, 0) : subset(train, {})};
 }
 
 }  // namespace artel::data

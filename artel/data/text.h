@@ -20,14 +20,9 @@ struct WindowOptions {
 DatasetPtr token_windows(Tensor tokens, int64_t vocabulary, const WindowOptions& options,
                          TokenizerPtr tokenizer = {});
 
-// A tokenizer by name: "character" (those of the text), "byte", "bpe N" or "wordpiece N" (byte
-// pairs or pieces learnt from the first 16 MiB of the text until there are N tokens), or the path
-// of files that open_tokenizer knows.
-TokenizerPtr make_tokenizer(const std::string& name, std::string_view text);
-
 // Windows over a plain file, tokenised; large texts once, into a mapped file in the data folder.
-// The last part of the text is for testing, in windows side by side. The layout has the tokenizer,
-// and its names as class_names.
+// The last part of the text, `test_fraction` in [0, 1) of it, is for testing, in windows side by
+// side. The layout has the tokenizer, and its names as class_names. Errors name the file.
 struct TextOptions {
   WindowOptions windows = {};
   std::string tokenizer = "character";

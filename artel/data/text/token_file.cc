@@ -1,12 +1,14 @@
 #include "artel/data/text/token_file.h"
 
-#include <unistd.h>
-
 #include <cstring>
 #include <fstream>
 
+#include "artel/base/bytes.h"
 #include "artel/base/error.h"
+#include "artel/base/file_lock.h"
+#include "artel/base/log.h"
 #include "artel/base/random.h"
+#include "artel/base/text.h"
 #include "artel/data/text/unicode.h"
 #include "artel/tensor/npy.h"
 
@@ -17,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kPiece = size_t{1} << 20;  // bytes of text that are tokenised at a time
 constexpr size_t kHeaderBytes = 128;
+constexpr const char* kTokensFile = "tokens.npy";
 
 DType type_for(int64_t vocabulary) {
   if (vocabulary <= 256) return DType::u8;
@@ -41,21 +44,32 @@ void append_as(std::string& bytes, const std::vector<int32_t>& tokens) {
   }
 }
 
-// write(bytes) for the tokens of each piece, in the given type.
+// Tokens as bytes of the given type.
+std::string packed(const std::vector<int32_t>& tokens, DType type) {
+  std::string bytes;
+  if (type == DType::u8)
+    append_as<uint8_t>(bytes, tokens);
+  else if (type == DType::i16)
+    append_as<int16_t>(bytes, tokens);
+  else
+    append_as<int32_t>(bytes, tokens);
+  return bytes;
+}
+
+// write(bytes, end) for the tokens of each piece, which ends at that offset of the text.
 template <typename Write>
-void for_each_piece(std::string_view text, const Tokenizer& tokenizer, DType type,
-                    const Write& write) {
-  for (std::string bytes; !text.empty(); bytes.clear()) {
-    const size_t end = piece_end(text);
-    const std::vector<int32_t> tokens = tokenizer.encode(text.substr(0, end));
-    if (type == DType::u8)
-      append_as<uint8_t>(bytes, tokens);
-    else if (type == DType::i16)
-      append_as<int16_t>(bytes, tokens);
-    else
-      append_as<int32_t>(bytes, tokens);
-    write(bytes);
-    text.remove_prefix(end);
+void for_each_piece(const Bytes& text, const Tokenizer& tokenizer, DType type, const Write& write) {
+  for (size_t begin = 0; begin < text.data.size();) {
+    const std::string_view rest = text.text().substr(begin);
+    const std::string_view piece = rest.substr(0, piece_end(rest));
+    std::vector<int32_t> tokens;
+    try {
+      tokens = tokenizer.encode(piece);
+    } catch (const Error& error) {
+      fail(error.kind(), "[{}] in the part from byte {} on: {}", text.name, begin, error.what());
+    }
+    begin += piece.size();
+    write(packed(tokens, type), begin);
   }
 }
 
@@ -69,48 +83,111 @@ std::string npy_header(DType type, int64_t count) {
   return std::string("\x93NUMPY\x01\x00", 8) + length + '\0' + text + '\n';
 }
 
-fs::path file_name(const fs::path& text, const Tokenizer& tokenizer) {
-  uint64_t key =
-      mix_key({fs::file_size(text),
-               static_cast<uint64_t>(fs::last_write_time(text).time_since_epoch().count())});
-  for (const std::string& name : tokenizer.names()) key = mix_key({key, hash_name(name)});
-  return fmt::format("{}-{:016x}.npy", text.filename().string(), key);
+// Another number when the file changes.
+uint64_t stamp(const fs::path& file) {
+  return mix_key({hash_name(file.filename().string()), fs::file_size(file),
+                  static_cast<uint64_t>(fs::last_write_time(file).time_since_epoch().count())});
+}
+
+// The same for a tokenizer: its name, or the files that it is read from.
+uint64_t tokenizer_stamp(const std::string& tokenizer) {
+  uint64_t key = hash_name(tokenizer);
+  if (!fs::exists(tokenizer)) return key;
+  const fs::path path = tokenizer;
+  for (const fs::path& file : tokenizer_files(fs::is_directory(path) ? path : path.parent_path()))
+    key = mix_key({key, stamp(file)});
+  return key;
+}
+
+TokenizerPtr tokenizer_for(const Bytes& text, const std::string& name) {
+  require(!text.data.empty(), ErrorKind::invalid_argument, "[{}] the text is empty", text.name);
+  try {
+    return make_tokenizer(name, text.text());
+  } catch (const Error& error) {
+    fail(error.kind(), "[{}] {}", text.name, error.what());
+  }
+}
+
+// Says from time to time how much of a text is done.
+class Progress {
+ public:
+  explicit Progress(const Bytes& text) : text_(text) {}
+
+  void operator()(size_t done) {
+    if (seconds_between(last_, Clock::now()) < kSecondsBetween) return;
+    last_ = Clock::now();
+    log(LogLevel::info, "{}: {} % tokenised", text_.name, 100 * done / text_.data.size());
+  }
+
+ private:
+  static constexpr double kSecondsBetween = 5;
+  const Bytes& text_;
+  Clock::time_point last_ = Clock::now();
+};
+
+void write_tokens(const Bytes& text, const Tokenizer& tokenizer, const fs::path& file) {
+  const DType type = type_for(tokenizer.size());
+  std::ofstream out(file, std::ios::binary);
+  const auto check = [&] {
+    require(out.good(), ErrorKind::io, "[{}] cannot write the tokens of {}: {}", file.string(),
+            text.name, std::strerror(errno));
+  };
+  out << npy_header(type, 0);
+  size_t size = 0;
+  Progress progress(text);
+  for_each_piece(text, tokenizer, type, [&](const std::string& bytes, size_t end) {
+    out << bytes;
+    check();
+    size += bytes.size();
+    progress(end);
+  });
+  out.seekp(0);
+  out << npy_header(type, static_cast<int64_t>(size / size_of(type)));
+  out.flush();
+  check();
+}
+
+void fill_folder(const fs::path& path, const std::string& tokenizer_name, const fs::path& folder) {
+  const fs::path unfinished = folder.string() + ".unfinished";
+  fs::remove_all(unfinished);
+  fs::create_directories(unfinished);
+  const Bytes text = map_file(path);
+  log(LogLevel::info, "{}: tokenising {} once, into {}", path.string(),
+      format_bytes(static_cast<double>(text.data.size())), folder.string());
+  try {
+    const TokenizerPtr tokenizer = tokenizer_for(text, tokenizer_name);
+    tokenizer->save(unfinished);
+    write_tokens(text, *tokenizer, unfinished / kTokensFile);
+  } catch (...) {
+    fs::remove_all(unfinished);
+    throw;
+  }
+  fs::rename(unfinished, folder);
 }
 
 }  // namespace
 
-Tensor tokenise(std::string_view text, const Tokenizer& tokenizer) {
-  const DType type = type_for(tokenizer.size());
+TokenisedText tokenise_file(const fs::path& path, const std::string& tokenizer_name) {
+  const Bytes text = map_file(path);
+  const TokenizerPtr tokenizer = tokenizer_for(text, tokenizer_name);
+  const DType type = type_for(tokenizer->size());
   std::string all;
-  for_each_piece(text, tokenizer, type, [&](const std::string& bytes) { all += bytes; });
+  for_each_piece(text, *tokenizer, type, [&](const std::string& bytes, size_t) { all += bytes; });
   Tensor tokens({static_cast<int64_t>(all.size() / size_of(type))}, type);
   std::memcpy(tokens.raw(), all.data(), all.size());
-  return tokens;
+  return {tokenizer, tokens};
 }
 
-Tensor token_file(const fs::path& text, const Tokenizer& tokenizer, const fs::path& folder) {
-  const fs::path file = folder / file_name(text, tokenizer);
-  if (fs::exists(file)) return read_npy(file);
-  fs::create_directories(folder);
-  const fs::path temporary = fmt::format("{}.{}", file.string(), ::getpid());
-  const DType type = type_for(tokenizer.size());
-  size_t size = 0;
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    out << npy_header(type, 0);
-    const Bytes content = map_file(text);
-    for_each_piece(content.text(), tokenizer, type, [&](const std::string& bytes) {
-      out << bytes;
-      size += bytes.size();
-    });
-    out.seekp(0);
-    out << npy_header(type, static_cast<int64_t>(size / size_of(type)));
-    out.flush();
-    require(out.good(), ErrorKind::io, "[{}] cannot write the tokens of {}: {}", temporary.string(),
-            text.string(), std::strerror(errno));
+TokenisedText tokenise_once(const fs::path& text, const std::string& tokenizer,
+                            const fs::path& folder) {
+  const uint64_t key = mix_key({stamp(text), tokenizer_stamp(tokenizer)});
+  const fs::path kept = folder / fmt::format("{}-{:016x}", text.filename().string(), key);
+  if (!fs::exists(kept)) {
+    fs::create_directories(folder);
+    const FileLock lock(folder / "lock");
+    if (!fs::exists(kept)) fill_folder(text, tokenizer, kept);
   }
-  fs::rename(temporary, file);
-  return read_npy(file);
+  return {open_tokenizer(kept), read_npy(kept / kTokensFile)};
 }
 
 }  // namespace artel::data

@@ -1,19 +1,25 @@
 // A text as tokens in an NPY file, so that texts larger than memory are tokenised once.
 #pragma once
 
-#include "artel/base/bytes.h"
 #include "artel/data/text/tokenizer.h"
 #include "artel/tensor/tensor.h"
 
 namespace artel::data {
 
-// The tokens of a text, [count], in the narrowest of u8, i16 and i32 that holds them.
-Tensor tokenise(std::string_view text, const Tokenizer& tokenizer);
+struct TokenisedText {
+  TokenizerPtr tokenizer;
+  Tensor tokens;  // [count], in the narrowest of u8, i16 and i32 that holds them
+};
 
-// The same as a mapped file in `folder`, written piece by piece if it is not there yet. Its name
-// tells the text's file, size and time of change and the vocabulary. Several processes may do so
-// at the same time.
-Tensor token_file(const std::filesystem::path& text, const Tokenizer& tokenizer,
-                  const std::filesystem::path& folder);
+// Of a file, in memory; the tokenizer is that of make_tokenizer. Errors name the file.
+TokenisedText tokenise_file(const std::filesystem::path& text, const std::string& tokenizer);
+
+// The same with the tokens in a mapped file. Tokenizer and tokens are made by the first call, piece
+// by piece, in a folder of their own below `folder`; its name tells the text's file and the
+// tokenizer, with sizes and times of change. Lines of the log say so. Several processes may call
+// this at the same time: one works, the others wait. What an interrupted call leaves behind is
+// never taken for whole, and the next call for the same text removes it.
+TokenisedText tokenise_once(const std::filesystem::path& text, const std::string& tokenizer,
+                            const std::filesystem::path& folder);
 
 }  // namespace artel::data

@@ -1,5 +1,6 @@
 #include "artel/data/text/tokenizer.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
@@ -16,7 +17,14 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+constexpr size_t kTrainingBytes = size_t{16} << 20;  // of text, from which tokens are learnt
+
+// Files of tokenizers: ours, two of GPT-2, two of BERT.
 constexpr const char* kCharactersFile = "characters.json";
+constexpr const char* kVocabulary = "vocab.json";
+constexpr const char* kMerges = "merges.txt";
+constexpr const char* kPieces = "vocab.txt";
+constexpr const char* kPiecesJson = "tokenizer.json";
 
 // Each token is one character.
 class CharacterTokenizer : public Tokenizer {
@@ -100,6 +108,16 @@ std::vector<std::string> read_characters(const fs::path& file) {
   }
 }
 
+// The number in a name such as "bpe 4096".
+int64_t size_in(const std::string& name) {
+  int64_t size = 0;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + name.find(' ') + 1, end, size);
+  require(error == std::errc() && rest == end, ErrorKind::invalid_argument,
+          "[tokenizer] got '{}', expected a number of tokens such as 'bpe 4096'", name);
+  return size;
+}
+
 }  // namespace
 
 size_t Tokenizer::checked(int32_t token) const {
@@ -128,6 +146,13 @@ TokenizerPtr character_tokenizer(std::string_view text) {
   return character_tokenizer(std::move(characters));
 }
 
+std::vector<fs::path> tokenizer_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const char* name : {kCharactersFile, kVocabulary, kMerges, kPieces, kPiecesJson})
+    if (fs::exists(folder / name)) files.push_back(folder / name);
+  return files;
+}
+
 TokenizerPtr open_tokenizer(const fs::path& path) {
   require(fs::exists(path), ErrorKind::not_found, "[{}] no such file or folder", path.string());
   const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
@@ -136,13 +161,25 @@ TokenizerPtr open_tokenizer(const fs::path& path) {
   };
   if (wanted(kCharactersFile))
     return character_tokenizer(read_characters(folder / kCharactersFile));
-  if (wanted("vocab.json") || wanted("merges.txt"))
-    return read_byte_pair(folder / "vocab.json", folder / "merges.txt");
-  if (wanted("vocab.txt") || wanted("tokenizer.json"))
-    return read_word_piece(wanted("vocab.txt") ? folder / "vocab.txt" : folder / "tokenizer.json");
-  fail(ErrorKind::not_found,
-       "[{}] no tokenizer: expected {}, vocab.json with merges.txt, vocab.txt or tokenizer.json",
-       path.string(), kCharactersFile);
+  if (wanted(kVocabulary) || wanted(kMerges))
+    return read_byte_pair(folder / kVocabulary, folder / kMerges);
+  for (const char* name : {kPiecesJson, kPieces})
+    if (wanted(name)) return read_word_piece(folder / name);
+  fail(ErrorKind::not_found, "[{}] no tokenizer: expected {}, {} with {}, {} or {}", path.string(),
+       kCharactersFile, kVocabulary, kMerges, kPieces, kPiecesJson);
+}
+
+TokenizerPtr make_tokenizer(const std::string& name, std::string_view text) {
+  if (name == "character") return character_tokenizer(text);
+  if (name == "byte") return byte_tokenizer();
+  const std::string_view sample = text.substr(0, kTrainingBytes);
+  if (name.starts_with("bpe ")) return byte_pair_tokenizer(train_byte_pair(sample, size_in(name)));
+  if (name.starts_with("wordpiece ")) return train_word_piece(sample, size_in(name));
+  require(fs::exists(name), ErrorKind::invalid_argument,
+          "[tokenizer] got '{}', expected character, byte, 'bpe N', 'wordpiece N' or a path of its "
+          "files",
+          name);
+  return open_tokenizer(name);
 }
 
 }  // namespace artel::data

@@ -49,6 +49,13 @@ TokenizerPtr character_tokenizer(std::vector<std::string> characters);
 // A tokenizer from a folder or file: characters.json, vocab.json with merges.txt, vocab.txt, or
 // tokenizer.json. Throws for a file that is damaged, and for a path that holds none of these.
 TokenizerPtr open_tokenizer(const std::filesystem::path& path);
+// Which of these files a folder has.
+std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder);
+
+// A tokenizer by name: "character" (those of the text), "byte", "bpe N" or "wordpiece N" (byte
+// pairs or pieces learnt from the first 16 MiB of the text until there are N tokens), or the path
+// of files that open_tokenizer knows.
+TokenizerPtr make_tokenizer(const std::string& name, std::string_view text);
 
 // The printable alphabet of GPT-2: each byte as one visible character, and the bytes of such text.
 // `from_printable` throws for characters outside of the alphabet; `where` begins the message.

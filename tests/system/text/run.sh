@@ -142,6 +142,26 @@ test_published() {
   contains err 'expected "gpt2" or "bert"'
 }
 
+# A text that is not kept in memory: tokenised by the first start only, whoever is killed meanwhile.
+test_large() {
+  make_gpt
+  export ARTEL_DATA=$PWD/data
+  local i
+  for i in {1..700}; do cat text.txt; done >large.txt
+  [[ $(wc -c <large.txt) -gt 4500000 ]] || fail "the text is too small to be kept in a file"
+  local train=("$artel" train gpt.toml --set data.path=large.txt --set data.test_fraction=0.001 --set train.steps=2)
+  timeout -s KILL 0.1 "${train[@]}" --out runs/killed || true
+  expect 0 "${train[@]}" --out runs/first
+  contains err "large.txt: tokenising"
+  expect 0 "${train[@]}" --out runs/second -n 2
+  ! grep -q tokenising err || fail "tokenised twice"
+  expect 0 "$artel" verify runs/first runs/second
+  echo "the tide" >>large.txt
+  expect 0 "${train[@]}" --out runs/third
+  contains err "large.txt: tokenising"
+  [[ $(find data/tokens -mindepth 1 -type d | wc -l) -eq 2 ]] || fail "unfinished work is left: $(ls data/tokens)"
+}
+
 test_mistakes() {
   make_gpt
   expect 1 "$artel" train gpt.toml --set model.positions=8

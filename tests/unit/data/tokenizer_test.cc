@@ -167,21 +167,88 @@ TEST(WordPiece, ReadsVocabularies) {
   EXPECT_THROW(open_tokenizer(folder / "vocab.txt"), Error);
 }
 
-TEST(TokenFile, HoldsTheTokensOfTheWholeText) {
-  const TemporaryFolder folder;
+// A text of several pieces.
+std::string long_text() {
   std::string text;
   for (int i = 0; text.size() < (size_t{5} << 19); ++i)
-    text += "line " + std::to_string(i) + " of it\n";
+    text += "line " + std::to_string(i % 100) + " of it\n";
+  return text;
+}
+
+TEST(TokeniseOnce, HoldsTheTokensOfTheWholeText) {
+  const TemporaryFolder folder;
+  const std::string text = long_text();
   write_file_atomically(folder / "a.txt", text);
-  const TokenizerPtr tokenizer = byte_pair_tokenizer(train_byte_pair(text.substr(0, 9999), 300));
-  const Tensor tokens = token_file(folder / "a.txt", *tokenizer, folder / "tokens");
+  const TokenisedText kept = tokenise_once(folder / "a.txt", "bpe 300", folder / "tokens");
+  const TokenizerPtr tokenizer = make_tokenizer("bpe 300", text);
+  EXPECT_EQ(kept.tokenizer->names(), tokenizer->names());
   const std::vector<int32_t> expected = tokenizer->encode(text);
-  ASSERT_EQ(tokens.elements(), static_cast<int64_t>(expected.size()));
-  EXPECT_EQ(tokens.dtype(), DType::i16);
+  ASSERT_EQ(kept.tokens.elements(), static_cast<int64_t>(expected.size()));
+  EXPECT_EQ(kept.tokens.dtype(), DType::i16);
   for (size_t i = 0; i < expected.size(); ++i)
-    ASSERT_EQ(tokens.values<int16_t>()[i], expected[i]) << i;
-  const Tensor again = token_file(folder / "a.txt", *tokenizer, folder / "tokens");
-  EXPECT_EQ(again.elements(), tokens.elements());
+    ASSERT_EQ(kept.tokens.values<int16_t>()[i], expected[i]) << i;
+  const TokenisedText in_memory = tokenise_file(folder / "a.txt", "bpe 300");
+  EXPECT_TRUE(
+      std::ranges::equal(in_memory.tokens.values<int16_t>(), kept.tokens.values<int16_t>()));
+}
+
+// Folders with tokens below `folder`.
+std::vector<std::filesystem::path> kept_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> folders;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_directory()) folders.push_back(entry.path());
+  return folders;
+}
+
+TEST(TokeniseOnce, IsDoneAgainOnlyForAnotherTextOrTokenizer) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a.txt", std::string("abab"));
+  const auto count = [&](const std::string& tokenizer) {
+    tokenise_once(folder / "a.txt", tokenizer, folder / "tokens");
+    return kept_in(folder / "tokens").size();
+  };
+  EXPECT_EQ(count("byte"), 1u);
+  const auto file = kept_in(folder / "tokens")[0] / "tokens.npy";
+  const auto written = std::filesystem::last_write_time(file);
+  EXPECT_EQ(count("byte"), 1u);
+  EXPECT_EQ(std::filesystem::last_write_time(file), written);
+  EXPECT_EQ(count("character"), 2u);
+  write_file_atomically(folder / "a.txt", std::string("abba"));
+  EXPECT_EQ(count("character"), 3u);
+  character_tokenizer("abc")->save(folder / "own");
+  EXPECT_EQ(count((folder / "own").string()), 4u);
+  character_tokenizer("abcd")->save(folder / "own");
+  EXPECT_EQ(count((folder / "own").string()), 5u);
+}
+
+TEST(TokeniseOnce, LeavesNothingUnfinishedThatCounts) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a.txt", std::string("abab"));
+  tokenise_once(folder / "a.txt", "character", folder / "tokens");
+  const auto kept = kept_in(folder / "tokens")[0];
+  // As after a crash in the middle.
+  std::filesystem::rename(kept, kept.string() + ".unfinished");
+  write_file_atomically(kept.string() + ".unfinished/tokens.npy", std::string("half"));
+  EXPECT_EQ(tokenise_once(folder / "a.txt", "character", folder / "tokens").tokens.elements(), 4);
+  EXPECT_EQ(kept_in(folder / "tokens"), std::vector{kept});
+  // A failure leaves nothing behind.
+  character_tokenizer("a")->save(folder / "own");
+  try {
+    tokenise_once(folder / "a.txt", (folder / "own").string(), folder / "tokens");
+    FAIL() << "unknown character";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("a.txt"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(kept_in(folder / "tokens").size(), 1u);
+}
+
+TEST(TextSet, MayHaveNoTestPart) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a.txt", std::string("abababababab"));
+  const Split split = text(folder / "a.txt", 0, {.windows = {.context = 4}});
+  EXPECT_EQ(split.train->size(), 2);
+  EXPECT_EQ(split.test->size(), 0);
+  EXPECT_THROW(text(folder / "a.txt", 0.1, {.windows = {.context = 4}}), Error);
 }
 
 TEST(TextSet, CarriesItsTokenizer) {
