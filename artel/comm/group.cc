@@ -1,6 +1,7 @@
 #include "artel/comm/group.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <limits>
@@ -54,6 +55,8 @@ struct Group::Core {
   std::shared_ptr<std::atomic<uint32_t>> next_id;
   Calibration calibration;
   std::unique_ptr<shm::Channel> channel;
+  // Of the last canonical reductions, by subtrees and by each lane: most repeat one layout.
+  std::array<std::optional<std::pair<LaneLayout, LaneNodes>>, 2> known_lanes;
   TaskQueue queue;  // last: its thread uses the rest
 
   Core(std::shared_ptr<Transport> the_transport, GroupOptions the_options,
@@ -146,6 +149,20 @@ struct Group::Core {
     if (call.algorithm == Algorithm::automatic || call.algorithm == Algorithm::direct) return true;
     channel->meet(patience);
     return false;
+  }
+
+  const LaneNodes& lane_nodes(const LaneLayout& layout, bool each_lane) {
+    auto& known = known_lanes[each_lane ? 1 : 0];
+    if (known && known->first == layout) return known->second;
+    const auto& counts = layout.lanes_of_rank;
+    require(counts.size() == members.size() &&
+                std::accumulate(counts.begin(), counts.end(), 0) == layout.lanes,
+            ErrorKind::invalid_argument,
+            "[comm] lane_reduce: got lanes for {} ranks, expected {} lanes on {} ranks",
+            counts.size(), layout.lanes, size());
+    std::vector<LaneRange> ranges;
+    for (int r = 0; r < size(); ++r) ranges.push_back(layout.range(r));
+    return known.emplace(layout, LaneNodes(layout.lanes, ranges, each_lane)).second;
   }
 
   void execute_in_place(const Schedule& schedule, std::byte* data, std::span<const size_t> offsets,
@@ -430,19 +447,8 @@ void Group::lane_reduce(const LaneLayout& layout, std::span<std::byte* const> pa
                             .type = type,
                             .reduction = reduction.kind};
   core_->run(operation, call, [&](Patience& patience) {
-    const auto& counts = layout.lanes_of_rank;
-    require(counts.size() == core_->members.size() &&
-                std::accumulate(counts.begin(), counts.end(), 0) == layout.lanes,
-            ErrorKind::invalid_argument,
-            "[comm] lane_reduce: got lanes for {} ranks, expected {} lanes on {} ranks",
-            counts.size(), layout.lanes, size());
     // What each rank shows: its lanes, or the subtrees that they form.
-    const auto nodes_of = [&](bool lanes) {
-      LaneNodes nodes(layout.lanes, size());
-      for (int r = 0; r < size(); ++r) nodes.add_worker(layout.range(r), lanes);
-      return nodes;
-    };
-    const LaneNodes given = nodes_of(each_lane);
+    const LaneNodes& given = core_->lane_nodes(layout, each_lane);
     require(partials.size() == given.of(rank()).size(), ErrorKind::invalid_argument,
             "[comm] lane_reduce: got {} partial sums, expected {} for lanes {} to {} of {}",
             partials.size(), given.of(rank()).size(), layout.range(rank()).first,
@@ -453,7 +459,7 @@ void Group::lane_reduce(const LaneLayout& layout, std::span<std::byte* const> pa
                            divisor))
       return;
     // Fewer bytes to send: each subtree is added up where its lanes are.
-    const LaneNodes subtrees = nodes_of(false);
+    const LaneNodes& subtrees = core_->lane_nodes(layout, false);
     std::vector<std::byte*> sums(partials.begin(), partials.end());
     if (each_lane) {
       sums.clear();

@@ -45,6 +45,7 @@ struct LaneLayout {
 
   static LaneLayout even(int lanes, int ranks);
   LaneRange range(int rank) const;
+  bool operator==(const LaneLayout&) const = default;
   // The subtrees whose partial sums the rank must supply.
   std::vector<LaneRange> subtrees(int rank) const { return lane_subtrees(lanes, range(rank)); }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "artel/base/error.h"
 #include "artel/comm/kernels.h"
@@ -24,62 +25,24 @@ void collect(LaneRange node, LaneRange range, std::vector<LaneRange>& found) {
   collect({middle, node.last}, range, found);
 }
 
-// A node of the evaluation: a partial sum, or the sum of two earlier results.
-struct Instruction {
-  int left;   // index of a result; for a leaf, of a partial
-  int right;  // -1 for a leaf
-
-  bool operator==(const Instruction&) const = default;
-};
-
-// The tree as a list in which children come before their parents.
-class Program {
- public:
-  Program(int lanes, std::span<const LaneRange> nodes) : nodes_(nodes) {
-    require(lanes > 0 && !nodes.empty(), ErrorKind::invalid_argument,
-            "[comm] lane tree: got {} lanes in {} nodes, expected at least one", lanes,
-            nodes.size());
-    instructions_.reserve(2 * nodes.size());
-    compile({0, lanes});
-    require(used_ == nodes.size(), ErrorKind::invalid_argument,
-            "[comm] lane tree: got nodes beyond lane {}, expected a cover of the lanes", lanes);
-  }
-
-  const std::vector<Instruction>& instructions() const { return instructions_; }
-
- private:
-  int compile(LaneRange range) {
-    require(used_ < nodes_.size() && nodes_[used_].first == range.first &&
-                nodes_[used_].last <= range.last,
-            ErrorKind::invalid_argument,
-            "[comm] lane tree: the nodes do not cover lanes {}..{} by whole subtrees", range.first,
-            range.last);
-    if (nodes_[used_] == range) {
-      instructions_.push_back({static_cast<int>(used_++), -1});
-    } else {
-      const int middle = lane_split(range);
-      const int left = compile({range.first, middle});
-      const int right = compile({middle, range.last});
-      instructions_.push_back({left, right});
-    }
-    return static_cast<int>(instructions_.size()) - 1;
-  }
-
-  std::span<const LaneRange> nodes_;
-  size_t used_ = 0;
-  std::vector<Instruction> instructions_;
-};
-
 std::vector<LaneRange> leaves_of(int lanes) {
   std::vector<LaneRange> leaves;
   for (int lane = 0; lane < lanes; ++lane) leaves.push_back({lane, lane + 1});
   return leaves;
 }
 
-// The program of a tree in which every lane is a node.
-std::vector<Instruction> equal_leaves(size_t count) {
-  const std::vector<LaneRange> leaves = leaves_of(static_cast<int>(count));
-  return Program(static_cast<int>(count), leaves).instructions();
+// The nodes of all workers; `ends` is filled with where those of each worker end.
+std::vector<LaneRange> nodes_of(int lanes, std::span<const LaneRange> workers, bool each_lane,
+                                std::vector<size_t>& ends) {
+  std::vector<LaneRange> nodes;
+  for (const LaneRange& range : workers) {
+    if (each_lane)
+      for (int lane = range.first; lane < range.last; ++lane) nodes.push_back({lane, lane + 1});
+    else
+      collect({0, lanes}, range, nodes);
+    ends.push_back(nodes.size());
+  }
+  return nodes;
 }
 
 void add_pair(const Reduction& reduction, ElementType type, const std::byte* left,
@@ -109,13 +72,8 @@ std::vector<LaneRange> lane_subtrees(int lanes, LaneRange range) {
   return found;
 }
 
-void LaneNodes::add_worker(LaneRange range, bool each_lane) {
-  if (each_lane)
-    for (int lane = range.first; lane < range.last; ++lane) nodes_.push_back({lane, lane + 1});
-  else
-    collect({0, lanes_}, range, nodes_);
-  ends_.push_back(nodes_.size());
-}
+LaneNodes::LaneNodes(int lanes, std::span<const LaneRange> workers, bool each_lane)
+    : tree_(lanes, nodes_of(lanes, workers, each_lane, ends_)) {}
 
 LaneRange even_lanes(int lanes, int workers, int worker) {
   const auto cut = [&](int w) {
@@ -124,33 +82,58 @@ LaneRange even_lanes(int lanes, int workers, int worker) {
   return {cut(worker), cut(worker + 1)};
 }
 
-void add_tree(int lanes, std::span<const LaneRange> nodes,
-              std::span<const std::byte* const> partials, std::span<std::byte* const> targets,
-              ElementType type, size_t count, const Reduction& reduction, size_t divisor) {
-  const Program program(lanes, nodes);
-  if (nodes.size() <= 2) {  // one addition: its order is the tree's
+LaneTree::LaneTree(int lanes, std::vector<LaneRange> nodes) : nodes_(std::move(nodes)) {
+  require(lanes > 0 && !nodes_.empty(), ErrorKind::invalid_argument,
+          "[comm] lane tree: got {} lanes in {} nodes, expected at least one", lanes,
+          nodes_.size());
+  instructions_.reserve(2 * nodes_.size());
+  size_t used = 0;
+  compile({0, lanes}, used);
+  require(used == nodes_.size(), ErrorKind::invalid_argument,
+          "[comm] lane tree: got nodes beyond lane {}, expected a cover of the lanes", lanes);
+  const int count = static_cast<int>(nodes_.size());
+  even_ = count == lanes || LaneTree(count, leaves_of(count)).instructions_ == instructions_;
+}
+
+int LaneTree::compile(LaneRange range, size_t& used) {
+  require(
+      used < nodes_.size() && nodes_[used].first == range.first && nodes_[used].last <= range.last,
+      ErrorKind::invalid_argument,
+      "[comm] lane tree: the nodes do not cover lanes {}..{} by whole subtrees", range.first,
+      range.last);
+  if (nodes_[used] == range) {
+    instructions_.push_back({static_cast<int>(used++), -1});
+  } else {
+    const int middle = lane_split(range);
+    const int left = compile({range.first, middle}, used);
+    const int right = compile({middle, range.last}, used);
+    instructions_.push_back({left, right});
+  }
+  return static_cast<int>(instructions_.size()) - 1;
+}
+
+void LaneTree::add(std::span<const std::byte* const> partials, std::span<std::byte* const> targets,
+                   ElementType type, size_t count, const Reduction& reduction,
+                   size_t divisor) const {
+  if (nodes_.size() <= 2) {  // one addition: its order is the tree's
     combine(reduction, type, partials, targets, count, divisor);
     return;
   }
-  const auto& instructions = program.instructions();
-  const auto is_even = [&] {
-    return static_cast<int>(nodes.size()) == lanes || instructions == equal_leaves(nodes.size());
-  };
   const bool sums = reduction.kind == ReductionKind::sum || reduction.kind == ReductionKind::mean;
   const bool wide = type == ElementType::f32 || type == ElementType::f64;
-  if (sums && wide && nodes.size() <= kTreeSources && is_even()) {
+  if (sums && wide && nodes_.size() <= kTreeSources && even_) {
     fold_tree(type, partials, targets, count, reduction.kind == ReductionKind::mean ? divisor : 1);
     return;
   }
   const size_t width = size_of(type);
   // One block for each instruction: a few dozen at most, so they stay in the cache.
-  std::vector<std::byte> blocks(instructions.size() * kBlockBytes);
-  std::vector<const std::byte*> results(instructions.size());
+  std::vector<std::byte> blocks(instructions_.size() * kBlockBytes);
+  std::vector<const std::byte*> results(instructions_.size());
   for (size_t begin = 0; begin < count; begin += kBlockBytes / width) {
     const size_t n = std::min(kBlockBytes / width, count - begin);
     const size_t offset = begin * width;
-    for (size_t i = 0; i < instructions.size(); ++i) {
-      const auto [left, right] = instructions[i];
+    for (size_t i = 0; i < instructions_.size(); ++i) {
+      const auto [left, right] = instructions_[i];
       if (right < 0) {
         results[i] = partials[left] + offset;
       } else {
@@ -161,7 +144,7 @@ void add_tree(int lanes, std::span<const LaneRange> nodes,
     }
     const std::byte* total = results.back();
     if (reduction.kind == ReductionKind::mean) {
-      std::byte* block = blocks.data() + (instructions.size() - 1) * kBlockBytes;
+      std::byte* block = blocks.data() + (instructions_.size() - 1) * kBlockBytes;
       if (total != block) std::memcpy(block, total, n * width);
       divide(type, block, n, divisor);
       total = block;
@@ -177,8 +160,8 @@ void add_lanes(LaneRange subtree, std::span<const std::byte* const> lanes, std::
   std::byte* const targets[] = {target};
   // The division of a mean comes with the whole tree.
   const bool mean = reduction.kind == ReductionKind::mean;
-  add_tree(subtree.size(), leaves_of(subtree.size()), lanes, targets, type, count,
-           mean ? Reduction(ReductionKind::sum) : reduction);
+  LaneTree(subtree.size(), leaves_of(subtree.size()))
+      .add(lanes, targets, type, count, mean ? Reduction(ReductionKind::sum) : reduction);
 }
 
 }  // namespace artel::comm

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -33,38 +32,52 @@ std::vector<LaneRange> lane_subtrees(int lanes, LaneRange range);
 // Lanes spread as evenly as contiguous ranges allow: worker w of n gets the w-th range.
 LaneRange even_lanes(int lanes, int workers, int worker);
 
+// The tree over [0, lanes) above nodes whose sums are known: found once, evaluated often.
+class LaneTree {
+ public:
+  // Together the nodes are the whole tree, from left to right.
+  LaneTree(int lanes, std::vector<LaneRange> nodes);
+
+  std::span<const LaneRange> nodes() const { return nodes_; }
+
+  // Adds the nodes up to the root: partials[i] is the sum of nodes()[i]. Writes `count` elements to
+  // every target; targets may be partials. Pure: the caller's thread does the work.
+  void add(std::span<const std::byte* const> partials, std::span<std::byte* const> targets,
+           ElementType type, size_t count, const Reduction& reduction = {},
+           size_t divisor = 1) const;
+
+ private:
+  // A partial sum, or the sum of two earlier results.
+  struct Instruction {
+    int left;   // index of a result; for a leaf, of a partial
+    int right;  // -1 for a leaf
+
+    bool operator==(const Instruction&) const = default;
+  };
+
+  int compile(LaneRange range, size_t& used);
+
+  std::vector<LaneRange> nodes_;
+  std::vector<Instruction> instructions_;  // children come before their parents
+  bool even_;                              // whether it is the tree of as many equal leaves
+};
+
 // The nodes of the tree that each worker holds.
 class LaneNodes {
  public:
-  LaneNodes(int lanes, int workers) : lanes_(lanes) {
-    nodes_.reserve(lanes);
-    ends_.reserve(workers);
-  }
+  // The workers' lanes follow each other. A worker holds maximal subtrees, or each lane by itself.
+  LaneNodes(int lanes, std::span<const LaneRange> workers, bool each_lane);
 
-  // The next worker, whose lanes follow those of the one before: as maximal subtrees, or each lane
-  // by itself.
-  void add_worker(LaneRange range, bool each_lane);
-
-  int lanes() const { return lanes_; }
-  // From left to right.
-  std::span<const LaneRange> all() const { return nodes_; }
+  const LaneTree& tree() const { return tree_; }
   std::span<const LaneRange> of(int worker) const {
     const size_t begin = worker == 0 ? 0 : ends_[worker - 1];
-    return all().subspan(begin, ends_[worker] - begin);
+    return tree_.nodes().subspan(begin, ends_[worker] - begin);
   }
 
  private:
-  int lanes_;
-  std::vector<LaneRange> nodes_;
   std::vector<size_t> ends_;  // of each worker's
+  LaneTree tree_;
 };
-
-// Adds the nodes up to the root over [0, lanes): nodes[i] is a subtree whose partial sum is
-// partials[i], and together they are the whole tree, from left to right. Writes `count` elements to
-// every target; targets may be partials. Pure: the caller's thread does the work.
-void add_tree(int lanes, std::span<const LaneRange> nodes,
-              std::span<const std::byte* const> partials, std::span<std::byte* const> targets,
-              ElementType type, size_t count, const Reduction& reduction = {}, size_t divisor = 1);
 
 // Adds the buffers of the lanes of `subtree` (one of lane_subtrees) into `target`.
 void add_lanes(LaneRange subtree, std::span<const std::byte* const> lanes, std::byte* target,

@@ -24,7 +24,7 @@ class LaneReduce {
         reduction_(reduction),
         divisor_(divisor),
         segment_bytes_(patience.transport().segment_bytes()) {
-    foreign_ = nodes.all().size() - nodes.of(rank).size();
+    foreign_ = nodes.tree().nodes().size() - nodes.of(rank).size();
     const size_t bytes_of_each = segment_bytes_ * std::max<size_t>(foreign_, 1);
     window_ = std::max<size_t>(4, kReceiveWindow / bytes_of_each);
     ahead_ = std::max<size_t>(2, kSendAhead / bytes_of_each);
@@ -111,8 +111,8 @@ class LaneReduce {
       }
     const auto total = piece(output_.data(), rank_, segment);
     std::byte* const target = total.data();
-    add_tree(nodes_.lanes(), nodes_.all(), sources, {&target, 1}, type_,
-             total.size() / size_of(type_), reduction_, divisor_);
+    nodes_.tree().add(sources, {&target, 1}, type_, total.size() / size_of(type_), reduction_,
+                      divisor_);
     for (int distance = 1; distance < size_; ++distance) {
       const int to = (rank_ + distance) % size_;
       sends_.push_back({to, totals_.send(patience_, to, total)});

@@ -160,7 +160,7 @@ bool lane_reduce_shared(shm::Channel& channel, Patience& patience, const LaneNod
                         std::span<std::byte* const> partials, std::span<std::byte> output,
                         ElementType type, const Reduction& reduction, size_t divisor) {
   const size_t bytes = output.size();
-  const bool flat = bytes <= kCopiedBytes && nodes.all().size() * bytes <= kFlatBytes;
+  const bool flat = bytes <= kCopiedBytes && nodes.tree().nodes().size() * bytes <= kFlatBytes;
   std::vector<std::byte*> shown(partials.begin(), partials.end());
   if (flat)
     for (size_t i = 0; i < shown.size(); ++i) {
@@ -174,7 +174,7 @@ bool lane_reduce_shared(shm::Channel& channel, Patience& patience, const LaneNod
   const Slice mine = flat ? Slice{0, bytes} : slice_of(bytes, channel.size(), channel.rank());
   std::vector<const std::byte*> sources;
   std::vector<std::byte*> targets;
-  sources.reserve(nodes.all().size());
+  sources.reserve(nodes.tree().nodes().size());
   targets.reserve(channel.size());
   if (flat) targets.push_back(output.data());
   for (int rank = 0; rank < channel.size(); ++rank) {
@@ -182,8 +182,8 @@ bool lane_reduce_shared(shm::Channel& channel, Patience& patience, const LaneNod
     for (size_t i = 0; i < own; ++i) sources.push_back(channel.buffer(rank, i) + mine.begin);
     if (!flat) targets.push_back(channel.buffer(rank, own) + mine.begin);
   }
-  add_tree(nodes.lanes(), nodes.all(), sources, targets, type,
-           (mine.end - mine.begin) / size_of(type), reduction, divisor);
+  nodes.tree().add(sources, targets, type, (mine.end - mine.begin) / size_of(type), reduction,
+                   divisor);
   if (flat)
     channel.next_staging();
   else

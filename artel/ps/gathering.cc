@@ -85,8 +85,8 @@ void Gathering::sum(uint64_t first, std::span<float> sum) const {
   }
   if (lanes == lanes_ && !listed) {
     auto* const target = reinterpret_cast<std::byte*>(sum.data());
-    comm::add_tree(lanes_, nodes, sources, std::span(&target, 1), comm::ElementType::f32,
-                   sum.size());
+    comm::LaneTree(lanes_, std::move(nodes))
+        .add(sources, std::span(&target, 1), comm::ElementType::f32, sum.size());
     return;
   }
   std::fill(sum.begin(), sum.end(), 0.0f);

@@ -158,8 +158,8 @@ int64_t Exchange::gather_at_coordinator(comm::Group& group, int bucket, const Bu
     std::vector<const std::byte*> sources;
     for (size_t i = 0; i < nodes.size(); ++i) sources.push_back(all.data() + i * part.bytes);
     std::byte* const target = total.data();
-    comm::add_tree(layout_.lanes, nodes, sources, std::span(&target, 1), comm::ElementType::f32,
-                   part.bytes / sizeof(float));
+    comm::LaneTree(layout_.lanes, std::move(nodes))
+        .add(sources, std::span(&target, 1), comm::ElementType::f32, part.bytes / sizeof(float));
   }
   group.broadcast(total, root, {.label = "from the coordinator"});
   return static_cast<int64_t>(here ? total.size() * (group.size() - 1) : mine.size());

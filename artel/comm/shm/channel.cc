@@ -5,12 +5,14 @@
 namespace artel::comm::shm {
 
 // Two of them in turn: a rank that is one meeting ahead must not overwrite what others still read.
-struct Channel::Notice {
+// The first two buffers, as many as most calls have, are on the cache line of the operation.
+struct alignas(64) Channel::Notice {
   Operation operation;
-  uint32_t reachable;
-  uint32_t buffers;
-  std::array<uint64_t, kMaxBuffers> offsets;
+  std::array<uint64_t, kMaxBuffers> offsets;  // the first one is kNowhere if some are not shared
 };
+
+// What no buffer has for its offset: the segment begins with its header.
+constexpr uint64_t kNowhere = 0;
 
 struct alignas(64) Channel::Slot {
   std::atomic<uint32_t> arrived;  // how many syncs this rank has reached
@@ -53,10 +55,12 @@ void Channel::meet(Patience& patience, std::span<std::byte* const> buffers, size
   ++meetings_;
   Notice& mine = slot(rank_).notices[meetings_ % 2];
   mine.operation = patience.operation();
-  mine.buffers = static_cast<uint32_t>(buffers.size());
-  mine.reachable = buffers.size() <= kMaxBuffers ? 1 : 0;
-  for (size_t i = 0; i < buffers.size() && mine.reachable != 0; ++i) {
-    mine.reachable = segment_.contains(buffers[i], bytes) ? 1 : 0;
+  mine.offsets[0] = ~kNowhere;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (i == kMaxBuffers || !segment_.contains(buffers[i], bytes)) {
+      mine.offsets[0] = kNowhere;
+      break;
+    }
     mine.offsets[i] = segment_.offset_of(buffers[i]);
   }
   sync(patience);
@@ -66,7 +70,7 @@ void Channel::meet(Patience& patience, std::span<std::byte* const> buffers, size
     if (!theirs.operation.matches(mine.operation))
       throw Error(ErrorKind::communication, mismatch_message(members_[rank_], mine.operation,
                                                              members_[peer], theirs.operation));
-    reachable_ = reachable_ && theirs.reachable != 0;
+    reachable_ = reachable_ && theirs.offsets[0] != kNowhere;
   }
 }
 
@@ -104,8 +108,8 @@ void Channel::sync(Patience& patience) {
     if (!is_here(peer))
       patience.wait_for(members_[peer], [&] {
         await(
-            gate().all_here, Spin::for_ranks(crowded() || keeps_a_core(core)), [&](uint32_t) { return all_here(); },
-            [&] { return patience.slice(); });
+            gate().all_here, Spin::for_ranks(crowded() || keeps_a_core(core)),
+            [&](uint32_t) { return all_here(); }, [&] { return patience.slice(); });
         return is_here(peer);
       });
 }

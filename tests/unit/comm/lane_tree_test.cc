@@ -59,7 +59,7 @@ TEST(LaneTree, TheSumHasTheSameBitsForEverySplitIntoWorkers) {
         partials.push_back(reinterpret_cast<const std::byte*>(sum.data()));
       std::vector<float> total(kCount);
       std::byte* const target = reinterpret_cast<std::byte*>(total.data());
-      add_tree(lanes, nodes, partials, {&target, 1}, ElementType::f32, kCount);
+      LaneTree(lanes, nodes).add(partials, {&target, 1}, ElementType::f32, kCount);
       for (size_t i = 0; i < kCount; ++i)
         ASSERT_EQ(total[i], naive(data, {0, lanes}, i)) << lanes << " lanes, " << workers;
     }
@@ -67,11 +67,8 @@ TEST(LaneTree, TheSumHasTheSameBitsForEverySplitIntoWorkers) {
 }
 
 TEST(LaneTree, NodesMustCoverTheTree) {
-  const std::byte* none[3] = {};
-  const LaneRange gap[] = {{0, 2}, {3, 4}};
-  EXPECT_THROW(add_tree(4, gap, {none, 2}, {}, ElementType::f32, 1), Error);
-  const LaneRange beyond[] = {{0, 2}, {2, 4}, {4, 5}};
-  EXPECT_THROW(add_tree(4, beyond, {none, 3}, {}, ElementType::f32, 1), Error);
+  EXPECT_THROW(LaneTree(4, {{0, 2}, {3, 4}}), Error);
+  EXPECT_THROW(LaneTree(4, {{0, 2}, {2, 4}, {4, 5}}), Error);
 }
 
 }  // namespace
