@@ -5,12 +5,17 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "artel/base/error.h"
+
 namespace artel {
 namespace {
+
+constexpr int kMostThreads = 4096;
 
 thread_local bool inside_task = false;
 
@@ -64,6 +69,16 @@ struct ThreadPool::State {
     inside_task = false;
   }
 
+  // Waits for the helpers to leave.
+  void end() {
+    {
+      std::lock_guard lock(mutex);
+      stop = true;
+    }
+    wake.notify_all();
+    for (std::thread& helper : helpers) helper.join();
+  }
+
   void help() {
     uint64_t seen = 0;
     for (;;) {
@@ -85,23 +100,25 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(int threads, std::function<void()> on_start)
     : threads_(std::max(1, threads)), state_(std::make_unique<State>()) {
+  require(threads_ <= kMostThreads, ErrorKind::invalid_argument,
+          "[threads] got {}, expected at most {}", threads_, kMostThreads);
   if (on_start) on_start();
-  for (int i = 1; i < threads_; ++i) {
-    state_->helpers.emplace_back([this, on_start] {
-      if (on_start) on_start();
-      state_->help();
-    });
+  try {
+    for (int i = 1; i < threads_; ++i) {
+      state_->helpers.emplace_back([this, on_start] {
+        if (on_start) on_start();
+        state_->help();
+      });
+    }
+  } catch (const std::system_error& error) {
+    const size_t started = state_->helpers.size() + 1;
+    state_->end();
+    fail(ErrorKind::unsupported, "[threads] got {}, but the system allows {}: {}; try fewer",
+         threads_, started, error.what());
   }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->stop = true;
-  }
-  state_->wake.notify_all();
-  for (std::thread& helper : state_->helpers) helper.join();
-}
+ThreadPool::~ThreadPool() { state_->end(); }
 
 void ThreadPool::run(int64_t tasks, const std::function<void(int64_t)>& task) {
   if (tasks <= 0) return;

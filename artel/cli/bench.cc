@@ -168,14 +168,14 @@ void bench_profile(const Arguments& arguments) {
 void add_measurement(CLI::App* command, Arguments& arguments) {
   command->add_option("--threads", arguments.threads, "Cores to use (default: all)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--lanes", arguments.lanes, "Parts of a batch")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command->add_option("--seconds", arguments.seconds, "Duration")
       ->type_name("S")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
 }
 

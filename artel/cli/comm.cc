@@ -6,6 +6,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
+#include "artel/cli/run_options.h"
 #include "artel/cli/workers.h"
 #include "artel/comm/benchmark.h"
 #include "artel/data/fetch.h"
@@ -100,7 +101,7 @@ void add_comm(CLI::App& program) {
   add_workers(showing);
   showing->add_option("--hosts", arguments->hosts, "Machines that they are on, for two_level")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   showing->footer("Example:\n  artel comm schedule --algorithm ring --workers 3");
   showing->callback([arguments] { schedule(*arguments); });
@@ -116,7 +117,7 @@ void add_comm(CLI::App& program) {
       ->transform(CLI::AsSizeValue(false));
   measuring->add_option("--seconds", arguments->seconds, "Time for each row")
       ->type_name("S")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1e-3))
       ->capture_default_str();
   measuring->add_flag("--calibrate", arguments->calibrate,
                       "Measure the links again instead of remembering");

@@ -152,7 +152,7 @@ void add_compare(CLI::App& program) {
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
   command->add_option("--steps", arguments->steps, "Steps of each (default: as FILE says)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--out", arguments->out, "Folder of the runs (default: runs/NAME-compare)")
       ->type_name("DIR");
   add_overrides(command, arguments->overrides);

@@ -2,6 +2,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
+#include "artel/base/with_where.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/setup.h"
 #include "artel/cli/text_model.h"
@@ -17,18 +18,19 @@ struct Arguments {
   std::vector<std::string> texts;
 };
 
-Tensor vectors_of(TextModel model, const std::vector<std::string>& texts) {
+Tensor vectors_of(const std::string& source, const std::vector<std::string>& texts) {
+  TextModel model = open_text_model(source);
   const auto tokenizer = std::dynamic_pointer_cast<const data::WordPiece>(model.tokenizer);
   require(model.config.name.starts_with("bert") && tokenizer, ErrorKind::unsupported,
-          "embed: got a network '{}', expected one of the BERT family with WordPiece tokens",
-          model.config.name);
+          "[{}] embed: got a network '{}', expected one of the BERT family with WordPiece tokens",
+          source, model.config.name);
   model.config.name = "bert";  // without the head that it was trained with
   model.config.dropout = 0;
   const Tensor tokens = token_rows(*tokenizer, texts, model.config.positions);
   Cluster cluster;
   Trainer trainer(cluster, make_model(model.config, model.classes));
   trainer.build({DType::i32, {tokens.shape()[1]}});
-  trainer.load_weights(model.weights);
+  with_where(source, [&] { trainer.load_weights(model.weights); });
   return mean_vectors(tokens, trainer.predict(tokens));
 }
 
@@ -47,7 +49,7 @@ void show_cosines(const std::vector<std::string>& texts, const Tensor& vectors) 
 }
 
 void embed(const Arguments& arguments) {
-  const Tensor vectors = vectors_of(open_text_model(arguments.source), arguments.texts);
+  const Tensor vectors = vectors_of(arguments.source, arguments.texts);
   if (arguments.out.empty()) return show_cosines(arguments.texts, vectors);
   write_npy(arguments.out, vectors);
   println("{}: {} vectors of {} numbers", arguments.out, vectors.shape()[0], vectors.shape()[1]);

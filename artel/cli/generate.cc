@@ -6,7 +6,9 @@
 #include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/time.h"
+#include "artel/base/with_where.h"
 #include "artel/cli/commands.h"
+#include "artel/cli/run_options.h"
 #include "artel/cli/setup.h"
 #include "artel/cli/text_model.h"
 
@@ -51,12 +53,16 @@ void generate_text(const Arguments& arguments) {
   const TextModel model = open_text_model(arguments.source);
   const std::vector<int32_t> prompt = model.tokenizer->encode(arguments.prompt);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  Decoder decoder(make_model(model.config, model.classes), model.weights,
-                  arguments.threads > 0 ? arguments.threads : std::max(1, cores));
+  const int threads = arguments.threads > 0 ? arguments.threads : std::max(1, cores);
+  Decoder decoder = with_where(arguments.source, [&] {
+    return Decoder(make_model(model.config, model.classes), model.weights, threads);
+  });
   std::optional<Writer> writer;  // once the prompt has been accepted
   std::optional<Clock::time_point> first;
   int64_t count = 0;
-  generate(decoder, prompt, arguments.options, [&](int32_t token) {
+  GenerateOptions options = arguments.options;
+  options.vocabulary = model.tokenizer->size();  // the network may have been made for more
+  generate(decoder, prompt, options, [&](int32_t token) {
     if (!writer) writer.emplace(*model.tokenizer, prompt);
     if (!first) first = Clock::now();
     ++count;
@@ -85,17 +91,17 @@ void add_generate(CLI::App& program) {
       ->type_name("TEXT");
   command->add_option("--tokens", options.tokens, "How many tokens to add")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command
       ->add_option("--temperature", options.sampling.temperature,
                    "Below 1: likelier tokens; above: stranger ones; 0: always the likeliest")
       ->type_name("T")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_option("--top-k", options.sampling.top_k, "Only the K likeliest tokens; 0: all")
       ->type_name("K")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command
       ->add_option("--top-p", options.sampling.top_p,
@@ -107,7 +113,7 @@ void add_generate(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--threads", arguments->threads, "Cores to use; 0: all")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_flag("--speed", arguments->speed, "Say on standard error how fast it was");
   command->footer(

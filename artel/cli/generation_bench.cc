@@ -1,4 +1,5 @@
 #include "artel/cli/generation_bench.h"
+#include "artel/cli/run_options.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -70,7 +71,7 @@ void add_generation_bench(CLI::App& bench) {
       ->capture_default_str();
   command->add_option("--threads", arguments->threads, "Cores to use (default: all)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--tokens", arguments->tokens, "Tokens of a turn")
       ->type_name("N")
       ->check(CLI::Range(1, 1000))

@@ -126,7 +126,7 @@ void add_info(CLI::App& program) {
       ->type_name("CxHxW");
   command->add_option("--batch", arguments->batch, "Samples of the training step")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   add_overrides(command, arguments->overrides);
   command->footer(
       "Examples:\n"

@@ -88,7 +88,7 @@ void add_predict(CLI::App& program) {
       ->type_name("FILE");
   command->add_option("--top", arguments->top, "Classes to show")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   add_overrides(command, arguments->overrides);
   command->footer(

@@ -12,6 +12,7 @@ using Json = nlohmann::json;
 constexpr int64_t kLargestSize = int64_t{1} << 24;
 
 int64_t size_at(const Json& json, const char* name, const std::string& where) {
+  require(json.contains(name), ErrorKind::corrupt, "[{}] {} is missing", where, name);
   const Json& value = json.at(name);
   require(value.is_number_integer() && value >= 1 && value <= kLargestSize, ErrorKind::corrupt,
           "[{}] {}: got {}, expected a whole number from 1 to {}", where, name, value.dump(),

@@ -19,7 +19,8 @@ Shape with_rows(int64_t rows, const Shape& sample) {
 data::Image picture_image(const Bytes& bytes, const data::SampleLayout& layout) {
   const Shape& shape = layout.input;
   require(shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3), ErrorKind::shape,
-          "[{}] is a picture, but the network's samples are {}", bytes.name, to_string(shape));
+          "[{}] got a file that is no NPY array for a network whose samples are {}{}", bytes.name,
+          to_string(shape), layout.tokenizer ? "; try --text" : "");
   data::Image image = data::to_image(data::decode_picture(bytes, static_cast<int>(shape[0])));
   Random unused({0});
   data::resize(shape[1], shape[2]).apply(image, unused);

@@ -1,6 +1,7 @@
 #include "artel/cli/saved_run.h"
 
 #include "artel/base/error.h"
+#include "artel/base/with_where.h"
 #include "artel/cli/run_folder.h"
 
 namespace artel::cli {
@@ -27,7 +28,8 @@ SavedRun open_run(const std::string& source, const std::string& config_file,
   run.trainer = std::make_unique<Trainer>(*run.cluster, make_model(run.config.model, run.layout),
                                           trainer_options(run.config));
   run.trainer->build(run.sample());
-  run.trainer->load_weights(weights_for(run.config.model, source));
+  const NamedTensors weights = weights_for(run.config.model, source);
+  with_where(source, [&] { run.trainer->load_weights(weights); });
   return run;
 }
 

@@ -4,7 +4,9 @@
 #include <map>
 
 #include "artel/base/error.h"
+#include "artel/base/log.h"
 #include "artel/base/text.h"
+#include "artel/base/with_where.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/checkpoint/weights.h"
 #include "artel/cli/fetch.h"
@@ -34,6 +36,27 @@ data::Task task_by_name(const std::string& name) {
   return found == tasks.end() ? data::Task::automatic : found->second;
 }
 
+// Throws unless the model learns what the data teaches. Models of one's own may do as they like.
+void check_task(const RunConfig& config, const data::SampleLayout& layout) {
+  const std::string& name = config.model.name;
+  const bool masked = config.data.task == "masked";
+  require(!masked || layout.tokenizer, ErrorKind::invalid_argument,
+          "data.task: got \"masked\" for the set '{}', expected a text", config.data.set);
+  if (name.empty() || !layout.tokenizer) return;
+  const auto check = [&](bool fits, const char* what, const char* expected) {
+    require(fits, ErrorKind::invalid_argument, "model.name: got \"{}\" for {}, expected {}", name,
+            what, expected);
+  };
+  if (layout.target.rank() == 0)
+    check(name == "bert_classifier", "texts with a class each", "\"bert_classifier\"");
+  else if (masked)
+    check(name == "bert_pretraining" || name == "bert_masked", "masked tokens",
+          "\"bert_pretraining\" or \"bert_masked\"");
+  else
+    check(name.starts_with("gpt2"), "the next tokens of a text",
+          "\"gpt2\"; for a network of the BERT family try data.task = \"masked\"");
+}
+
 }  // namespace
 
 RunData open_data(const RunConfig& config) {
@@ -55,6 +78,7 @@ RunData open_data(const RunConfig& config) {
                                 .tokenizer = data.tokenizer,
                                 .masked = data.task == "masked"}),
                  .augment = data::Augmentation::parse(data.augment)};
+  check_task(config, result.layout());
   if (data.task == "reconstruct") {
     require(data.augment.empty(), ErrorKind::invalid_argument,
             "data.augment: got {} steps with data.task = \"reconstruct\", expected none, because "
@@ -94,7 +118,16 @@ Model make_model(const ModelConfig& config, int64_t classes) {
 }
 
 Model make_model(ModelConfig config, const data::SampleLayout& layout) {
-  if (config.vocabulary == 0 && layout.tokenizer) config.vocabulary = layout.tokenizer->size();
+  if (layout.tokenizer) {
+    const int64_t tokens = layout.tokenizer->size();
+    require(config.vocabulary == 0 || config.vocabulary >= tokens, ErrorKind::invalid_argument,
+            "model.vocabulary: got {}, but the tokenizer has {} tokens; leave it out",
+            config.vocabulary, tokens);
+    if (config.vocabulary == 0) config.vocabulary = tokens;
+  }
+  require(config.classes == 0 || config.classes >= layout.classes, ErrorKind::invalid_argument,
+          "model.classes: got {}, but the data has {}; leave it out", config.classes,
+          layout.classes);
   return make_model(config, layout.classes);
 }
 
@@ -156,9 +189,46 @@ TrainerOptions trainer_options(const RunConfig& config) {
           .allow_lossy = config.cluster.allow_lossy};
 }
 
+namespace {
+
+fs::path published_weights(const fs::path& folder) {
+  for (const char* name : {"model.safetensors", "pytorch_model.bin"})
+    if (fs::exists(folder / name)) return folder / name;
+  fail(ErrorKind::not_found, "[{}] no weights: expected model.safetensors or pytorch_model.bin",
+       folder.string());
+}
+
+void check_prefixes(const std::vector<std::string>& prefixes, const Parameters& parameters) {
+  const auto& entries = parameters.entries();
+  for (const std::string& prefix : prefixes)
+    require(std::any_of(entries.begin(), entries.end(),
+                        [&](const ParameterEntry& each) { return each.name.starts_with(prefix); }),
+            ErrorKind::invalid_argument,
+            "model.new_layers: no parameter begins with '{}'; `artel info` lists them", prefix);
+}
+
+void report_unused(const NamedTensors& weights, const Parameters& parameters,
+                   const std::string& file) {
+  std::vector<std::string> unused;
+  for (const NamedTensor& each : weights)
+    if (!parameters.contains(each.name)) unused.push_back(each.name);
+  if (unused.empty()) return;
+  const size_t count = unused.size();
+  constexpr size_t kShown = 3;
+  if (count > kShown) {
+    unused.resize(kShown);
+    unused.emplace_back("...");
+  }
+  log(LogLevel::info, "{}: {} of {} tensors are not in the model and left out: {}", file, count,
+      weights.size(), join(unused, ", "));
+}
+
+}  // namespace
+
 NamedTensors weights_at(const fs::path& path) {
-  return fs::is_directory(path) ? checkpoint::checkpoint_at(path).weights
-                                : checkpoint::load_weights(path);
+  if (!fs::is_directory(path)) return checkpoint::load_weights(path);
+  if (fs::exists(path / kPublishedConfig)) return checkpoint::load_weights(published_weights(path));
+  return checkpoint::checkpoint_at(path).weights;
 }
 
 NamedTensors weights_for(const ModelConfig& config, const fs::path& path) {
@@ -167,10 +237,15 @@ NamedTensors weights_for(const ModelConfig& config, const fs::path& path) {
 
 void load_configured_weights(Trainer& trainer, const ModelConfig& config) {
   if (config.weights.empty()) return;
-  trainer.load_weights(weights_for(config, config.weights), [&](const std::string& name) {
-    return std::none_of(config.new_layers.begin(), config.new_layers.end(),
-                        [&](const std::string& prefix) { return name.starts_with(prefix); });
+  const NamedTensors weights = weights_for(config, config.weights);
+  check_prefixes(config.new_layers, trainer.parameters());
+  with_where(config.weights, [&] {
+    trainer.load_weights(weights, [&](const std::string& name) {
+      return std::none_of(config.new_layers.begin(), config.new_layers.end(),
+                          [&](const std::string& prefix) { return name.starts_with(prefix); });
+    });
   });
+  report_unused(weights, trainer.parameters(), config.weights);
 }
 
 }  // namespace artel::cli

@@ -37,11 +37,15 @@ int server_count(const RunConfig& config);
 // Whether the run goes on when a worker other than the first dies.
 bool outlives_workers(const RunConfig& config);
 
-// The weights of a run, a checkpoint or a file of any known format.
+// In the folder of a published model, as Hugging Face has them.
+inline constexpr const char* kPublishedConfig = "config.json";
+
+// The weights of a run, a checkpoint, a published model's folder or a file of any known format.
 NamedTensors weights_at(const std::filesystem::path& path);
 // The same under the names of a network, which published files may vary.
 NamedTensors weights_for(const ModelConfig& config, const std::filesystem::path& path);
-// Loads the weights that the configuration names, if any, but those of its new layers.
+// Loads the weights that the configuration names, if any, but those of its new layers; a line says
+// what is left over. Throws for weights that do not fit, and for new layers that there are not.
 void load_configured_weights(Trainer& trainer, const ModelConfig& config);
 
 }  // namespace artel::cli

@@ -15,15 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const char* const kPublishedConfig = "config.json";
-
-fs::path published_weights(const fs::path& folder) {
-  for (const char* name : {"model.safetensors", "pytorch_model.bin"})
-    if (fs::exists(folder / name)) return folder / name;
-  fail(ErrorKind::not_found, "[{}] no weights: expected model.safetensors or pytorch_model.bin",
-       folder.string());
-}
-
 TextModel open_published(const fs::path& folder) {
   TextModel model;
   const fs::path file = folder / kPublishedConfig;
@@ -33,7 +24,7 @@ TextModel open_published(const fs::path& folder) {
   require(model.tokenizer->size() <= model.classes, ErrorKind::invalid_argument,
           "[{}] the tokenizer has {} tokens, but the network a vocabulary of {}", folder.string(),
           model.tokenizer->size(), model.classes);
-  model.weights = weights_for(model.config, published_weights(folder));
+  model.weights = weights_for(model.config, folder);
   return model;
 }
 
@@ -43,23 +34,31 @@ TextModel open_trained(const RunFolder& folder, const fs::path& source) {
           "[{}] has no tokenizer, expected a run on text", folder.path().string());
   TextModel model;
   model.config = read_config(folder.config()).model;
-  model.config.vocabulary = layout.tokenizer->size();
+  if (model.config.vocabulary == 0) model.config.vocabulary = layout.tokenizer->size();
+  const bool tells_tokens = model.config.name != "bert_classifier";
+  require(!tells_tokens || layout.tokenizer->size() == layout.classes, ErrorKind::corrupt,
+          "[{}] the tokenizer has {} tokens, but the network was trained with {}",
+          folder.tokenizer().string(), layout.tokenizer->size(), layout.classes);
   model.classes = layout.classes;
   model.tokenizer = layout.tokenizer;
   model.weights = weights_for(model.config, source);
   return model;
 }
 
-bool in_catalogue(const std::string& name) {
-  return std::any_of(data::catalogue().begin(), data::catalogue().end(),
-                     [&](const data::CatalogueEntry& entry) { return entry.name == name; });
+// Whether the catalogue has a model, not data, of this name.
+bool is_published_model(const std::string& name) {
+  return std::any_of(
+      data::catalogue().begin(), data::catalogue().end(), [&](const data::CatalogueEntry& entry) {
+        const std::vector<std::string>& files = entry.complete.front();
+        return entry.name == name && std::count(files.begin(), files.end(), kPublishedConfig) > 0;
+      });
 }
 
 }  // namespace
 
 TextModel open_text_model(const std::string& source) {
   const fs::path path =
-      !fs::exists(source) && in_catalogue(source) ? fetch_set(source) : fs::path(source);
+      !fs::exists(source) && is_published_model(source) ? fetch_set(source) : fs::path(source);
   require(fs::exists(path), ErrorKind::not_found,
           "[{}] no such file or folder, expected a run or a published model", source);
   if (fs::exists(path / kPublishedConfig)) return open_published(path);

@@ -52,8 +52,11 @@ class Fetcher {
         reasons.emplace_back(error.what());
       }
     }
-    fail(ErrorKind::not_found, "no source of the data set '{}' works:\n  {}", entry_.name,
-         join(reasons, "\n  "));
+    fs::remove_all(unpacked_);
+    fail(ErrorKind::not_found,
+         "no source of the data set '{}' works:\n  {}\nif you have it elsewhere, put {} into {}",
+         entry_.name, join(reasons, "\n  "), join(entry_.complete.front(), ", "),
+         (data_folder() / entry_.name).string());
   }
 
  private:

@@ -18,6 +18,7 @@ const std::string& cell(const Table& table, const Column& column, int64_t row) {
 }
 
 int32_t label(const Table& table, const Column& column, int64_t row) {
+  if (column.categorical) cell(table, column, row);  // throws if there is none
   const double value = column.categorical ? column.codes[row] : column.numbers[row];
   require(value >= 0 && value <= kLargestLabel && value == std::floor(value), ErrorKind::corrupt,
           "[{}] row {}: '{}' is not a class: got {}, expected a whole number from 0 to {}",
@@ -37,6 +38,8 @@ const Column& find_target(const Table& table, const std::string& name) {
 }  // namespace
 
 LabelledTexts labelled_texts(const Table& table, const std::string& target) {
+  require(table.rows > 0, ErrorKind::invalid_argument, "[{}] has no rows, expected texts",
+          table.name);
   const Column& labels = find_target(table, target);
   std::vector<const Column*> texts;
   for (const Column& column : table.columns)

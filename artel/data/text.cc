@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "artel/base/bytes.h"
+#include "artel/base/with_where.h"
 #include "artel/data/fetch.h"
 #include "artel/data/masked_text.h"
 #include "artel/data/text/token_file.h"
@@ -113,12 +114,10 @@ Split text(const std::filesystem::path& path, double test_fraction, const TextOp
   const auto part = [&, &tokens = tokens, &tokenizer = tokenizer](const char* name, int64_t begin,
                                                                   int64_t end, int64_t stride) {
     const Tensor rows = tokens.rows(begin, end);
-    try {
+    return with_where(fmt::format("{}, {} part", path.string(), name), [&] {
       return options.masked ? masked_text(rows, pieces, {context, stride, options.seed})
                             : token_windows(rows, tokenizer->size(), {context, stride}, tokenizer);
-    } catch (const Error& error) {
-      fail(error.kind(), "[{}] {} part: {}", path.string(), name, error.what());
-    }
+    });
   };
   const DatasetPtr train = part("training", 0, cut, options.windows.stride);
   return {train, test_fraction > 0 ? part("test", cut, count, 0) : subset(train, {})};

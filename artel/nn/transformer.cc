@@ -159,6 +159,9 @@ Value prepend_token(Build& build, Value x, std::string_view name) {
 }
 
 Value take_position(Value x, int64_t index) {
+  require(x.shape().rank() == 3 && index < x.shape()[1], ErrorKind::shape,
+          "position {}: got {}, expected [batch, positions, width] with more positions", index,
+          to_string(x.shape()));
   return artel::reshape(slice(x, 1, index, index + 1), {x.shape()[0], x.shape()[2]});
 }
 

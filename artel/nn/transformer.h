@@ -54,7 +54,7 @@ Layer patch_embedding(int64_t width, int64_t patch);
 
 // x with the parameter `name` [1, 1, width] as position 0 in front.
 Value prepend_token(Build& build, Value x, std::string_view name);
-// Position `index` of x: [batch, width].
+// Position `index` of x: [batch, width]. Throws if there is none.
 Value take_position(Value x, int64_t index);
 
 }  // namespace artel::nn

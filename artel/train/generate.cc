@@ -71,7 +71,10 @@ void generate(Decoder& decoder, std::vector<int32_t> text, const GenerateOptions
     }
     const Tensor scores = decoder.read(std::span(text).last(unread));
     unread = 1;
-    text.push_back(sample_token(scores.values<float>(), options.sampling, random));
+    std::span<const float> known = scores.values<float>();
+    if (options.vocabulary > 0)
+      known = known.first(std::min(known.size(), static_cast<size_t>(options.vocabulary)));
+    text.push_back(sample_token(known, options.sampling, random));
     if (!on_token(text.back())) return;
   }
 }

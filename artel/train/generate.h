@@ -23,6 +23,7 @@ struct GenerateOptions {
   int64_t tokens = 256;
   SamplingOptions sampling = {};
   uint64_t seed = 0;
+  int64_t vocabulary = 0;  // only the first so many tokens are chosen; 0: all
 };
 
 // Continues `prompt` token by token; on_token sees each new one and returns whether to go on. When

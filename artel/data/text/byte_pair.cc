@@ -1,5 +1,6 @@
 #include "artel/data/text/byte_pair.h"
 
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -21,9 +22,9 @@ uint64_t key_of(int32_t left, int32_t right) {
 
 class BytePairTokenizer : public Tokenizer {
  public:
-  // `names` are printable; the files are for messages.
+  // `names` are printable; the file of the vocabulary is for messages, as is where merge i stands.
   BytePairTokenizer(std::vector<std::string> names, std::vector<Merge> merges,
-                    const std::string& vocabulary, const std::string& merges_file)
+                    const std::string& vocabulary, const std::function<std::string(size_t)>& where)
       : names_(std::move(names)), merges_(std::move(merges)) {
     for (size_t i = 0; i < names_.size(); ++i) {
       const bool special = names_[i] == kEndOfText;
@@ -36,16 +37,21 @@ class BytePairTokenizer : public Tokenizer {
     }
     for (int byte = 0; byte < 256; ++byte) {
       const std::string text(1, static_cast<char>(byte));
-      byte_numbers_[byte] = number_of(text, vocabulary, "a byte");
+      byte_numbers_[byte] = number_of(text, vocabulary);
     }
+    std::vector<bool> made(names_.size());
     for (size_t rank = 0; rank < merges_.size(); ++rank) {
       const auto& [left, right] = merges_[rank];
-      const std::string what = fmt::format("merge {}", rank + 1);
-      const uint64_t key =
-          key_of(number_of(left, merges_file, what), number_of(right, merges_file, what));
-      ranks_.emplace(key,
-                     Step{static_cast<int32_t>(rank), number_of(left + right, merges_file, what)});
+      const std::string place = where(rank);
+      const int32_t result = number_of(left + right, place);
+      made[result] = true;
+      ranks_.emplace(key_of(number_of(left, place), number_of(right, place)),
+                     Step{static_cast<int32_t>(rank), result});
     }
+    for (size_t i = 0; i < names_.size(); ++i)
+      require(made[i] || bytes_[i].size() == 1 || is_mark(names_[i]), ErrorKind::corrupt,
+              "[{}] token '{}' of the vocabulary: no merge makes it; the file may be truncated",
+              where(merges_.size()), names_[i]);
   }
 
   const std::vector<std::string>& names() const override { return names_; }
@@ -82,11 +88,15 @@ class BytePairTokenizer : public Tokenizer {
     int32_t rank, result;
   };
 
-  int32_t number_of(const std::string& bytes, const std::string& file,
-                    const std::string& what) const {
+  // Marks such as <|endoftext|> are no text that is merged.
+  static bool is_mark(std::string_view name) {
+    return name.starts_with('<') && name.ends_with('>');
+  }
+
+  int32_t number_of(const std::string& bytes, const std::string& place) const {
     const auto found = numbers_.find(bytes);
-    require(found != numbers_.end(), ErrorKind::corrupt, "[{}] {}: '{}' is not in the vocabulary",
-            file, what, to_printable(bytes));
+    require(found != numbers_.end(), ErrorKind::corrupt, "[{}] '{}' is not in the vocabulary",
+            place, to_printable(bytes));
     return found->second;
   }
 
@@ -126,8 +136,13 @@ std::vector<std::string> read_vocabulary(const fs::path& file) {
   }
 }
 
-std::vector<Merge> read_merges(const fs::path& file) {
+struct MergesFile {
   std::vector<Merge> merges;
+  std::vector<std::string> places;  // file and line of each
+};
+
+MergesFile read_merges(const fs::path& file) {
+  MergesFile result;
   int64_t number = 0;
   for (const std::string& line : split(read_file(file), '\n')) {
     ++number;
@@ -136,16 +151,21 @@ std::vector<Merge> read_merges(const fs::path& file) {
     const std::vector<std::string> parts = split(trim(line), ' ');
     require(parts.size() == 2 && !parts[0].empty() && !parts[1].empty(), ErrorKind::corrupt,
             "[{}] got '{}', expected two tokens with a space between", where, line);
-    merges.emplace_back(from_printable(parts[0], where), from_printable(parts[1], where));
+    result.merges.emplace_back(from_printable(parts[0], where), from_printable(parts[1], where));
+    result.places.push_back(where);
   }
-  return merges;
+  result.places.push_back(file.string());  // where further merges would stand
+  return result;
 }
 
 }  // namespace
 
 TokenizerPtr read_byte_pair(const fs::path& vocabulary, const fs::path& merges) {
-  return std::make_shared<BytePairTokenizer>(read_vocabulary(vocabulary), read_merges(merges),
-                                             vocabulary.string(), merges.string());
+  std::vector<std::string> names = read_vocabulary(vocabulary);
+  MergesFile file = read_merges(merges);
+  return std::make_shared<BytePairTokenizer>(std::move(names), std::move(file.merges),
+                                             vocabulary.string(),
+                                             [&](size_t i) { return file.places[i]; });
 }
 
 void save_byte_pair(const fs::path& folder, const std::vector<std::string>& names,
@@ -167,7 +187,7 @@ TokenizerPtr byte_pair_tokenizer(std::vector<Merge> merges) {
   for (const auto& [left, right] : merges) names.push_back(to_printable(left + right));
   names.emplace_back(kEndOfText);
   return std::make_shared<BytePairTokenizer>(std::move(names), std::move(merges), "vocabulary",
-                                             "merges");
+                                             [](size_t i) { return fmt::format("merge {}", i); });
 }
 
 }  // namespace artel::data

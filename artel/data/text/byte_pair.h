@@ -18,8 +18,8 @@ using Merge = std::pair<std::string, std::string>;
 
 // The published files: vocab.json maps printable tokens to numbers, merges.txt holds a merge a line
 // and may begin with "#version". Throws an Error of kind corrupt that names file and line for a
-// merge without two parts, parts or results that are not in the vocabulary, and numbers that are
-// not 0 to n - 1.
+// merge without two parts, parts or results that are not in the vocabulary, tokens that no merge
+// makes (but for marks in angle brackets), and numbers that are not 0 to n - 1.
 TokenizerPtr read_byte_pair(const std::filesystem::path& vocabulary,
                             const std::filesystem::path& merges);
 void save_byte_pair(const std::filesystem::path& folder, const std::vector<std::string>& names,

@@ -9,6 +9,7 @@
 #include "artel/base/log.h"
 #include "artel/base/random.h"
 #include "artel/base/text.h"
+#include "artel/base/with_where.h"
 #include "artel/data/text/unicode.h"
 #include "artel/tensor/npy.h"
 
@@ -62,12 +63,8 @@ void for_each_piece(const Bytes& text, const Tokenizer& tokenizer, DType type, c
   for (size_t begin = 0; begin < text.data.size();) {
     const std::string_view rest = text.text().substr(begin);
     const std::string_view piece = rest.substr(0, piece_end(rest));
-    std::vector<int32_t> tokens;
-    try {
-      tokens = tokenizer.encode(piece);
-    } catch (const Error& error) {
-      fail(error.kind(), "[{}] in the part from byte {} on: {}", text.name, begin, error.what());
-    }
+    const auto tokens = with_where(fmt::format("{}, from byte {} on", text.name, begin),
+                                   [&] { return tokenizer.encode(piece); });
     begin += piece.size();
     write(packed(tokens, type), begin);
   }
@@ -101,11 +98,7 @@ uint64_t tokenizer_stamp(const std::string& tokenizer) {
 
 TokenizerPtr tokenizer_for(const Bytes& text, const std::string& name) {
   require(!text.data.empty(), ErrorKind::invalid_argument, "[{}] the text is empty", text.name);
-  try {
-    return make_tokenizer(name, text.text());
-  } catch (const Error& error) {
-    fail(error.kind(), "[{}] {}", text.name, error.what());
-  }
+  return with_where(text.name, [&] { return make_tokenizer(name, text.text()); });
 }
 
 // Says from time to time how much of a text is done.

@@ -91,7 +91,7 @@ Entry gpt2_entry(const std::string& suffix, int64_t width, int64_t depth, int64_
       [=](const ModelOptions& o) {
         Gpt2Options options =
             resized<Gpt2Options>({.width = width, .depth = depth, .heads = heads}, o);
-        options.vocabulary = or_default(o.classes, options.vocabulary);
+        options.vocabulary = or_default(o.vocabulary, or_default(o.classes, options.vocabulary));
         options.positions = or_default(o.positions, options.positions);
         return gpt2(options);
       });

@@ -51,8 +51,16 @@ test_generate() {
   contains err "expected at most the network's 16 positions"
   expect 1 "$artel" generate runs/gpt --top-p 2
   contains err "top_p: got 2"
+  expect 2 "$artel" generate runs/gpt --temperature -1
+  contains err "--temperature: got '-1', expected a number of at least 0"
+  expect 2 "$artel" generate runs/gpt --tokens many
+  contains err "--tokens: got 'many', expected a number of at least 1"
   expect 1 "$artel" generate runs/nothing
   contains err "[runs/nothing] no such file or folder"
+  cp -r runs/gpt runs/other
+  echo '["a", "b"]' >runs/other/tokenizer/characters.json
+  expect 1 "$artel" generate runs/other --prompt "a"
+  contains err "the tokenizer has 2 tokens, but the network was trained with"
   expect 1 "$artel" embed runs/gpt "the tide"
   contains err "expected one of the BERT family"
 }
@@ -104,6 +112,7 @@ test_bert() {
   expect 0 "$artel" train pretrain.toml --out runs/pretrain2 -n 2
   expect 0 "$artel" verify runs/pretrain runs/pretrain2
   expect 0 "$artel" train classify.toml --out runs/classify
+  contains err "tensors are not in the model and left out: cls.predictions"
   expect 0 "$artel" predict runs/classify --text "the tide was low" --text "and slow today"
   [[ $(grep -c 'sea' out) -eq 2 ]] || fail "no classes in $(cat out)"
   expect 0 "$artel" embed runs/pretrain "the tide" "the tide" "slow" --out vectors.npy
@@ -113,11 +122,22 @@ test_bert() {
   expect 1 "$artel" embed runs/pretrain "the tide was low and slow today and the tide was low and slow"
   contains err "expected at most the network's 16 positions"
   expect 1 "$artel" train classify.toml --out runs/wrong --set model.width=24
-  contains err "the weights do not fit the model"
+  contains err "[runs/pretrain] the weights do not fit the model"
+  expect 1 "$artel" train classify.toml --out runs/wrong --set 'model.new_layers=["nonsense"]'
+  contains err "no parameter begins with 'nonsense'"
+  expect 1 "$artel" train pretrain.toml --out runs/wrong --set data.task=automatic
+  contains err 'got "bert_pretraining" for the next tokens of a text, expected "gpt2"'
+  expect 1 "$artel" train classify.toml --out runs/wrong --set model.name=bert_masked
+  contains err 'for texts with a class each, expected "bert_classifier"'
+  expect 1 "$artel" train classify.toml --out runs/wrong --set model.vocabulary=10
+  contains err "model.vocabulary: got 10, but the tokenizer has"
   expect 1 "$artel" train classify.toml --out runs/wrong --set data.tokenizer=character
   contains err "expected the path of a vocabulary of WordPiece"
   expect 1 "$artel" train pretrain.toml --out runs/wrong --set data.tokenizer=byte
   contains err "expected one of WordPiece"
+  echo "text,kind" >texts.csv
+  expect 1 "$artel" train classify.toml --out runs/wrong
+  contains err "[texts.csv] has no rows"
 }
 
 # A folder as published models have it, made from a run: its sizes under other names.
@@ -131,11 +151,19 @@ test_published() {
   cp out first
   expect 0 "$artel" generate runs/gpt --prompt "the tide" --tokens 20
   cmp out first || fail "a published folder and a run differ"
+  expect 0 "$artel" train gpt.toml --out runs/more --set data.tokenizer=model --set model.weights=model --set train.steps=1
+  expect 0 "$artel" train gpt.toml --out runs/padded --set data.tokenizer=model --set model.vocabulary=320 --set train.steps=1
+  expect 0 "$artel" generate runs/padded --prompt "the tide" --tokens 20
+  sed -i '$d' model/merges.txt
+  expect 1 "$artel" generate model --prompt "the tide"
+  contains err "no merge makes it; the file may be truncated"
+  cp runs/gpt/tokenizer/merges.txt model
   sed -i 's/280/270/' model/config.json
   expect 1 "$artel" generate model --prompt "the tide"
   contains err "the tokenizer has 280 tokens, but the network a vocabulary of 270"
   sed -i 's/270/290/' model/config.json
   expect 1 "$artel" generate model --prompt "the tide"
+  contains err "[model] the weights do not fit"
   contains err "wte.weight"
   sed -i 's/gpt2/llama/' model/config.json
   expect 1 "$artel" generate model --prompt "the tide"
@@ -172,7 +200,16 @@ test_mistakes() {
   cp -r runs/bpe/tokenizer broken
   sed -i '3s/.*/only_one_part/' broken/merges.txt
   expect 1 "$artel" train gpt.toml --set data.tokenizer=broken
-  contains err "merges.txt"
+  contains err "merges.txt:3"
+  expect 0 "$artel" train gpt.toml --out runs/untested --set data.test_fraction=0 --set train.steps=1
+  : >empty.txt
+  expect 1 "$artel" train gpt.toml --set data.path=empty.txt
+  contains err "[empty.txt] the text is empty"
+  printf 'a\xff' >binary.txt
+  expect 1 "$artel" train gpt.toml --set data.path=binary.txt
+  contains err "[binary.txt] [tokenizer] offset 1: not UTF-8"
+  expect 1 "$artel" train gpt.toml --set data.test_fraction=0.001
+  contains err "text.txt, test part"
   expect 1 "$artel" train gpt.toml --set data.context=100000
   contains err "not enough for a context of 100000"
 }

@@ -66,6 +66,8 @@ TEST(ThreadPool, RunsEveryTaskOnce) {
   }
 }
 
+TEST(ThreadPool, RefusesMoreThreadsThanAnyMachineHas) { EXPECT_THROW(ThreadPool(100'000), Error); }
+
 TEST(ThreadPool, NestedRunsStayInTheCallingThread) {
   ThreadPool pool(3);
   std::atomic<int> count = 0;

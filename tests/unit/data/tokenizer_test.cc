@@ -242,6 +242,19 @@ TEST(TokeniseOnce, LeavesNothingUnfinishedThatCounts) {
   EXPECT_EQ(kept_in(folder / "tokens").size(), 1u);
 }
 
+TEST(BytePair, TruncatedMergesAreNoticed) {
+  const TemporaryFolder folder;
+  byte_pair_tokenizer({{"a", "b"}, {"ab", "c"}})->save(folder.path());
+  write_file_atomically(folder / "merges.txt", std::string("#version: 0.2\na b\n"));
+  try {
+    open_tokenizer(folder.path());
+    FAIL() << "a token that nothing makes";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("merges.txt] token 'abc'"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(TextSet, MayHaveNoTestPart) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "a.txt", std::string("abababababab"));

@@ -47,6 +47,31 @@ TEST(ParseLayers, BuildsANetwork) {
             (Lines{"0.weight", "0.bias", "1.weight", "1.bias", "5.weight", "5.bias"}));
 }
 
+TEST(ParseLayers, BuildsTransformers) {
+  EXPECT_EQ(
+      output_of({"embedding 65 16", "learned_positions 12",
+                 "residual { rms_norm | attention 4 causal rotary no_bias dropout 0.1 } no_relu",
+                 "residual { rms_norm | swiglu 44 } no_relu", "dense 65 no_bias"},
+                {2, 10}, DType::i32),
+      (Shape{2, 10, 65}));
+  const Lines vision = {"patches 16 4",
+                        "class_token",
+                        "sinusoidal_positions",
+                        "residual { layer_norm | attention 2 } no_relu",
+                        "residual { layer_norm | feed_forward 32 relu } no_relu",
+                        "take 0",
+                        "dense 10"};
+  EXPECT_EQ(output_of(vision, {2, 3, 8, 8}), (Shape{2, 10}));
+  const Lines names = parameters_of(vision, {2, 3, 8, 8});
+  EXPECT_EQ(Lines(names.begin(), names.begin() + 6),
+            (Lines{"0.proj.weight", "0.proj.bias", "1.weight", "3.body.0.weight", "3.body.0.bias",
+                   "3.body.1.query.weight"}));
+  EXPECT_NE(error_of({"attention 4 sparse"}).find("causal"), std::string::npos);
+  EXPECT_THROW(output_of({"attention 3"}, {2, 5, 16}), Error);
+  EXPECT_THROW(output_of({"learned_positions 4"}, {2, 5, 16}), Error);
+  EXPECT_THROW(output_of({"take 5"}, {2, 5, 16}), Error);
+}
+
 TEST(ParseLayers, KnowsTheOptionsOfEveryLayer) {
   const auto conv = [](const std::string& text) { return output_of({text}, {1, 4, 9, 7}); };
   EXPECT_EQ(conv("conv 6 3x3"), (Shape{1, 6, 7, 5}));
