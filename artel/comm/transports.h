@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "artel/comm/machine.h"
 #include "artel/comm/options.h"
 #include "artel/comm/transport.h"
 
@@ -12,7 +13,9 @@ namespace artel::comm {
 std::unique_ptr<Transport> make_transport(const GroupOptions& options);
 
 std::unique_ptr<Transport> make_shm_transport(const GroupOptions& options);
-std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options);
+// Ranks of one machine, unless it is "", exchange their messages through shared memory.
+std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options,
+                                               const std::string& machine = machine_id());
 std::unique_ptr<Transport> make_mpi_transport(const GroupOptions& options);
 
 }  // namespace artel::comm

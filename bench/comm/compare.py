@@ -5,7 +5,8 @@ Rows: case, threads (processes), ours and peer in microseconds, and ratio = peer
 which everybody takes turns. The parts are:
   host     2 and 4 processes on this machine; the canonical reduction is compared with our own fastest
   crowd    8 processes beside 2 that reduce as many bytes in all: ratio = throughput of 8 / throughput of 2
-  network  2 and 4 emulated hosts; the peer is the wire: 2(N-1)/N of the bytes at 1 Gbit/s
+  network  2 and 4 emulated hosts; the peer is the wire: 2(N-1)/N of the bytes at 1 Gbit/s; with gloo also two ranks
+           on each of two hosts
 """
 import argparse, json, os, statistics, subprocess, sys, tempfile
 
@@ -88,7 +89,7 @@ class Bench:
         sizes = [16 * MIB] if self.options.quick else [16 * MIB, 64 * MIB]
         for hosts in self.options.hosts:
             for transport in self.options.transports:
-                times = self.emulated(hosts, transport, sizes)
+                times = self.emulated(str(hosts), transport, "heap,lanes,native", sizes)
                 if times is None:
                     print("bench/run comm: no network namespaces here, emulated hosts left out", file=sys.stderr)
                     return
@@ -97,10 +98,16 @@ class Bench:
                     for case, name in (("heap", ""), ("lanes", " canonical"), ("native", " library's own")):
                         self.add(f"{transport}{name} {label(size)}, {hosts} hosts at 1 Gbit/s, wire bound", hosts,
                                  times[case, size], wire, "wire bound")
+        if "gloo" in self.options.transports:
+            times = self.emulated("2x2", "gloo", "ring,two_level", sizes)
+            for size in sizes:
+                for algorithm in ("ring", "two_level"):
+                    self.add(f"gloo {algorithm} {label(size)}, 2 hosts x 2 ranks at 1 Gbit/s, wire bound", 4,
+                             times[algorithm, size], size * 8 / 1e9, "wire bound")
 
-    def emulated(self, hosts, transport, sizes):
+    def emulated(self, hosts, transport, cases, sizes):
         script = os.path.join(ROOT, "bench", "comm", "emulated_hosts.sh")
-        done = subprocess.run([script, str(hosts), transport, self.program("artel_bench_comm"), "heap,lanes,native",
+        done = subprocess.run([script, hosts, transport, self.program("artel_bench_comm"), cases,
                                *map(str, sizes)], stdout=subprocess.PIPE, text=True)
         if done.returncode == 77:
             return None

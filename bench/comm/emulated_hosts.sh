@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# emulated_hosts.sh HOSTS gloo|mpi PROGRAM CASES BYTES...: our all_reduce between network namespaces that are
-# joined by a switch with 1 Gbit/s ports. Prints what PROGRAM (artel_bench_comm) prints. Exit code 77 where the machine does not
-# allow namespaces.
+# emulated_hosts.sh HOSTS[xRANKS] gloo|mpi PROGRAM CASES BYTES...: our all_reduce between network namespaces that are
+# joined by a switch with 1 Gbit/s ports, with one rank on each or, with gloo, RANKS. Prints what PROGRAM
+# (artel_bench_comm) prints. Exit code 77 where the machine does not allow namespaces.
 set -uo pipefail
-hosts=$1 transport=$2 program=$3
+hosts=${1%x*} transport=$2 program=$3
+ranks=1
+[[ $1 == *x* ]] && ranks=${1#*x}
 shift 3
 id=artelb$$
 cannot() { echo "network namespaces are not available here: $1" >&2; exit 77; }
@@ -28,10 +30,10 @@ done
 on_host() { ip netns exec $id$1 unshare --uts bash -c "hostname $id$1; exec ${*:2}"; }
 
 if [[ $transport == gloo ]]; then
-  for i in $(seq 1 $((hosts - 1))); do
-    on_host "$i" "$program" gloo "$i" "$hosts" 10.97.0.1:29872 "$@" >/dev/null &
+  for i in $(seq 1 $((hosts * ranks - 1))); do
+    on_host $((i / ranks)) "$program" gloo "$i" $((hosts * ranks)) 10.97.0.1:29872 "$@" >/dev/null &
   done
-  on_host 0 "$program" gloo 0 "$hosts" 10.97.0.1:29872 "$@"
+  on_host 0 "$program" gloo 0 $((hosts * ranks)) 10.97.0.1:29872 "$@"
   status=$?
   wait
   exit $status

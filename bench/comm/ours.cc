@@ -1,7 +1,7 @@
 // One rank of our all_reduce: artel_bench_comm TRANSPORT RANK SIZE ADDRESS CASE[,CASE...] BYTES...
 // where CASE is arena or heap (where the buffers are), lanes (the canonical reduction of buffers in
-// the arena, one lane a rank) or native (the collective of the transport's own library). Rank 0
-// prints "CASE BYTES SECONDS" for each case and size.
+// the arena, one lane a rank) or the name of an algorithm, for buffers on the heap. Rank 0 prints
+// "CASE BYTES SECONDS" for each case and size.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 double measure(Group& group, const std::string& name, size_t bytes) {
   const double seconds_for_each = group.transport() == "shm" ? 0.2 : 1.5;
   if (name == "lanes") return benchmark_lane_reduce(group, bytes, seconds_for_each);
-  const Algorithm algorithm = name == "native" ? Algorithm::native : Algorithm::automatic;
+  const bool chosen = name == "arena" || name == "heap";
+  const Algorithm algorithm = chosen ? Algorithm::automatic : algorithm_from_string(name);
   return benchmark_all_reduce(group, {.sizes = {bytes},
                                       .algorithms = {algorithm},
                                       .shared_memory = name == "arena",

@@ -1,4 +1,5 @@
 // Messages over TCP by Gloo: one connection for each pair of ranks, driven by Gloo's own thread.
+// Ranks of one machine use shared memory instead, if they all get it.
 #include <gloo/allreduce.h>
 #include <gloo/common/error.h>
 #include <gloo/context.h>
@@ -11,9 +12,12 @@
 #include <optional>
 #include <set>
 
+#include "artel/base/random.h"
 #include "artel/comm/control/control.h"
+#include "artel/comm/gloo/neighbours.h"
 #include "artel/comm/gloo/poster.h"
 #include "artel/comm/kernels.h"
+#include "artel/comm/patience.h"
 #include "artel/comm/transports.h"
 
 namespace artel::comm {
@@ -22,6 +26,10 @@ namespace {
 // Gloo closes every connection when one of its own timeouts passes, so ours are not given to it:
 // its waits are interrupted from outside instead, ten times a second.
 constexpr auto kGlooForever = std::chrono::hours(24 * 30);
+
+// How long the ranks of a machine wait for each other to share memory: all are there already.
+constexpr double kNeighbourSeconds = 10;
+constexpr uint64_t kNeighbourTag = ~uint64_t{0};  // no group has it
 
 // The waits that are going on now.
 class Waits {
@@ -82,7 +90,7 @@ class NativeContext : public ::gloo::Context {
 
 class GlooTransport : public Transport {
  public:
-  explicit GlooTransport(const GroupOptions& options)
+  GlooTransport(const GroupOptions& options, const std::string& machine)
       : interface_(options.interface.empty() ? ""
                                              : control::address_of_interface(options.interface)),
         timeout_(options.timeout),
@@ -98,17 +106,20 @@ class GlooTransport : public Transport {
     rank_ = control_.rank();
     servers_ = options.servers;
     if (interface_.empty()) interface_ = control_.local_address();
-    connect(options);
+    const std::vector<Host> hosts = connect(options, machine);
     control_.watch([this] { waits_.interrupt_all(); });
+    meet_neighbours(hosts, options);
   }
 
   std::string_view name() const override { return "gloo"; }
 
   std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data) override {
+    if (is_neighbour(peer)) return neighbours_->send(peer, tag, data);
     return std::make_unique<GlooTransfer>(*this, peer, tag, true,
                                           const_cast<std::byte*>(data.data()), data.size());
   }
   std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data) override {
+    if (is_neighbour(peer)) return neighbours_->receive(peer, tag, data);
     return std::make_unique<GlooTransfer>(*this, peer, tag, false, data.data(), data.size());
   }
 
@@ -168,6 +179,7 @@ class GlooTransport : public Transport {
 
     bool wait(double) override {
       if (done_) return true;
+      const gloo::Neighbours::Attention attention(transport_.neighbours_.get());
       done_ = transport_.translated(peer_, [this] {
         const bool done = transport_.waits_.wait(*buffer_, sends_);
         if (!done) transport_.poster_->throw_if_failed(*this);
@@ -206,7 +218,13 @@ class GlooTransport : public Transport {
     }
   }
 
-  void connect(const GroupOptions& options) {
+  // What a rank tells the others of where it is.
+  struct Host {
+    std::string machine;
+    std::string contact;  // different for all ranks of all groups
+  };
+
+  std::vector<Host> connect(const GroupOptions& options, const std::string& machine) {
     ::gloo::transport::tcp::attr attributes(interface_.c_str());
     device_ = ::gloo::transport::tcp::CreateDevice(attributes);
     poster_.emplace(dynamic_cast<::gloo::transport::tcp::Device&>(*device_));
@@ -215,6 +233,7 @@ class GlooTransport : public Transport {
         std::chrono::milliseconds(static_cast<int64_t>(options.join_timeout * 1000 / 5)));
     // Each rank listens at one address for each peer.
     std::vector<control::Member> addresses(options.size);
+    addresses[rank_].blob = machine;
     for (int peer = 0; peer < options.size; ++peer) {
       if (peer == rank_) continue;
       const auto bytes = context_->createPair(peer)->address().bytes();
@@ -223,12 +242,14 @@ class GlooTransport : public Transport {
     }
     const auto table = control_.exchange(to_body(addresses));
     for (const control::Member& member : table) hosts_.push_back(member.host);
+    std::vector<Host> hosts;
     for (int peer = 0; peer < options.size; ++peer) {
-      if (peer == rank_) continue;
       const auto theirs = control::table_from(table[peer].blob);
       require(static_cast<int>(theirs.size()) == options.size, ErrorKind::corrupt,
               "[comm gloo] addresses of rank {}: got {}, expected {}", peer, theirs.size(),
               options.size);
+      hosts.push_back({theirs[peer].blob, table[peer].blob});
+      if (peer == rank_) continue;
       const control::Member& target = theirs[rank_];
       try {
         context_->getPair(peer)->connect({target.blob.begin(), target.blob.end()});
@@ -239,6 +260,41 @@ class GlooTransport : public Transport {
              rank_, interface_, peer, table[peer].host, target.host, error.what());
       }
     }
+    return hosts;
+  }
+
+  bool is_neighbour(int peer) const { return neighbours_ && neighbours_->includes(peer); }
+
+  // Two ranks of a machine use shared memory if both have got it, which they tell each other.
+  void meet_neighbours(const std::vector<Host>& hosts, const GroupOptions& options) {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < size(); ++rank)
+      if (hosts[rank].machine == hosts[rank_].machine) ranks.push_back(rank);
+    if (ranks.size() < 2 || hosts[rank_].machine.empty()) return;
+    std::unique_ptr<gloo::Neighbours> neighbours;
+    try {
+      const auto name = fmt::format("gloo {:x}", hash_name(hosts[ranks[0]].contact));
+      neighbours = std::make_unique<gloo::Neighbours>(ranks, rank_, name,
+                                                      Deadline::after(kNeighbourSeconds));
+    } catch (const Error&) {
+      // TCP reaches them as well.
+    }
+    Operation operation{.kind = Kind::barrier};
+    operation.set_label("neighbours");
+    Patience patience(*this, operation, Deadline::after(options.join_timeout), options.watch);
+    const std::byte mine{neighbours != nullptr};
+    std::vector<std::byte> theirs(size());
+    std::vector<std::pair<int, std::unique_ptr<Transfer>>> transfers;
+    for (const int peer : ranks) {
+      if (peer == rank_) continue;
+      transfers.emplace_back(peer, receive(peer, kNeighbourTag, {&theirs[peer], 1}));
+      transfers.emplace_back(peer, send(peer, kNeighbourTag, {&mine, 1}));
+    }
+    for (const auto& [peer, transfer] : transfers) patience.wait_for(peer, *transfer);
+    if (!neighbours) return;
+    for (const int peer : ranks)
+      if (theirs[peer] != std::byte{0}) neighbours->add(peer);
+    neighbours_ = std::move(neighbours);
   }
 
   std::string interface_;
@@ -248,12 +304,14 @@ class GlooTransport : public Transport {
   std::shared_ptr<::gloo::transport::Device> device_;
   std::shared_ptr<::gloo::transport::Context> context_;
   std::optional<gloo::Poster> poster_;
+  std::unique_ptr<gloo::Neighbours> neighbours_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options) {
-  return std::make_unique<GlooTransport>(options);
+std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options,
+                                               const std::string& machine) {
+  return std::make_unique<GlooTransport>(options, machine);
 }
 
 }  // namespace artel::comm

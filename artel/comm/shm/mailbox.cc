@@ -67,7 +67,8 @@ class Mailbox::MailTransfer : public Transfer {
   MessagePointer message_;
 };
 
-Mailbox::Mailbox(Segment& segment) : segment_(segment), peers_(segment.size()) {}
+Mailbox::Mailbox(Segment& segment, std::vector<int> names)
+    : segment_(segment), names_(std::move(names)), peers_(segment.size()) {}
 
 std::unique_ptr<Transfer> Mailbox::send(int peer, uint64_t tag, std::span<const std::byte> data) {
   auto message = std::make_shared<Message>(
@@ -112,7 +113,7 @@ bool Mailbox::wait(Message& message, double seconds) {
       const std::lock_guard lock(mutex_);
       if (!message.done) progress();
       require(message.error.empty(), ErrorKind::communication, "[comm shm] from rank {}: {}",
-              message.peer, message.error);
+              names_[message.peer], message.error);
       if (message.done) return true;
     }
     if (deadline.passed() || segment_.failed()) return false;
@@ -121,6 +122,26 @@ bool Mailbox::wait(Message& message, double seconds) {
         [&] { return deadline.left(); });
   }
 }
+
+bool Mailbox::busy() {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+    return !peer.outgoing.empty() || !peer.expected.empty() || peer.arriving != nullptr;
+  });
+}
+
+void Mailbox::attend(double seconds) {
+  Event& bell = segment_.bell(segment_.rank());
+  const uint32_t seen = bell.value.load();
+  {
+    const std::lock_guard lock(mutex_);
+    progress();
+  }
+  await(
+      bell, Spin{0, 0}, [&](uint32_t value) { return value != seen; }, [&] { return seconds; });
+}
+
+void Mailbox::wake() { shm::ring(segment_.bell(segment_.rank())); }
 
 void Mailbox::give_up(const MessagePointer& message) {
   const std::lock_guard lock(mutex_);

@@ -21,11 +21,19 @@ namespace artel::comm::shm {
 
 class Mailbox {
  public:
-  // The segment must outlive the mailbox, and the mailbox its transfers.
-  explicit Mailbox(Segment& segment);
+  // The segment must outlive the mailbox, and the mailbox its transfers. Errors call the ranks of
+  // the segment `names`.
+  Mailbox(Segment& segment, std::vector<int> names);
 
   std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data);
   std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data);
+
+  // Whether messages are expected or on their way.
+  bool busy();
+  // Moves them on, then sleeps until there is more to do, `wake` is called, or `seconds` have
+  // passed.
+  void attend(double seconds);
+  void wake();
 
  private:
   struct Message;
@@ -47,6 +55,7 @@ class Mailbox {
   void begin_arrival(int peer, uint64_t tag, uint64_t bytes);
 
   Segment& segment_;
+  std::vector<int> names_;
   std::mutex mutex_;
   std::vector<Peer> peers_;
 };

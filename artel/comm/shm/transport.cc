@@ -2,6 +2,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <thread>
 
 #include "artel/comm/host_name.h"
@@ -15,6 +16,12 @@ namespace {
 int64_t steady_nanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
       .count();
+}
+
+std::vector<int> all_ranks(int size) {
+  std::vector<int> ranks(size);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 // Calls `beat` twice a second from a thread of its own, so that others can tell a rank that
@@ -50,7 +57,7 @@ class ShmTransport : public Transport {
   ShmTransport(const SegmentOptions& options, int servers, std::function<bool(int)> is_vital)
       : is_vital_(std::move(is_vital)),
         segment_(std::make_shared<Segment>(options)),
-        mailbox_(*segment_),
+        mailbox_(*segment_, all_ranks(options.size)),
         heartbeat_([segment = segment_.get()] {
           segment->card(segment->rank()).last_seen = steady_nanoseconds();
         }) {

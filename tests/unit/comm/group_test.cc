@@ -28,12 +28,25 @@ TEST_P(Collectives, AllOnMessages) {
 }
 
 TEST_P(Collectives, AllOnGloo) {
+  for (const char* transport : {"gloo", "gloo by TCP"})
+    with_ranks(GetParam(),
+               [](Group& group) {
+                 check_every_collective(group, Algorithm::automatic);
+                 check_reductions(group, 1000, {.algorithm = Algorithm::direct});
+               },
+               {.transport = transport});
+}
+
+// Messages by shared memory and by TCP in one operation, longer than what either takes at once: the
+// ones move on while a rank waits for the others.
+TEST_P(Collectives, AllOnGlooWithNeighbours) {
   with_ranks(GetParam(),
              [](Group& group) {
-               check_every_collective(group, Algorithm::automatic);
-               check_reductions(group, 1000, {.algorithm = Algorithm::direct});
+               for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::ring})
+                 check_every_collective(group, algorithm);
+               check_reductions(group, 500'001, {.algorithm = Algorithm::two_level});
              },
-             {.transport = "gloo"});
+             {.transport = "gloo on two machines"});
 }
 
 TEST_P(Collectives, BuffersInTheArena) {

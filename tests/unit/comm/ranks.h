@@ -13,6 +13,7 @@
 
 #include "artel/comm/control/socket.h"
 #include "artel/comm/group.h"
+#include "artel/comm/transports.h"
 
 namespace artel::comm {
 
@@ -27,11 +28,21 @@ inline std::string free_address() {
   return fmt::format("127.0.0.1:{}", control::port_of(socket.get()));
 }
 
+// "gloo by TCP" is gloo whose ranks do not share memory, "gloo on two machines" that of ranks on
+// two machines in turn.
+inline Group connect(GroupOptions options) {
+  if (!options.transport.starts_with("gloo ")) return Group::connect(options);
+  const std::string machine =
+      options.transport == "gloo by TCP" ? "" : fmt::format("machine {}", options.rank % 2);
+  options.transport = "gloo";
+  return {make_gloo_transport(options, machine), options};
+}
+
 // The errors of the ranks, "" for none.
 inline std::vector<std::string> run_ranks(int size, const std::function<void(Group&)>& body,
                                           GroupOptions options = {}) {
   if (options.address.empty())
-    options.address = options.transport == "gloo" ? free_address() : unique_name();
+    options.address = options.transport.starts_with("gloo") ? free_address() : unique_name();
   if (options.arena_bytes == 0) options.arena_bytes = 48 << 20;
   options.size = size;
   std::vector<std::string> errors(size);
@@ -41,7 +52,7 @@ inline std::vector<std::string> run_ranks(int size, const std::function<void(Gro
       try {
         GroupOptions own = options;
         own.rank = rank;
-        Group group = Group::connect(own);
+        Group group = connect(own);
         body(group);
       } catch (const std::exception& error) {
         errors[rank] = error.what();
