@@ -40,8 +40,9 @@ Value add_learned_positions(Build& build, Value x, std::string_view name, int64_
   check_sequence(build, x, "positions");
   const int64_t used = x.shape()[1];
   require(used <= positions, ErrorKind::shape,
-          "[layer '{}'] {}: got {} positions, expected at most {}; try a smaller data.context",
-          build.graph().scope(), name, used, positions);
+          "[{}] got {} positions, expected at most {}; try a smaller data.context or a larger "
+          "model.positions",
+          build.graph().scoped(name), used, positions);
   const Value table = build.parameter(name, {positions, x.shape()[2]}, normal(0.02f));
   if (build.places()) return add(x, artel::embedding(build.places(), table));
   return add(x, used == positions ? table : slice(table, 0, 0, used));

@@ -186,12 +186,13 @@ void visit_keys(auto& config, auto&& field) {
                  "of workers. 0: one for each core at the start.",
          .most = 4096},
         cluster.lanes);
-  field({.name = "cluster.strategy",
-         .help = "How gradients meet: `auto`, `allreduce`, `ring`, `tree`, `halving`, "
-                 "`hierarchical`, `coordinator`, `ps`, `downpour` or `ddpg`.",
-         .choices = {"auto", "allreduce", "ring", "tree", "halving", "hierarchical", "coordinator",
-                     "ps", "downpour", "ddpg"}},
-        cluster.strategy);
+  field(
+      {.name = "cluster.strategy",
+       .help = "How gradients meet: `auto`, `allreduce` (always exact), `ring`, `tree`, `halving`, "
+               "`hierarchical`, `coordinator`, `ps`, `downpour` or `ddpg`.",
+       .choices = {"auto", "allreduce", "ring", "tree", "halving", "hierarchical", "coordinator",
+                   "ps", "downpour", "ddpg"}},
+      cluster.strategy);
   field({.name = "cluster.reduction",
          .help = "`exact`: the same bits on any number of workers; `fast`: not necessarily.",
          .choices = {"exact", "fast"}},

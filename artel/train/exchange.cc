@@ -16,6 +16,7 @@ struct Strategy {
 };
 
 constexpr Strategy kStrategies[] = {{"auto", comm::Algorithm::automatic},
+                                    {"allreduce", comm::Algorithm::automatic},
                                     {"ring", comm::Algorithm::ring},
                                     {"tree", comm::Algorithm::tree},
                                     {"halving", comm::Algorithm::halving_doubling},

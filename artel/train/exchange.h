@@ -14,7 +14,8 @@
 namespace artel {
 
 struct ExchangeOptions {
-  // "auto", "ring", "tree", "halving", "hierarchical" or "coordinator": which way sums take.
+  // "auto" or "allreduce" (as measured), "ring", "tree", "halving", "hierarchical" or
+  // "coordinator": which way sums take.
   std::string strategy = "auto";
   // "exact": one canonical order, the same bits on any number of workers. "fast": whatever order
   // the strategy adds in.

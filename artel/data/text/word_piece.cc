@@ -46,6 +46,16 @@ std::shared_ptr<const WordPiece> read_json(const fs::path& file) {
   }
 }
 
+// What a file beside vocab.txt says of it; vocabularies without one are uncased.
+bool is_lower_case(const fs::path& file) {
+  if (!fs::exists(file)) return true;
+  try {
+    return Json::parse(read_file(file)).value("do_lower_case", true);
+  } catch (const Json::exception& error) {
+    fail(ErrorKind::corrupt, "[{}] {}", file.string(), error.what());
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> basic_words(std::string_view text, bool lower_case) {
@@ -174,7 +184,8 @@ void WordPiece::save(const fs::path& folder) const {
 
 std::shared_ptr<const WordPiece> read_word_piece(const fs::path& file) {
   if (file.extension() == ".json") return read_json(file);
-  return std::make_shared<WordPiece>(read_lines(file), true, file.string());
+  const bool lower_case = is_lower_case(file.parent_path() / "tokenizer_config.json");
+  return std::make_shared<WordPiece>(read_lines(file), lower_case, file.string());
 }
 
 }  // namespace artel::data

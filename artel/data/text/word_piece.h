@@ -12,8 +12,8 @@ namespace artel::data {
 
 class WordPiece : public Tokenizer {
  public:
-  // Throws for tokens that occur twice or are not UTF-8, or if [UNK], [CLS], [SEP] or [PAD] is missing; `where` names
-  // the file in messages.
+  // Throws for tokens that occur twice or are not UTF-8, or if [UNK], [CLS], [SEP] or [PAD] is
+  // missing; `where` names the file in messages.
   WordPiece(std::vector<std::string> tokens, bool lower_case, const std::string& where);
 
   const std::vector<std::string>& names() const override { return names_; }
@@ -45,7 +45,8 @@ class WordPiece : public Tokenizer {
   std::shared_ptr<const Numbers> numbers_;
 };
 
-// vocab.txt (a token a line, uncased) or tokenizer.json (its vocabulary and whether it is uncased).
+// vocab.txt (a token a line; uncased unless tokenizer_config.json beside it says otherwise) or
+// tokenizer.json (its vocabulary and whether it is uncased).
 std::shared_ptr<const WordPiece> read_word_piece(const std::filesystem::path& file);
 
 // Learns `size` pieces from a text, uncased: the marks, all characters, then what byte pairs (see

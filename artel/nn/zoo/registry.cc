@@ -231,6 +231,15 @@ Layer model_by_name(const std::string& name, const ModelOptions& options) {
             "[model '{}'] depth, heads, positions, patch, vocabulary and dropout are options of "
             "transformers; leave them out",
             name);
+    const bool reads_tokens = entry.description.input_type == DType::i32;
+    require(!reads_tokens || options.patch == 0, ErrorKind::invalid_argument,
+            "[model '{}'] patch: got {}, but this network has no patches; leave it out", name,
+            options.patch);
+    require(reads_tokens || (options.positions == 0 && options.vocabulary == 0),
+            ErrorKind::invalid_argument,
+            "[model '{}'] positions and vocabulary are options of networks that read text; leave "
+            "them out",
+            name);
     return entry.make(options);
   }
   fail(ErrorKind::not_found, "unknown model '{}'{}; known: {}", name, did_you_mean(name, names),

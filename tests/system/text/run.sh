@@ -76,6 +76,18 @@ test_workers() {
   expect 1 "$artel" verify runs/w1 runs/no_dropout
 }
 
+# All ways to train together that promise the bits of one worker.
+test_strategies() {
+  make_gpt
+  sed -i '/^clip_norm/d; s/^steps.*/steps = 6/' gpt.toml  # servers cannot clip by the whole length
+  expect 0 "$artel" train gpt.toml --out runs/one
+  local strategy
+  for strategy in allreduce ring tree halving hierarchical coordinator ps; do
+    expect 0 "$artel" train gpt.toml --out runs/$strategy -n 3 --set cluster.strategy=$strategy
+    expect 0 "$artel" verify runs/one runs/$strategy
+  done
+}
+
 make_bert() {
   make_gpt
   cat >pretrain.toml <<'TOML'
@@ -192,6 +204,8 @@ test_large() {
 
 test_mistakes() {
   make_gpt
+  expect 1 "$artel" train gpt.toml --set model.patch=8
+  contains err "this network has no patches"
   expect 1 "$artel" train gpt.toml --set model.positions=8
   contains err "got 16 positions, expected at most 8"
   expect 1 "$artel" train gpt.toml --set data.tokenizer=nonsense

@@ -157,6 +157,9 @@ TEST(WordPiece, ReadsVocabularies) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n");
   EXPECT_EQ(pieces(*open_tokenizer(folder / "vocab.txt"), "WORD"), (Strings{"word"}));
+  write_file_atomically(folder / "tokenizer_config.json", "{\"do_lower_case\": false}");
+  EXPECT_EQ(pieces(*open_tokenizer(folder / "vocab.txt"), "WORD"), (Strings{"[UNK]"}));
+  std::filesystem::remove(folder / "tokenizer_config.json");
   write_file_atomically(folder / "latin.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n\xE9t\xE9\n");
   EXPECT_THROW(read_word_piece(folder / "latin.txt"), Error);
   small_word_piece().save(folder.path());
