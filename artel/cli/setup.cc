@@ -48,7 +48,8 @@ void check_task(const RunConfig& config, const data::SampleLayout& layout) {
             what, expected);
   };
   if (layout.target.rank() == 0)
-    check(name == "bert_classifier", "texts with a class each", "\"bert_classifier\"");
+    check(name == "bert_classifier" || name == "bert_next_sentence", "texts with a class each",
+          "\"bert_classifier\" or \"bert_next_sentence\"");
   else if (masked)
     check(name == "bert_pretraining" || name == "bert_masked", "masked tokens",
           "\"bert_pretraining\" or \"bert_masked\"");

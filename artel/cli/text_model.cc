@@ -35,8 +35,9 @@ TextModel open_trained(const RunFolder& folder, const fs::path& source) {
   TextModel model;
   model.config = read_config(folder.config()).model;
   if (model.config.vocabulary == 0) model.config.vocabulary = layout.tokenizer->size();
-  const bool tells_tokens = model.config.name != "bert_classifier";
-  require(!tells_tokens || layout.tokenizer->size() == layout.classes, ErrorKind::corrupt,
+  const bool tells_classes =
+      model.config.name == "bert_classifier" || model.config.name == "bert_next_sentence";
+  require(tells_classes || layout.tokenizer->size() == layout.classes, ErrorKind::corrupt,
           "[{}] the tokenizer has {} tokens, but the network was trained with {}",
           folder.tokenizer().string(), layout.tokenizer->size(), layout.classes);
   model.classes = layout.classes;

@@ -98,7 +98,7 @@ Entry gpt2_entry(const std::string& suffix, int64_t width, int64_t depth, int64_
 }
 
 Entry bert_entry(const std::string& suffix, const std::string& text, BertHead head) {
-  const bool classifies = head == BertHead::classification;
+  const bool classifies = head == BertHead::classification || head == BertHead::next_sentence;
   return transformer_entry({"bert" + suffix,
                             "BERT, " + text,
                             {512},
@@ -112,6 +112,11 @@ Entry bert_entry(const std::string& suffix, const std::string& text, BertHead he
                              options.vocabulary = or_default(tokens, options.vocabulary);
                              options.positions = or_default(o.positions, options.positions);
                              options.classes = or_default(o.classes, options.classes);
+                             require(head != BertHead::next_sentence || options.classes == 2,
+                                     ErrorKind::invalid_argument,
+                                     "[model 'bert{}'] classes: got {}, expected 2: it follows, or "
+                                     "not",
+                                     suffix, options.classes);
                              return bert(options);
                            });
 }
@@ -179,6 +184,8 @@ std::vector<Entry> make_entries() {
       bert_entry("_pretraining", "masked tokens and next sentences", BertHead::pretraining));
   entries.push_back(
       bert_entry("_classifier", "classes of texts or of pairs", BertHead::classification));
+  entries.push_back(bert_entry("_next_sentence", "whether the second text of a pair follows",
+                               BertHead::next_sentence));
   entries.push_back(bert_entry("", "its last hidden states", BertHead::none));
   entries.push_back(vit_entry("tiny", 192, 3));
   entries.push_back(vit_entry("small", 384, 6));

@@ -127,6 +127,11 @@ test_bert() {
   contains err "tensors are not in the model and left out: cls.predictions"
   expect 0 "$artel" predict runs/classify --text "the tide was low" --text "and slow today"
   [[ $(grep -c 'sea' out) -eq 2 ]] || fail "no classes in $(cat out)"
+  { echo "first,second,follows"
+    for i in {1..20}; do echo "the tide,was low,0"; echo "the tide,slow today,1"; done; } >pairs.csv
+  expect 0 "$artel" train classify.toml --out runs/follows --set data.path=pairs.csv --set model.name=bert_next_sentence \
+    --set model.new_layers=[]
+  contains err "[2, 16]"
   expect 0 "$artel" embed runs/pretrain "the tide" "the tide" "slow" --out vectors.npy
   contains out "3 vectors of 16 numbers"
   expect 0 "$artel" embed runs/pretrain "the tide" "the tide"
