@@ -18,7 +18,7 @@ namespace {
 
 struct Arguments {
   std::string source, config;
-  std::vector<std::string> files, texts, overrides;
+  std::vector<std::string> files, texts, seconds, overrides;
   int64_t top = 3;
 };
 
@@ -62,12 +62,20 @@ void show(const std::string& source, const Tensor& output, const data::SampleLay
 void predict(const Arguments& arguments) {
   require(!arguments.files.empty() || !arguments.texts.empty(), ErrorKind::invalid_argument,
           "predict: got nothing to look at, expected files or --text");
+  require(arguments.seconds.empty() || arguments.seconds.size() == arguments.texts.size(),
+          ErrorKind::invalid_argument, "--second: got {}, expected as many as --text, {}",
+          arguments.seconds.size(), arguments.texts.size());
   const SavedRun run = open_run(arguments.source, arguments.config, arguments.overrides);
   for (const std::string& file : arguments.files)
     show(file, run.trainer->predict(read_samples(file, run.layout, run.augment)), run.layout,
          arguments.top);
-  for (const std::string& text : arguments.texts)
-    show(text, run.trainer->predict(text_sample(text, run.layout)), run.layout, arguments.top);
+  for (size_t i = 0; i < arguments.texts.size(); ++i) {
+    const std::string& text = arguments.texts[i];
+    std::optional<std::string> second;
+    if (!arguments.seconds.empty()) second = arguments.seconds[i];
+    show(second ? text + " | " + *second : text,
+         run.trainer->predict(text_sample(text, second, run.layout)), run.layout, arguments.top);
+  }
 }
 
 }  // namespace
@@ -80,6 +88,9 @@ void add_predict(CLI::App& program) {
   command
       ->add_option("--text", arguments->texts,
                    "A text, for networks that classify texts; may be repeated")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  command->add_option("--second", arguments->seconds, "For pairs: what goes with each --text")
       ->type_name("TEXT")
       ->allow_extra_args(false);
   command

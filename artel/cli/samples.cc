@@ -74,15 +74,23 @@ Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout&
   return inputs;
 }
 
-Tensor text_sample(const std::string& text, const data::SampleLayout& layout) {
+Tensor text_sample(const std::string& text, const std::optional<std::string>& second,
+                   const data::SampleLayout& layout) {
   const auto tokenizer = std::dynamic_pointer_cast<const data::WordPiece>(layout.tokenizer);
-  require(tokenizer && layout.input.rank() == 1, ErrorKind::invalid_argument,
+  require(tokenizer && layout.classes != tokenizer->size(), ErrorKind::invalid_argument,
           "--text: got a network for samples {}, expected one that classifies texts",
           to_string(layout.input));
+  const bool pairs = layout.input.rank() == 2;
+  require(pairs == second.has_value(), ErrorKind::invalid_argument,
+          "--text: got {}, but this network expected {}",
+          second ? "a second text" : "no second text",
+          pairs ? "pairs of texts; try --second" : "single texts");
   const data::WordPiece::Sentence sentence =
-      tokenizer->sentence(text, "", layout.input[0], /*pad=*/true);
+      tokenizer->sentence(text, second.value_or(""), layout.input.back(), /*pad=*/true);
   Tensor row(with_rows(1, layout.input), DType::i32);
-  std::copy(sentence.tokens.begin(), sentence.tokens.end(), row.values<int32_t>().begin());
+  const auto types =
+      std::copy(sentence.tokens.begin(), sentence.tokens.end(), row.values<int32_t>().begin());
+  if (pairs) std::copy(sentence.types.begin(), sentence.types.end(), types);
   return row;
 }
 

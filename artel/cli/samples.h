@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "artel/data/augment.h"
@@ -15,8 +16,9 @@ namespace artel::cli {
 Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
                     const data::Augmentation& augment);
 
-// A row of tokens from a text, as labelled_text.h makes them. Throws if the data set's samples are
-// no such texts.
-Tensor text_sample(const std::string& text, const data::SampleLayout& layout);
+// A row of tokens from a text or, with a second one, a pair, as labelled_text.h makes them. Throws
+// if the data set's samples are no such texts.
+Tensor text_sample(const std::string& text, const std::optional<std::string>& second,
+                   const data::SampleLayout& layout);
 
 }  // namespace artel::cli

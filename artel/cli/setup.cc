@@ -204,8 +204,8 @@ void check_prefixes(const std::vector<std::string>& prefixes, const Parameters& 
   for (const std::string& prefix : prefixes)
     require(std::any_of(entries.begin(), entries.end(),
                         [&](const ParameterEntry& each) { return each.name.starts_with(prefix); }),
-            ErrorKind::invalid_argument,
-            "model.new_layers: no parameter begins with '{}'; `artel info` lists them", prefix);
+            ErrorKind::invalid_argument, "model.new_layers: no parameter's name begins with '{}'",
+            prefix);
 }
 
 void report_unused(const NamedTensors& weights, const Parameters& parameters,

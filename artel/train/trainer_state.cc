@@ -71,6 +71,11 @@ void Trainer::State::build(const TensorType& type) {
   for (const ParameterEntry& entry : parameters.entries())
     parameters.set(entry.name, nn::initial_value(options.seed, entry.name, entry.shape,
                                                  graph.initialisers.at(entry.name)));
+  for (const std::string& prefix : options.freeze)
+    require(std::any_of(parameters.entries().begin(), parameters.entries().end(),
+                        [&](const ParameterEntry& each) { return each.name.starts_with(prefix); }),
+            ErrorKind::invalid_argument, "train.freeze: no parameter's name begins with '{}'",
+            prefix);
   if (options.outer_momentum > 0) outer_velocity = Parameters(parameters.entries());
   sample = type;
   built = true;

@@ -132,6 +132,12 @@ test_bert() {
   expect 0 "$artel" train classify.toml --out runs/follows --set data.path=pairs.csv --set model.name=bert_next_sentence \
     --set model.new_layers=[]
   contains err "[2, 16]"
+  expect 0 "$artel" predict runs/follows --text "the tide" --second "was low"
+  contains out "the tide | was low: "
+  expect 1 "$artel" predict runs/pretrain --text "the tide" --second "was low"
+  contains err "expected one that classifies texts"
+  expect 1 "$artel" predict runs/follows --text "the tide"
+  contains err "expected pairs of texts"
   expect 0 "$artel" embed runs/pretrain "the tide" "the tide" "slow" --out vectors.npy
   contains out "3 vectors of 16 numbers"
   expect 0 "$artel" embed runs/pretrain "the tide" "the tide"
@@ -141,7 +147,9 @@ test_bert() {
   expect 1 "$artel" train classify.toml --out runs/wrong --set model.width=24
   contains err "[runs/pretrain] the weights do not fit the model"
   expect 1 "$artel" train classify.toml --out runs/wrong --set 'model.new_layers=["nonsense"]'
-  contains err "no parameter begins with 'nonsense'"
+  contains err "model.new_layers: no parameter's name begins with 'nonsense'"
+  expect 1 "$artel" train classify.toml --out runs/wrong --set 'train.freeze=["bert.encoder.layer.9"]'
+  contains err "train.freeze: no parameter's name begins with 'bert.encoder.layer.9'"
   expect 1 "$artel" train pretrain.toml --out runs/wrong --set data.task=automatic
   contains err 'got "bert_pretraining" for the next tokens of a text, expected "gpt2"'
   expect 1 "$artel" train classify.toml --out runs/wrong --set model.name=bert_masked
