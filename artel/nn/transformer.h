@@ -30,7 +30,9 @@ Value causal_attention(Build& build, Value qkv, int64_t heads, int64_t positions
                        double dropout = 0);
 
 // dense "query", "key" and "value" of the input, attention, dense "out"; with rotary positions if
-// asked for. `context`, if given, is what keys and values are made of: cross attention.
+// asked for. `context`, if given, is what keys and values are made of: cross attention. `mask`, if
+// given, is [batch, keys] of i32 or f32, 0 where nothing may look: tokens whose padding is 0 will
+// do.
 struct AttentionLayerOptions {
   int64_t heads = 1;
   bool causal = false;

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 constexpr size_t kPiece = size_t{1} << 20;  // bytes of text that are tokenised at a time
 constexpr size_t kHeaderBytes = 128;
 constexpr const char* kTokensFile = "tokens.npy";
+constexpr const char* kElsewhere = "set ARTEL_DATA to a folder with room";
 
 DType type_for(int64_t vocabulary) {
   if (vocabulary <= 256) return DType::u8;
@@ -122,8 +123,8 @@ void write_tokens(const Bytes& text, const Tokenizer& tokenizer, const fs::path&
   const DType type = type_for(tokenizer.size());
   std::ofstream out(file, std::ios::binary);
   const auto check = [&] {
-    require(out.good(), ErrorKind::io, "[{}] cannot write the tokens of {}: {}", file.string(),
-            text.name, std::strerror(errno));
+    require(out.good(), ErrorKind::io, "[{}] cannot write the tokens of {}: {}; {}", file.string(),
+            text.name, std::strerror(errno), kElsewhere);
   };
   out << npy_header(type, 0);
   size_t size = 0;
@@ -176,7 +177,10 @@ TokenisedText tokenise_once(const fs::path& text, const std::string& tokenizer,
   const uint64_t key = mix_key({stamp(text), tokenizer_stamp(tokenizer)});
   const fs::path kept = folder / fmt::format("{}-{:016x}", text.filename().string(), key);
   if (!fs::exists(kept)) {
-    fs::create_directories(folder);
+    std::error_code problem;
+    fs::create_directories(folder, problem);
+    require(!problem, ErrorKind::io, "[{}] cannot make a folder for the tokens of {}: {}; {}",
+            folder.string(), text.string(), problem.message(), kElsewhere);
     const FileLock lock(folder / "lock");
     if (!fs::exists(kept)) fill_folder(text, tokenizer, kept);
   }

@@ -212,6 +212,8 @@ test_large() {
   echo "the tide" >>large.txt
   expect 0 "${train[@]}" --out runs/third
   contains err "large.txt: tokenising"
+  expect 1 env ARTEL_DATA=/dev/null "${train[@]}" --out runs/nowhere
+  contains err "set ARTEL_DATA to a folder with room"
   [[ $(find data/tokens -mindepth 1 -type d | wc -l) -eq 2 ]] || fail "unfinished work is left: $(ls data/tokens)"
 }
 
