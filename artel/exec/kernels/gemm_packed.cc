@@ -10,15 +10,16 @@
 namespace artel::kernels {
 namespace {
 
-// Block sizes: kRows x kDepth of A take half of the L2 cache. With more rows than that, all panels
-// of a block of B are packed first, into the L3 cache, and used for one block of rows after
-// another; else kFewColumns are packed at a time, used for all rows while they are in the L2 cache.
-constexpr int64_t kDepth = 384;
-constexpr int64_t kRows = 144;
+// Block sizes. A block of A that is read in place takes a quarter of the L2 cache, one that is
+// packed or has all rows most of it, and has as many steps of k as that allows: each block of k is
+// a pass over C. All panels of a block of B are packed first, into the L3 cache, and used for one
+// block of rows after another; with few rows one panel at a time, used for all rows while in the L1
+// cache.
+constexpr int64_t kBlock = 36864;  // floats
+constexpr int64_t kDepth = 1536, kPackedDepth = 1024;
+constexpr int64_t kFewRows = 192;
 constexpr int64_t kColumns = 2048;
-constexpr int64_t kFewColumns = 64;
-constexpr int64_t kPackedRows = 4 * kRows;  // of a transposed A: long rows of memory are read once
-constexpr int64_t kLine = 16;               // floats of a cache line
+constexpr int64_t kLine = 16;  // floats of a cache line
 
 // Equal blocks of at most `most`.
 int64_t block_size(int64_t n, int64_t most) {
@@ -31,12 +32,16 @@ int64_t block_size(int64_t n, int64_t most) {
 int64_t padded(int64_t floats) { return (floats + kLine - 1) / (2 * kLine) * (2 * kLine) + kLine; }
 
 struct Blocks {
-  int64_t rows, columns, depth;
+  bool few_rows;
+  int64_t depth, rows, columns;
 
   explicit Blocks(const GemmShape& shape)
-      : rows(shape.transpose_a ? kRows : block_size(shape.m, kRows)),
-        columns(std::min(shape.m <= kRows ? kFewColumns : kColumns, shape.n)),
-        depth(block_size(shape.k, kDepth)) {}
+      : few_rows(shape.m <= kFewRows),
+        depth(block_size(shape.k, shape.transpose_a ? kPackedDepth : kDepth)) {
+    const int64_t most = std::clamp<int64_t>((shape.transpose_a ? 3 : 1) * kBlock / depth, 24, 144);
+    rows = few_rows ? shape.m : block_size(shape.m, most);
+    columns = std::min(few_rows ? panel_width() : kColumns, shape.n);
+  }
 
   int64_t panel_stride() const { return padded(depth * panel_width()); }
   int64_t tile_stride() const { return padded(depth * tile_rows()); }
@@ -44,7 +49,7 @@ struct Blocks {
   // Packed A: tiles when A is transposed (its columns are then contiguous), else copied rows.
   int64_t a_floats(const GemmShape& shape) const {
     if (!shape.transpose_a) return rows * row_stride();
-    return divide_up(std::min(shape.m, kPackedRows), tile_rows()) * tile_stride();
+    return divide_up(rows, tile_rows()) * tile_stride();
   }
   int64_t b_floats() const { return panel_count(columns) * panel_stride(); }
 };
@@ -68,8 +73,8 @@ struct Operand {
 // Pointers to a block of rows of op(a), restricted to `depth` steps of k from `at` on.
 class RowBlock {
  public:
-  RowBlock(const Operand& a, int64_t m, const Blocks& blocks, float* packed)
-      : a_(a), m_(m), blocks_(blocks), packed_(packed), step_(a.transposed ? tile_rows() : 1) {}
+  RowBlock(const Operand& a, const Blocks& blocks, float* packed)
+      : a_(a), blocks_(blocks), packed_(packed), step_(a.transposed ? tile_rows() : 1) {}
 
   std::span<const float* const> rows(int64_t count) const {
     return {rows_.data(), static_cast<size_t>(count)};
@@ -80,13 +85,9 @@ class RowBlock {
   // of 4 KiB apart and would compete for the same sets of the L1 cache.
   void load(int64_t first, int64_t count, int64_t at, int64_t depth) {
     if (a_.transposed) {
-      const int64_t ahead = first % kPackedRows;
-      if (ahead == 0) {
-        pack_tiles(a_.at(first, at), a_.stride, depth, std::min(kPackedRows, m_ - first), packed_,
-                   blocks_.tile_stride());
-      }
+      pack_tiles(a_.at(first, at), a_.stride, depth, count, packed_, blocks_.tile_stride());
       for (int64_t i = 0; i < count; ++i) {
-        rows_[i] = packed_ + (ahead + i) / step_ * blocks_.tile_stride() + (ahead + i) % step_;
+        rows_[i] = packed_ + i / step_ * blocks_.tile_stride() + i % step_;
       }
       return;
     }
@@ -102,11 +103,10 @@ class RowBlock {
 
  private:
   const Operand& a_;
-  int64_t m_;
   const Blocks& blocks_;
   float* packed_;
   int64_t step_;
-  std::array<const float*, kRows> rows_;
+  std::array<const float*, kFewRows> rows_;
 };
 
 // The operands of a product, cut into blocks.
@@ -133,7 +133,7 @@ struct Product {
   // Adds the part of the sum from `at` on to the block of C at (row, column).
   void multiply(const RowBlock& block, int64_t row, int64_t rows, int64_t at, int64_t depth,
                 int64_t column, int64_t columns, const float* panels, const Ahead& ahead) const {
-    std::array<float*, kRows> c_rows;
+    std::array<float*, kFewRows> c_rows;
     for (int64_t i = 0; i < rows; ++i) c_rows[i] = c + (row + i) * ldc + column;
     const Segment segment{0, 0, depth};
     const bool last = at + depth >= shape.k;
@@ -154,7 +154,11 @@ struct Product {
 
   // The rows of A behind a block of them.
   Ahead next_rows(int64_t row, int64_t at, int64_t depth) const {
-    if (row >= shape.m || left.transposed) return {};
+    if (row >= shape.m) {
+      row = 0;
+      at += depth;
+      depth = std::min(depth, shape.k - at);
+    }
     return left.block(row, at, std::min(blocks.rows, shape.m - row), depth);
   }
 };
@@ -162,8 +166,13 @@ struct Product {
 }  // namespace
 
 size_t packed_workspace_floats(const GemmShape& shape, int threads) {
-  const Blocks blocks(shape);
-  return static_cast<size_t>(blocks.b_floats() + threads * blocks.a_floats(shape));
+  const auto floats = [threads](const GemmShape& part) {
+    const Blocks blocks(part);
+    return blocks.b_floats() + threads * blocks.a_floats(part);
+  };
+  GemmShape few = shape;
+  few.m = std::min(shape.m, kFewRows);
+  return static_cast<size_t>(std::max(floats(shape), floats(few)));
 }
 
 void packed_product(const GemmShape& shape, const float* a, int64_t lda, const float* b,
@@ -173,19 +182,18 @@ void packed_product(const GemmShape& shape, const float* a, int64_t lda, const f
                         epilogue};
   const Blocks& blocks = product.blocks;
   const int64_t m = shape.m, n = shape.n;
-  const bool all_rows = m <= blocks.rows;
   float* panels = workspace;
-  RowBlock block(product.left, m, blocks, workspace + blocks.b_floats());
+  RowBlock block(product.left, blocks, workspace + blocks.b_floats());
   product.for_each_depth([&](int64_t at, int64_t depth) {
-    if (all_rows) block.load(0, m, at, depth);
+    if (blocks.few_rows) block.load(0, m, at, depth);
     for (int64_t column = 0; column < n; column += blocks.columns) {
       const int64_t columns = std::min(blocks.columns, n - column), next = column + columns;
       product.pack(at, depth, column, columns, panels);
       for (int64_t row = 0; row < m; row += blocks.rows) {
         const int64_t rows = std::min(blocks.rows, m - row);
-        if (!all_rows) block.load(row, rows, at, depth);
+        if (!blocks.few_rows) block.load(row, rows, at, depth);
         const Ahead ahead =
-            all_rows && next < n
+            blocks.few_rows && next < n
                 ? product.right.block(at, next, depth, std::min(blocks.columns, n - next))
                 : product.next_rows(row + rows, at, depth);
         product.multiply(block, row, rows, at, depth, column, columns, panels, ahead);
@@ -195,7 +203,7 @@ void packed_product(const GemmShape& shape, const float* a, int64_t lda, const f
 }
 
 bool can_share(const GemmShape& shape, int threads) {
-  return threads > 1 && !shape.transpose_a && shape.m >= 4 * threads * kRows;
+  return threads > 1 && !shape.transpose_a && shape.m >= 4 * threads * kFewRows;
 }
 
 void shared_product(ThreadPool& pool, int threads, const GemmShape& shape, const float* a,
@@ -216,8 +224,7 @@ void shared_product(ThreadPool& pool, int threads, const GemmShape& shape, const
       for_each_with_slot(
           pool, threads, divide_up(shape.m, blocks.rows), [&](int64_t slot, int64_t i) {
             const int64_t row = i * blocks.rows, rows = std::min(blocks.rows, shape.m - row);
-            RowBlock block(product.left, shape.m, blocks,
-                           packed_rows + slot * blocks.a_floats(shape));
+            RowBlock block(product.left, blocks, packed_rows + slot * blocks.a_floats(shape));
             block.load(row, rows, at, depth);
             product.multiply(block, row, rows, at, depth, column, columns, panels,
                              product.next_rows(row + threads * blocks.rows, at, depth));
