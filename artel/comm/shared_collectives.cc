@@ -129,11 +129,14 @@ void all_reduce_shared(shm::Channel& channel, Patience& patience, std::span<std:
     combine(reduction, type, sources, {&own, 1}, data.size() / size_of(type), size);
     return;
   }
-  const Slice mine = slice_of(data.size(), size, channel.rank());
-  for (std::byte*& buffer : buffers) buffer += mine.begin;
-  const std::vector<const std::byte*> sources(buffers.begin(), buffers.end());
-  combine(reduction, type, sources, buffers, (mine.end - mine.begin) / size_of(type), size);
-  channel.sync(patience);
+  std::vector<std::byte*> targets(size);
+  std::vector<const std::byte*> sources(size);
+  channel.share_parts(patience, [&](int part) {
+    const Slice slice = slice_of(data.size(), size, part);
+    for (int rank = 0; rank < size; ++rank)
+      sources[rank] = targets[rank] = buffers[rank] + slice.begin;
+    combine(reduction, type, sources, targets, (slice.end - slice.begin) / size_of(type), size);
+  });
   if (copied) std::memcpy(own, shown, data.size());
 }
 
@@ -171,23 +174,28 @@ bool lane_reduce_shared(shm::Channel& channel, Patience& patience, const LaneNod
     shown.push_back(output.data());
   channel.meet(patience, shown, bytes);
   if (!channel.reachable()) return false;
-  const Slice mine = flat ? Slice{0, bytes} : slice_of(bytes, channel.size(), channel.rank());
   std::vector<const std::byte*> sources;
   std::vector<std::byte*> targets;
   sources.reserve(nodes.tree().nodes().size());
   targets.reserve(channel.size());
-  if (flat) targets.push_back(output.data());
-  for (int rank = 0; rank < channel.size(); ++rank) {
-    const size_t own = nodes.of(rank).size();
-    for (size_t i = 0; i < own; ++i) sources.push_back(channel.buffer(rank, i) + mine.begin);
-    if (!flat) targets.push_back(channel.buffer(rank, own) + mine.begin);
-  }
-  nodes.tree().add(sources, targets, type, (mine.end - mine.begin) / size_of(type), reduction,
-                   divisor);
-  if (flat)
+  const auto add = [&](Slice slice) {
+    sources.clear();
+    targets.clear();
+    if (flat) targets.push_back(output.data());
+    for (int rank = 0; rank < channel.size(); ++rank) {
+      const size_t own = nodes.of(rank).size();
+      for (size_t i = 0; i < own; ++i) sources.push_back(channel.buffer(rank, i) + slice.begin);
+      if (!flat) targets.push_back(channel.buffer(rank, own) + slice.begin);
+    }
+    nodes.tree().add(sources, targets, type, (slice.end - slice.begin) / size_of(type), reduction,
+                     divisor);
+  };
+  if (flat) {
+    add({0, bytes});
     channel.next_staging();
-  else
-    channel.sync(patience);
+  } else {
+    channel.share_parts(patience, [&](int part) { add(slice_of(bytes, channel.size(), part)); });
+  }
   return true;
 }
 

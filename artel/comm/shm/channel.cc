@@ -17,12 +17,15 @@ constexpr uint64_t kNowhere = 0;
 struct alignas(64) Channel::Slot {
   std::atomic<uint32_t> arrived;  // how many syncs this rank has reached
   std::atomic<int32_t> core;      // where it was then
+  std::atomic<uint32_t> working;  // 1 while it is at a part
+  // How many parts there were when the one of its number was taken last; not polled by others.
+  alignas(64) std::atomic<uint32_t> taken;
   Notice notices[2];
 };
 
-// Rung by whoever comes last to a sync, if somebody sleeps.
 struct Channel::Gate {
-  Event all_here;
+  Event all_here;    // rung by whoever comes last, if somebody sleeps
+  Event parts_done;  // counts them, and is rung with the last one of a call
 };
 
 constexpr size_t kStagingSets = 3;
@@ -112,6 +115,35 @@ void Channel::sync(Patience& patience) {
             [&](uint32_t) { return all_here(); }, [&] { return patience.slice(); });
         return is_here(peer);
       });
+}
+
+// Its own part first: the pages of that are known to its core.
+std::optional<int> Channel::claim_part() {
+  for (int i = 0; i < size(); ++i) {
+    const int part = (rank_ + i) % size();
+    uint32_t before = parts_ - size();
+    if (!slot(part).taken.compare_exchange_strong(before, parts_)) continue;
+    slot(rank_).working = 1;
+    return part;
+  }
+  return {};
+}
+
+void Channel::finish_part() {
+  slot(rank_).working = 0;
+  Event& done = gate().parts_done;
+  if (done.value.fetch_add(1) + 1 == parts_ && done.sleepers.load() != 0) wake(done);
+}
+
+void Channel::await_parts(Patience& patience) {
+  const auto done = [&](uint32_t value) { return reached(value, parts_); };
+  Event& event = gate().parts_done;
+  if (done(event.value.load(std::memory_order_acquire))) return;
+  int worker = 0;  // whom to blame
+  while (worker + 1 < size() && slot(worker).working == 0) ++worker;
+  patience.wait_for(members_[worker], [&] {
+    return await(event, Spin::for_ranks(true), done, [&] { return patience.slice(); });
+  });
 }
 
 }  // namespace artel::comm::shm

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,24 @@ class Channel {
   // Waits until everybody has got this far.
   void sync(Patience& patience);
 
+  // Runs part(0) .. part(size() - 1) between the ranks, each once, and returns when all are done.
+  // Each rank takes the part of its own number; where they share cores, whoever has a core also
+  // takes those of ranks that are not running.
+  template <typename Part>
+  void share_parts(Patience& patience, Part&& part) {
+    if (!crowded()) {
+      part(rank_);
+      sync(patience);
+      return;
+    }
+    parts_ += size();
+    while (const std::optional<int> index = claim_part()) {
+      part(*index);
+      finish_part();
+    }
+    await_parts(patience);
+  }
+
   // kStagingBytes of each rank for this pass, or one that follows: write your own, meet or sync,
   // read the others'. There are three sets, used in turn, so while this pass is read the next one
   // may be written.
@@ -60,6 +79,9 @@ class Channel {
   bool is_here(int rank) const;
   bool all_here() const;
   bool keeps_a_core(int own) const;
+  std::optional<int> claim_part();
+  void finish_part();
+  void await_parts(Patience& patience);
 
   Segment& segment_;
   std::vector<int> members_;
@@ -68,6 +90,7 @@ class Channel {
   uint32_t syncs_ = 0;
   uint32_t meetings_ = 0;
   uint32_t passes_ = 0;
+  uint32_t parts_ = 0;  // of all share_parts so far
   bool reachable_ = false;
 };
 

@@ -29,10 +29,13 @@ struct Spin {
   static Spin for_ranks(bool crowded) { return crowded ? Spin{0, 100} : Spin{2000, 20}; }
 };
 
+inline void wake(Event& event) {
+  syscall(SYS_futex, &event.value, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
 inline void ring(Event& event) {
   event.value.fetch_add(1);
-  if (event.sleepers.load() != 0)
-    syscall(SYS_futex, &event.value, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  if (event.sleepers.load() != 0) wake(event);
 }
 
 // Waits until arrived(value), at most about `seconds()` of sleep; returns whether it has.

@@ -17,7 +17,7 @@
 namespace artel::comm::shm {
 namespace {
 
-constexpr uint64_t kMagic = 0x31304c4554524131;  // changes with the layout of the segment
+constexpr uint64_t kMagic = 0x32304c4554524131;  // changes with the layout of the segment
 
 struct Hello {
   uint64_t magic;
