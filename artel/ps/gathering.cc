@@ -4,6 +4,8 @@
 #include <iterator>
 
 #include "artel/base/error.h"
+#include "artel/optim/clipping.h"
+#include "artel/optim/kernels.h"
 
 namespace artel::ps {
 namespace {
@@ -101,6 +103,20 @@ void Gathering::sum(uint64_t first, std::span<float> sum) const {
       auto at = std::lower_bound(keys.begin(), keys.end(), first);
       for (; at != keys.end() && *at < last; ++at) sum[*at - first] += partial[at - keys.begin()];
     }
+}
+
+double Gathering::sum_of_squares(const KeyRange& segment) const {
+  // Chunk by chunk, as that function adds, so that sums stay in the cache until they are squared.
+  constexpr uint64_t kChunk = optim::kernels::kChunk;
+  ThreadPool here(1);
+  std::vector<float> chunk(std::min(kChunk, segment.size()));
+  double squares = 0;
+  for (uint64_t first = segment.first; first < segment.last; first += kChunk) {
+    const auto part = std::span(chunk).first(std::min(kChunk, segment.last - first));
+    sum(first, part);
+    squares += optim::sum_of_squares(here, part);
+  }
+  return squares;
 }
 
 }  // namespace artel::ps

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "artel/ps/contribution.h"
@@ -25,12 +26,17 @@ class Gathering {
   // order of lanes where some are missing or keys are listed.
   void sum(uint64_t first, std::span<float> sum) const;
 
+  // The squares of that sum over the keys of one segment, with the bits of optim::sum_of_squares.
+  double sum_of_squares(const KeyRange& segment) const;
+
   // The keys that somebody contributed to, and a few between them, in ranges of at most `most`.
   std::vector<KeyRange> ranges(uint64_t most) const;
 
   Step step;
   bool to_state = false;
-  bool applied = false;
+  bool held = false;     // applied when a worker says how to scale it
+  bool settled = false;  // those who contributed can be answered: it is applied, or held back
+  std::string squares;   // if it is held back
 
  private:
   KeyRange keys_;

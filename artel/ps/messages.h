@@ -49,6 +49,8 @@ enum Flag : uint32_t {
   to_state = 64,   // add to the first state of the update rule, not to the values
   stop = 128,      // the worker wants to stop; in a reply: some worker does
   afresh = 256,    // of a pull: the worker has forgotten what it knew of these keys
+  held = 512,      // of a push: keep the whole sum back and answer with its Squares, as text; of a
+                   // pull: first apply what is kept back of exactly these keys, times `scale`
 };
 
 struct Header {

@@ -19,6 +19,7 @@
 #include "artel/ps/messages.h"
 #include "artel/ps/report.h"
 #include "artel/ps/shard.h"
+#include "artel/ps/squares.h"
 
 namespace artel::ps {
 
@@ -120,7 +121,7 @@ class Server::State {
 
   void leave(int worker) {
     clock_->drop(worker);
-    apply_complete();
+    settle_complete();
   }
 
   void handle(Connection& connection, Message& message) {
@@ -144,6 +145,7 @@ class Server::State {
         break;
       case Kind::pull:
         if (header.has(afresh)) connection.known->forget(header.keys);
+        if (header.has(held)) release(header);
         break;
       case Kind::report:
         pending.text = report();
@@ -223,6 +225,7 @@ class Server::State {
 
   void contribute(Connection& connection, Message& message, Pending& pending) {
     const Header& header = message.header;
+    if (header.has(held)) check_held(header);
     Contribution contribution = read_contribution(message, pending.listed, group_, codec_.get());
     require_finite(contribution, header.keys,
                    [this](uint64_t key) { return shard_->name_of(key); });
@@ -238,6 +241,25 @@ class Server::State {
     ++staleness_[static_cast<int64_t>(version - std::min(version, header.version))];
   }
 
+  void check_held(const Header& header) {
+    require(setup_.together && header.kind == Kind::push, ErrorKind::invalid_argument,
+            "[ps] {}: only pushes that are added to those of others can be held back",
+            to_string(header.kind));
+    for_each_weight(header.keys, [&](const Segment& segment) {
+      require(header.keys.contains(segment.keys), ErrorKind::invalid_argument,
+              "[ps] push of keys {} to {}: expected all of '{}', whose squares are wanted",
+              header.keys.first, header.keys.last, segment.name);
+    });
+  }
+
+  // Calls visit(segment) for the weights that have some of the keys, all of which are here.
+  void for_each_weight(const KeyRange& keys, const auto& visit) {
+    shard_->for_each([&](const Segment& segment, std::span<const float>) {
+      if (segment.kind == SegmentKind::weight && !intersection(segment.keys, keys).empty())
+        visit(segment);
+    });
+  }
+
   void gather(const Header& header, Contribution contribution, Pending& pending) {
     const auto key = std::make_tuple(header.iteration, header.keys.first, header.keys.last);
     std::shared_ptr<Gathering>& gathering = gatherings_[key];
@@ -245,29 +267,57 @@ class Server::State {
       gathering = std::make_shared<Gathering>(header.keys, setup_.lanes);
       gathering->step = {header.iteration, header.learning_rate, header.scale};
       gathering->to_state = header.has(to_state);
+      gathering->held = header.has(held);
     }
     gathering->add(std::move(contribution));
     pending.gathering = gathering;
-    apply_complete();
+    if (gathering->held) pending.kind = Kind::text;
+    settle_complete();
   }
 
   // In the order of iterations, so that updates of one range never overtake each other.
-  void apply_complete() {
+  void settle_complete() {
     // Where the lanes are workers, those of lost workers are not waited for.
     const auto is_gone = [this](int lane) {
       return setup_.lanes == options_.workers && !clock_->present(lane);
     };
     for (auto at = gatherings_.begin(); at != gatherings_.end();) {
-      if (!at->second->complete(is_gone)) {
-        ++at;
-        continue;
-      }
-      apply(*at->second);
-      at = gatherings_.erase(at);
+      Gathering& gathering = *at->second;
+      if (!gathering.settled && gathering.complete(is_gone)) settle(gathering);
+      const bool applied = gathering.settled && gathering.squares.empty();
+      at = applied ? gatherings_.erase(at) : std::next(at);
     }
   }
 
-  void apply(Gathering& gathering) {
+  // Applies a whole sum, or holds it back until its release if there are weights in it.
+  void settle(Gathering& gathering) {
+    if (gathering.held) gathering.squares = squares_of(gathering);
+    if (gathering.squares.empty()) apply(gathering);
+    gathering.settled = true;
+  }
+
+  std::string squares_of(const Gathering& gathering) {
+    Squares squares;
+    for_each_weight(gathering.keys(), [&](const Segment& segment) {
+      squares[segment.keys.first] = gathering.sum_of_squares(segment.keys);
+    });
+    return to_text(squares);
+  }
+
+  // All workers know the same squares and say the same: the first of them is obeyed.
+  void release(const Header& header) {
+    const auto found = gatherings_.find({header.iteration, header.keys.first, header.keys.last});
+    if (found == gatherings_.end()) return;
+    Gathering& gathering = *found->second;
+    require(gathering.settled, ErrorKind::invalid_argument,
+            "[ps] pull of keys {} to {}: others have not pushed yet what it is to release",
+            header.keys.first, header.keys.last);
+    gathering.step.scale = header.scale;
+    apply(gathering);
+    gatherings_.erase(found);
+  }
+
+  void apply(const Gathering& gathering) {
     const uint64_t most = std::max<uint64_t>(1, shard_->most_keys_at_once());
     std::vector<float> sum(std::min(most, gathering.keys().size()));
     for (const KeyRange& part : gathering.ranges(most)) {
@@ -281,7 +331,6 @@ class Server::State {
         shard_->apply(part, total, gathering.step, all, all);
       }
     }
-    gathering.applied = true;
   }
 
   void apply_at_once(const Header& header, const Contribution& contribution) {
@@ -324,7 +373,7 @@ class Server::State {
   bool may_answer(const Connection& connection) const {
     const Pending& pending = connection.pending.front();
     if (pending.kind == Kind::refusal || !clock_) return true;
-    if (pending.gathering && !pending.gathering->applied) return false;
+    if (pending.gathering && !pending.gathering->settled) return false;
     if (pending.request.has(after_all) && clock_->slowest() < pending.request.iteration)
       return false;
     const bool begins_another = pending.request.has(finishes) && !pending.gathering;
@@ -339,7 +388,8 @@ class Server::State {
                  .version = clock_ ? version() : 0,
                  .keys = pending.request.keys};
     if (pending.kind != Kind::values) {
-      const auto text = std::as_bytes(std::span(pending.text));
+      const std::string& said = pending.gathering ? pending.gathering->squares : pending.text;
+      const auto text = std::as_bytes(std::span(said));
       return connection.outbox.send(reply, {text.begin(), text.end()});
     }
     reply.flags |= pending.request.flags & (in_place | masked | coded);

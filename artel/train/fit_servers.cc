@@ -11,9 +11,6 @@ void Trainer::FitLoop::begin_serving() {
   const TrainerOptions& options = s_.options;
   require(!averaging_ && options.local_steps == 1, ErrorKind::invalid_argument,
           "cluster.local_steps: got {} with parameter servers, expected 1", options.local_steps);
-  require(!stepper_->clips(), ErrorKind::invalid_argument,
-          "train.clip_norm: the length of the whole gradient is not known to any one parameter "
-          "server; try the optimizer's clip_value, or a strategy without servers");
   const bool downpour = options.strategy == "downpour";
   remote_.emplace(*s_.cluster.world(), *stepper_, options_.batch_size,
                   RemoteOptions{.servers = s_.cluster.servers(),

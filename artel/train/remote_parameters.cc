@@ -29,8 +29,8 @@ std::vector<ps::Segment> segments_of(const std::vector<Stepper::Summed>& parts) 
 }
 
 ps::ShardMap shards_of(uint64_t keys, const std::vector<ps::Segment>& segments,
-                       const RemoteOptions& options) {
-  if (!ps::make_rule(options.rule)->needs_whole_segments())
+                       const RemoteOptions& options, bool clips) {
+  if (!clips && !ps::make_rule(options.rule)->needs_whole_segments())
     return ps::ShardMap::even(keys, options.servers);
   std::vector<uint64_t> cuts;
   for (const ps::Segment& segment : segments) cuts.push_back(segment.keys.first);
@@ -57,7 +57,8 @@ RemoteParameters::RemoteParameters(comm::Group& world, Stepper& stepper, int64_t
       parts_(stepper.summed_parts()),
       segments_(segments_of(parts_)),
       client_(world, world.size() - options.servers,
-              shards_of(keys_of(buckets_.back()).last, segments_, options), options.seed),
+              shards_of(keys_of(buckets_.back()).last, segments_, options, stepper.clips()),
+              options.seed),
       states_(static_cast<int>(ps::make_rule(options.rule)->states().size())),
       statistics_(kStatistics) {
   client_.set_codec(options.compress);
@@ -108,6 +109,13 @@ void RemoteParameters::start(int bucket, const std::vector<std::byte*>& partials
                          .lanes = step.lanes,
                          .learning_rate = step.learning_rate};
   request.sink = sink(request.keys.first);
+  if (stepper_.clips()) {
+    request.kind = ps::Kind::push;
+    request.flags |= ps::held;
+    request.text_sink = [this](std::string_view text) {
+      squares_.merge(ps::squares_from_text(text));
+    };
+  }
   pushes_ = step.number;
   if (!options_.compress.empty()) {
     add_here(partials, request.keys);
@@ -116,7 +124,7 @@ void RemoteParameters::start(int bucket, const std::vector<std::byte*>& partials
   }
   for (const std::byte* partial : partials)
     request.values.push_back(floats_of(partial) + request.keys.first);
-  tickets_.push_back(client_.start(request));
+  send(request);
 }
 
 // Gradients are packed; statistics and observations beside them in a bucket stay exact.
@@ -143,13 +151,38 @@ void RemoteParameters::start_coded(const Bucket& bucket, ps::Request request, bo
       for (uint64_t key = request.keys.first; key < request.keys.last; ++key)
         region[key] += lost_[key];
     }
-    tickets_.push_back(client_.start(request));
+    send(request);
   }
 }
 
-const std::byte* RemoteParameters::finish() {
+void RemoteParameters::send(const ps::Request& request) {
+  tickets_.push_back(client_.start(request));
+  if ((request.flags & ps::held) != 0) held_.push_back(request);
+}
+
+void RemoteParameters::wait_for_answers() {
   for (const ps::Client::Ticket& ticket : tickets_) client_.wait(ticket);
   tickets_.clear();
+}
+
+void RemoteParameters::release_held() {
+  double squares = 0;
+  for (const auto& [key, square] : squares_) squares += square;
+  const float scale = stepper_.clip_scale(squares);
+  for (ps::Request& request : held_) {
+    request.kind = ps::Kind::pull;
+    request.flags &= ps::held | ps::coded;
+    request.scale = scale;
+    tickets_.push_back(client_.start(request));
+  }
+  held_.clear();
+  squares_.clear();
+  wait_for_answers();
+}
+
+const std::byte* RemoteParameters::finish() {
+  wait_for_answers();
+  if (!held_.empty()) release_held();
   return reinterpret_cast<const std::byte*>(statistics_.data());
 }
 
@@ -157,6 +190,7 @@ const std::byte* RemoteParameters::step_apart(const std::vector<std::byte*>& par
                                               const Step& step, float share) {
   const ps::KeyRange all = {0, client_.map().keys()};
   add_here(partials, all);
+  if (stepper_.clips()) clip_own(partials.front(), share);
   float* sums = floats_of(partials.front());
   ++accrued_steps_;
   if (accrued_) {
@@ -191,6 +225,14 @@ const std::byte* RemoteParameters::step_apart(const std::vector<std::byte*>& par
     fetch(false, false);
   }
   return partials.front();
+}
+
+void RemoteParameters::clip_own(std::byte* region, float share) {
+  const float scale = stepper_.clip_scale(region, 1 / share);
+  for (const ps::Segment& segment : segments_)
+    if (segment.kind == ps::SegmentKind::weight)
+      for (uint64_t key = segment.keys.first; key < segment.keys.last; ++key)
+        floats_of(region)[key] *= scale;
 }
 
 // Gradients, which lie side by side, are packed; the rest of the region stays exact.

@@ -3,6 +3,10 @@
 // The key of a value is its place, in floats, in the region of sums that a Stepper forms: loss and
 // counts first, then gradients in the order in which they become ready, then observations of
 // states. So a bucket is a range of keys, and the servers' values lie like gradients do.
+//
+// Where the stepper clips by norm and all go together, a step takes two turns: servers hold the
+// whole sum back and tell its squares, tensor by tensor; each worker works out the same factor and
+// pulls the values with it. Apart, each worker clips its own gradient.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +16,7 @@
 
 #include "artel/comm/group.h"
 #include "artel/ps/client.h"
+#include "artel/ps/squares.h"
 #include "artel/train/stepper.h"
 
 namespace artel {
@@ -73,6 +78,10 @@ class RemoteParameters {
   void assign_all();
   void run_coded(ps::Request request);
   void start_coded(const Bucket& bucket, ps::Request request, bool last);
+  void send(const ps::Request& request);
+  void release_held();
+  void wait_for_answers();
+  void clip_own(std::byte* region, float share);
   // Copies an answer to where it belongs. `state`: of the optimizer; -1: values.
   ps::Sink sink(uint64_t first_key, int state = -1);
   void place(uint64_t first_key, std::span<const float> values, bool change, int state);
@@ -90,8 +99,10 @@ class RemoteParameters {
   int64_t pushes_ = 0;
   std::vector<float> statistics_;  // of all workers
   std::vector<ps::Client::Ticket> tickets_;
-  std::vector<float> lost_;    // by the codec, by key
-  comm::SharedBytes accrued_;  // sums of steps that were not pushed yet, if there can be any
+  std::vector<ps::Request> held_;  // pushes of this step that servers hold back
+  ps::Squares squares_;            // of them
+  std::vector<float> lost_;        // by the codec, by key
+  comm::SharedBytes accrued_;      // sums of steps that were not pushed yet, if there can be any
   int64_t accrued_steps_ = 0;
 };
 

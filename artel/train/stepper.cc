@@ -308,6 +308,10 @@ float Stepper::clip_scale(const std::byte* total, float scale) {
   double squares = 0;
   for (const GradientSlot& slot : any_program().plan().gradients)
     if (!slot.is_state) squares += optim::sum_of_squares(*pool_, summed(total, slot));
+  return clip_scale(squares, scale);
+}
+
+float Stepper::clip_scale(double squares, float scale) const {
   return optim::clip_scale(scale * std::sqrt(squares), config_.clip_norm);
 }
 

@@ -103,6 +103,8 @@ class Stepper {
   void apply_bucket(int bucket, const std::byte* total, const Update& update);
   // What clipping the norm of the whole gradient, `scale` times the sum, multiplies it by.
   float clip_scale(const std::byte* total, float scale = 1);
+  // The same where the squares of the sum, added up parameter by parameter, are known.
+  float clip_scale(double squares, float scale = 1) const;
   bool clips() const { return config_.clip_norm > 0; }
 
   // Of a global batch size; compiles the programs it needs.

@@ -79,7 +79,7 @@ test_workers() {
 # All ways to train together that promise the bits of one worker.
 test_strategies() {
   make_gpt
-  sed -i '/^clip_norm/d; s/^steps.*/steps = 6/' gpt.toml  # servers cannot clip by the whole length
+  sed -i 's/^clip_norm.*/clip_norm = 0.1/; s/^steps.*/steps = 6/' gpt.toml
   expect 0 "$artel" train gpt.toml --out runs/one
   local strategy
   for strategy in allreduce ring tree halving hierarchical coordinator ps; do

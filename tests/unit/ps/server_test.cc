@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "artel/base/error.h"
+#include "artel/ps/squares.h"
 #include "tests/unit/ps/servers.h"
 
 namespace artel::ps {
@@ -86,6 +87,83 @@ TEST(Server, SparseKeysAndTheirCache) {
                              }});
                  EXPECT_EQ(got, (std::vector<float>{-3, -6, -9, -12, -15}));
                });
+}
+
+// Two tensors, one on each server: what is pushed counts only when somebody says how to scale it.
+TEST(Server, HoldsASumBackUntilItIsReleased) {
+  for (const char* transport : {"shm", "gloo"})
+    with_servers(
+        {.workers = 2,
+         .servers = 2,
+         .keys = 64,
+         .setup = {.segments = {{.name = "a", .keys = {0, 32}}, {.name = "b", .keys = {32, 64}}},
+                   .rule = {{"name", "sgd"}},
+                   .lanes = 2},
+         .transport = transport},
+        [](Client& client, comm::Group& workers) {
+          const std::vector<float> gradient = filled(64, 1.0f + client.worker());
+          Squares squares;
+          client.run({.kind = Kind::push,
+                      .flags = finishes | held,
+                      .iteration = 1,
+                      .keys = {0, 64},
+                      .values = {gradient.data()},
+                      .lanes = {client.worker(), client.worker() + 1},
+                      .learning_rate = 1,
+                      .text_sink = [&](std::string_view text) {
+                        squares.merge(squares_from_text(text));
+                      }});
+          EXPECT_EQ(squares, (Squares{{0, 32 * 9.0}, {32, 32 * 9.0}}));
+          EXPECT_EQ(pull_all(client), filled(64, 0));
+          workers.barrier();
+          client.run(
+              {.kind = Kind::pull, .flags = held, .iteration = 1, .keys = {0, 64}, .scale = 0.5f});
+          EXPECT_EQ(pull_all(client), filled(64, -1.5f));
+        });
+}
+
+TEST(Server, RefusesToReleaseWhatOthersHaveNotPushed) {
+  ps::Setup setup = weights_of(16);
+  setup.lanes = 2;
+  const std::vector<std::string> errors = run_scene(
+      {.workers = 1, .servers = 1, .keys = 16, .setup = setup}, [](Client& client, comm::Group&) {
+        const std::vector<float> gradient = filled(16, 1);
+        client.start({.kind = Kind::push,
+                      .flags = held,
+                      .iteration = 1,
+                      .keys = {0, 16},
+                      .values = {gradient.data()}});
+        client.start({.kind = Kind::pull, .flags = held, .iteration = 1, .keys = {0, 16}});
+        client.run({.kind = Kind::push,
+                    .flags = held,
+                    .iteration = 1,
+                    .keys = {0, 16},
+                    .values = {gradient.data()},
+                    .lanes = {1, 2}});
+      });
+  EXPECT_NE(errors[0].find("others have not pushed yet"), std::string::npos) << errors[0];
+}
+
+TEST(Server, HoldsOnlyWholeTensorsBack) {
+  const std::vector<std::string> errors =
+      run_scene({.workers = 1, .servers = 1, .keys = 16, .setup = weights_of(16)},
+                [](Client& client, comm::Group&) {
+                  const std::vector<float> gradient = filled(8, 1);
+                  client.run({.kind = Kind::push,
+                              .flags = held,
+                              .iteration = 1,
+                              .keys = {0, 8},
+                              .values = {gradient.data()}});
+                });
+  EXPECT_NE(errors[0].find("expected all of 'weights'"), std::string::npos) << errors[0];
+}
+
+TEST(Squares, KeepEveryBit) {
+  const Squares squares = {{3, 0.1}, {70, 1e-300}, {99, INFINITY}, {uint64_t{1} << 40, 0}};
+  EXPECT_EQ(squares_from_text(to_text(squares)), squares);
+  EXPECT_EQ(squares_from_text(""), Squares());
+  for (const char* bad : {"3", "3 x", "3 0.5x", "x 1"})
+    EXPECT_THROW(squares_from_text(bad), Error) << bad;
 }
 
 TEST(Server, UsersOwnRule) {

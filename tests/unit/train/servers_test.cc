@@ -2,6 +2,8 @@
 // Workers and servers are threads here; system tests do the same with processes.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -45,6 +47,14 @@ TrainerOptions options_with(const std::string& strategy, std::optional<int64_t> 
 
 const FitOptions kFit = {.batch_size = 13, .epochs = 3, .validation = samples()};
 
+std::vector<float> alone_with(TrainerOptions options, const FitOptions& fit) {
+  options.strategy = "auto";
+  Cluster cluster;
+  Trainer trainer(cluster, network(), options);
+  trainer.fit(samples(), fit);
+  return flat(trainer.weights());
+}
+
 TEST(Servers, WithoutDelayTheBitsOfOneWorker) {
   const std::vector<float> expected = alone({});
   for (const auto& [workers, servers] : {std::pair{1, 1}, {2, 3}, {3, 2}, {5, 1}}) {
@@ -61,12 +71,42 @@ TEST(Servers, EveryRuleGivesTheBitsOfOneWorker) {
     TrainerOptions options = options_with("ps");
     options.optimizer = rule;
     const Outcome outcome = train_on_servers(3, 2, options, kFit);
-    options.strategy = "auto";
-    Cluster cluster;
-    Trainer trainer(cluster, network(), options);
-    trainer.fit(samples(), kFit);
-    EXPECT_TRUE(same_bits(flat(trainer.weights()), outcome.weights)) << rule.name();
+    EXPECT_TRUE(same_bits(alone_with(options, kFit), outcome.weights)) << rule.name();
   }
+}
+
+TEST(Servers, ClipByTheWholeGradientWithTheBitsOfOneWorker) {
+  for (optim::OptimizerConfig rule : {optim::sgd(0.1, {.momentum = 0.9}), optim::lamb(0.01)}) {
+    TrainerOptions options = options_with("ps");
+    options.optimizer = rule;
+    const std::vector<float> free = alone_with(options, kFit);
+    options.optimizer.clip_norm = 0.1;
+    const std::vector<float> expected = alone_with(options, kFit);
+    EXPECT_FALSE(same_bits(expected, free)) << "nothing was clipped";
+    for (const auto& [workers, servers] : {std::pair{1, 1}, {1, 2}, {2, 1}, {3, 2}, {2, 9}})
+      EXPECT_TRUE(same_bits(expected, train_on_servers(workers, servers, options, kFit).weights))
+          << rule.name() << ", " << workers << " and " << servers;
+  }
+}
+
+// What a worker has of a batch pulls as hard as its share, however long its own gradient is: so two
+// workers together move the weights in a step by at most `clip_norm` times the learning rate.
+TEST(Servers, EachWorkerClipsItsOwnGradientWhenApart) {
+  TrainerOptions options = options_with("ps", std::nullopt);
+  options.optimizer = optim::sgd(1);
+  const FitOptions fit = {.batch_size = 20, .epochs = 1};  // two steps
+  TrainerOptions still = options;
+  still.optimizer.learning_rate = 0;
+  const std::vector<float> initial = alone_with(still, fit);
+  const auto moved = [&](double clip_norm) {
+    options.optimizer.clip_norm = clip_norm;
+    const std::vector<float> weights = train_on_servers(2, 2, options, fit).weights;
+    double squares = 0;
+    for (size_t i = 0; i < weights.size(); ++i) squares += std::pow(weights[i] - initial[i], 2);
+    return std::sqrt(squares);
+  };
+  EXPECT_LE(moved(0.1), 2 * 0.1);
+  EXPECT_GT(moved(0), 2 * 0.1);
 }
 
 TEST(Servers, DelayBoundsStaleness) {
@@ -86,13 +126,19 @@ TEST(Servers, CodecsOnBothWays) {
     options.compress = codec;
     FitOptions fit = kFit;
     fit.epochs = 20;
-    EXPECT_LT(train_on_servers(2, 2, options, fit).result.last.test_loss, 1.2) << codec;
+    for (const double clip_norm : {0.0, 1.0}) {
+      options.optimizer.clip_norm = clip_norm;
+      EXPECT_LT(train_on_servers(2, 2, options, fit).result.last.test_loss, 1.2)
+          << codec << ", clipped to " << clip_norm;
+    }
   }
 }
 
 TEST(Servers, DownpourBeginsInStepAndGoesOnApart) {
   TrainerOptions options = options_with("downpour");
+  const double clip_norm = 1;
   options.optimizer = optim::sgd(0.05);
+  options.optimizer.clip_norm = clip_norm;
   options.push_every = 2;
   options.fetch_every = 3;
   FitOptions fit = kFit;
@@ -102,12 +148,9 @@ TEST(Servers, DownpourBeginsInStepAndGoesOnApart) {
   // One epoch only: all of it in step, so with Adagrad it is exact.
   fit.epochs = 1;
   const Outcome first = train_on_servers(2, 1, options, fit);
-  options.strategy = "auto";
   options.optimizer = optim::adagrad(0.05);
-  Cluster cluster;
-  Trainer trainer(cluster, network(), options);
-  trainer.fit(samples(), fit);
-  EXPECT_TRUE(same_bits(flat(trainer.weights()), first.weights));
+  options.optimizer.clip_norm = clip_norm;
+  EXPECT_TRUE(same_bits(alone_with(options, fit), first.weights));
 }
 
 }  // namespace
