@@ -1,6 +1,7 @@
 #include "artel/base/file_lock.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <optional>
 
@@ -18,6 +19,8 @@ TEST(FileLock, ExcludesOthersWhileItLives) {
     FAIL() << "held twice";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::timeout) << error.what();
+    const std::string holder = "process " + std::to_string(::getpid()) + " holds the lock";
+    EXPECT_NE(std::string(error.what()).find(holder), std::string::npos) << error.what();
   }
   first.reset();
   FileLock(folder / "lock", Deadline::after(0.05));
