@@ -7,13 +7,17 @@
 namespace artel::comm {
 namespace {
 
+// All ranks go through the same turns. In each, a rank sends a segment to one peer and receives one
+// from the peer as far away on the other side, so no wire rests while several ranks send to one.
+// Slices are taken in blocks: the turns of a block are, distance by distance, the partial sums of
+// its segments, then, distance by distance, their totals. What a turn needs arrived in earlier
+// ones, so of all messages that were not sent yet the first can be: nobody waits forever.
 class LaneReduce {
  public:
   LaneReduce(const Route& route, int rank, Patience& patience, const LaneNodes& nodes,
              std::span<std::byte* const> partials, std::span<std::byte> output, ElementType type,
              const Reduction& reduction, size_t divisor)
       : route_(route),
-        totals_{route.members, route.tag + 1},
         rank_(rank),
         size_(static_cast<int>(route.members.size())),
         patience_(patience),
@@ -23,35 +27,65 @@ class LaneReduce {
         type_(type),
         reduction_(reduction),
         divisor_(divisor),
-        segment_bytes_(patience.transport().segment_bytes()) {
-    foreign_ = nodes.tree().nodes().size() - nodes.of(rank).size();
-    const size_t bytes_of_each = segment_bytes_ * std::max<size_t>(foreign_, 1);
-    window_ = std::max<size_t>(4, kReceiveWindow / bytes_of_each);
-    ahead_ = std::max<size_t>(2, kSendAhead / bytes_of_each);
-    scratch_ = std::make_unique_for_overwrite<std::byte[]>(window_ * foreign_ * segment_bytes_);
+        foreign_(nodes.tree().nodes().size() - nodes.of(rank).size()) {
+    const size_t block_bytes =
+        std::clamp(kScratch / 2 / std::max<size_t>(foreign_, 1), 4 * kAlignment, kSendAhead);
+    segment_bytes_ =
+        std::min(patience.transport().segment_bytes(), block_bytes / 4 / kAlignment * kAlignment);
+    for (int owner = 0; owner < size_; ++owner) {
+      longest_ = std::max(longest_, segments(owner));
+      largest_ = std::max(largest_, cut(owner + 1) - cut(owner));
+    }
+    block_ = std::clamp<size_t>(longest_, 1, block_bytes / segment_bytes_);
+    scratch_ = std::make_unique_for_overwrite<std::byte[]>(2 * foreign_ * block_ * segment_bytes_);
   }
 
-  // Receives are posted a window ahead of the additions, partial sums are sent a little ahead.
   void run() {
-    size_t longest = 0;
-    for (int owner = 0; owner < size_; ++owner) longest = std::max(longest, segments(owner));
-    for (size_t step = 0; step < longest + window_; ++step) {
-      if (step < longest) expect(step);
-      if (step + ahead_ >= window_ && step + ahead_ - window_ < longest)
-        send_partials(step + ahead_ - window_);
-      if (step + 1 >= window_ && step + 1 - window_ < segments(rank_)) finish(step + 1 - window_);
-      while (sends_.size() > window_ * size_ * (partials_.size() + 1)) retire(sends_);
+    if (size_ == 1)
+      for (size_t segment = 0; segment < longest_; ++segment) add_up(segment);
+    const size_t turns = (longest_ + block_ - 1) / block_ * turns_of_block();
+    // A rank sends no more than this many turns before it has received what was sent in them.
+    const size_t ahead = kSendAhead / std::clamp<size_t>(largest_, 1, segment_bytes_);
+    // The scratch memory of a block serves the next but one.
+    const size_t window = std::min(ahead + 2 * block_, 3 * block_ * (size_ - 1));
+    size_t expected = 0;
+    for (size_t turn = 0; turn < turns; ++turn) {
+      while (expected < std::min(turns, turn + window)) expect(expected++);
+      if (turn >= ahead) await(turn - ahead);
+      const Turn now = at(turn);
+      if (now.total && now.distance == 1 && now.segment < segments(rank_)) {
+        await(turn - block_);  // the last partial sums of the segment
+        add_up(now.segment);
+      }
+      send(turn);
+      while (sends_.size() > window * (partials_.size() + 1)) retire(sends_);
     }
+    while (!arriving_.empty()) retire(arriving_);
     while (!sends_.empty()) retire(sends_);
-    while (!arriving_totals_.empty()) retire(arriving_totals_);
   }
 
  private:
-  struct Sent {
+  static constexpr size_t kScratch = 16 << 20;  // bytes, unless there are very many nodes
+  static constexpr size_t kAlignment = 64;
+
+  struct Turn {
+    int distance;
+    bool total;      // or partial sums
+    size_t segment;  // of a slice: the receiver's for partial sums, the sender's for totals
+  };
+  struct Message {
+    size_t turn;
     int peer;
     std::unique_ptr<Transfer> transfer;
   };
-  using Queue = std::deque<Sent>;
+  using Queue = std::deque<Message>;
+
+  size_t turns_of_block() const { return 2 * (size_ - 1) * block_; }
+  Turn at(size_t turn) const {
+    const auto phase = static_cast<int>(turn % turns_of_block() / block_);
+    return {1 + phase % (size_ - 1), phase >= size_ - 1,
+            turn / turns_of_block() * block_ + turn % block_};
+  }
 
   size_t cut(int owner) const {
     const size_t count = output_.size() / size_of(type_);
@@ -65,58 +99,58 @@ class LaneReduce {
     const size_t begin = cut(owner) + segment * segment_bytes_;
     return {data + begin, std::min(segment_bytes_, cut(owner + 1) - begin)};
   }
+  // For one of the nodes of all ranks but this one, which are counted from left to right.
   std::byte* scratch(size_t segment, size_t foreign_node) {
-    return scratch_.get() + (segment % window_ * foreign_ + foreign_node) * segment_bytes_;
+    return scratch_.get() + (segment % (2 * block_) * foreign_ + foreign_node) * segment_bytes_;
   }
 
-  // Lets the partial sums for my slice come, and the totals of the others.
-  void expect(size_t segment) {
-    for (int distance = 1; distance < size_; ++distance) {
-      const int from = (rank_ + distance) % size_;
-      if (segment >= segments(from)) continue;
-      arriving_totals_.push_back(
-          {from, totals_.receive(patience_, from, piece(output_.data(), from, segment))});
+  void expect(size_t turn) {
+    const auto [distance, total, segment] = at(turn);
+    const int from = (rank_ + size_ - distance) % size_;
+    if (segment >= segments(total ? from : rank_)) return;
+    const auto expect_in = [&](std::span<std::byte> place) {
+      arriving_.push_back({turn, from, route_.receive(patience_, from, place)});
+    };
+    if (total) {
+      expect_in(piece(output_.data(), from, segment));
+      return;
     }
-    if (segment >= segments(rank_)) return;
     size_t foreign = 0;
-    for (int from = 0; from < size_; ++from)
-      for (size_t i = 0; from != rank_ && i < nodes_.of(from).size(); ++i) {
-        const size_t bytes = piece(output_.data(), rank_, segment).size();
-        arriving_.push_back(
-            {from, route_.receive(patience_, from, {scratch(segment, foreign++), bytes})});
-      }
+    for (int rank = 0; rank < from; ++rank)
+      if (rank != rank_) foreign += nodes_.of(rank).size();
+    const size_t bytes = piece(output_.data(), rank_, segment).size();
+    for (size_t i = 0; i < nodes_.of(from).size(); ++i)
+      expect_in({scratch(segment, foreign++), bytes});
   }
 
-  void send_partials(size_t segment) {
-    for (int distance = 1; distance < size_; ++distance) {
-      const int to = (rank_ + distance) % size_;
-      if (segment >= segments(to)) continue;
-      for (std::byte* partial : partials_)
-        sends_.push_back({to, route_.send(patience_, to, piece(partial, to, segment))});
-    }
+  // Returns when all that was sent to this rank up to that turn is here.
+  void await(size_t turn) {
+    while (!arriving_.empty() && arriving_.front().turn <= turn) retire(arriving_);
   }
 
-  // Adds up one segment of my slice and sends the total to all.
-  void finish(size_t segment) {
+  // Finishes the tree for one segment of my slice.
+  void add_up(size_t segment) {
     std::vector<const std::byte*> sources;
     size_t foreign = 0;
     for (int from = 0; from < size_; ++from)
-      for (size_t i = 0; i < nodes_.of(from).size(); ++i) {
-        if (from == rank_) {
-          sources.push_back(piece(partials_[i], rank_, segment).data());
-        } else {
-          retire(arriving_);
-          sources.push_back(scratch(segment, foreign++));
-        }
-      }
+      for (size_t i = 0; i < nodes_.of(from).size(); ++i)
+        sources.push_back(from == rank_ ? piece(partials_[i], rank_, segment).data()
+                                        : scratch(segment, foreign++));
     const auto total = piece(output_.data(), rank_, segment);
     std::byte* const target = total.data();
     nodes_.tree().add(sources, {&target, 1}, type_, total.size() / size_of(type_), reduction_,
                       divisor_);
-    for (int distance = 1; distance < size_; ++distance) {
-      const int to = (rank_ + distance) % size_;
-      sends_.push_back({to, totals_.send(patience_, to, total)});
-    }
+  }
+
+  void send(size_t turn) {
+    const auto [distance, total, segment] = at(turn);
+    const int to = (rank_ + distance) % size_;
+    const int owner = total ? rank_ : to;
+    if (segment >= segments(owner)) return;
+    std::byte* const result = output_.data();
+    const auto given = total ? std::span(&result, 1) : partials_;
+    for (std::byte* data : given)
+      sends_.push_back({turn, to, route_.send(patience_, to, piece(data, owner, segment))});
   }
 
   void retire(Queue& queue) {
@@ -124,8 +158,7 @@ class LaneReduce {
     queue.pop_front();
   }
 
-  Route route_;   // of the partial sums
-  Route totals_;  // of the results
+  Route route_;
   int rank_;
   int size_;
   Patience& patience_;
@@ -135,14 +168,14 @@ class LaneReduce {
   ElementType type_;
   const Reduction& reduction_;
   size_t divisor_;
-  size_t segment_bytes_;
-  size_t foreign_ = 0;  // nodes of other ranks
-  size_t window_ = 0;   // segments for which receives are posted
-  size_t ahead_ = 0;    // segments that are sent and not added yet
+  size_t foreign_;  // nodes of other ranks
+  size_t segment_bytes_ = 0;
+  size_t largest_ = 0;  // bytes of a slice
+  size_t longest_ = 0;  // segments of a slice
+  size_t block_ = 0;    // segments of a block
   std::unique_ptr<std::byte[]> scratch_;
   Queue sends_;
-  Queue arriving_;  // partial sums, in the order of add_tree
-  Queue arriving_totals_;
+  Queue arriving_;
 };
 
 }  // namespace

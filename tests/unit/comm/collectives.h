@@ -135,41 +135,36 @@ inline void check_movements(Group& group, size_t count, const Call& call) {
 }
 
 // The canonical sum must have the bits of the tree, whoever holds the lanes.
-inline void check_lanes(Group& group, size_t count, const Call& call) {
-  const auto lane_data = [&](int lane) {
-    std::vector<float> values(count);
+inline void check_lanes(Group& group, int lanes, size_t count, const Call& call) {
+  std::vector<std::vector<float>> all;
+  std::vector<const std::byte*> pointers;
+  for (int lane = 0; lane < lanes; ++lane) {
+    auto& values = all.emplace_back(count);
     for (size_t i = 0; i < count; ++i) values[i] = 1.0f / static_cast<float>(lane * 31 + i + 1);
-    return values;
-  };
-  for (const int lanes : {1, 3, 8, 12}) {
-    std::vector<std::vector<float>> all;
-    std::vector<const std::byte*> pointers;
-    for (int lane = 0; lane < lanes; ++lane) all.push_back(lane_data(lane));
-    for (const auto& values : all)
-      pointers.push_back(reinterpret_cast<const std::byte*>(values.data()));
-    std::vector<float> expected(count);
-    add_lanes({0, lanes}, pointers, reinterpret_cast<std::byte*>(expected.data()), ElementType::f32,
-              count);
-    const LaneLayout layout = LaneLayout::even(lanes, group.size());
-    for (const bool each_lane : {true, false}) {
-      std::vector<std::vector<float>> own;
-      const LaneRange range = layout.range(group.rank());
-      if (each_lane) {
-        for (int lane = range.first; lane < range.last; ++lane) own.push_back(lane_data(lane));
-      } else {
-        for (const LaneRange& subtree : layout.subtrees(group.rank())) {
-          own.emplace_back(count);
-          add_lanes(subtree, std::span(pointers).subspan(subtree.first, subtree.size()),
-                    reinterpret_cast<std::byte*>(own.back().data()), ElementType::f32, count);
-        }
+    pointers.push_back(reinterpret_cast<const std::byte*>(values.data()));
+  }
+  std::vector<float> expected(count);
+  add_lanes({0, lanes}, pointers, reinterpret_cast<std::byte*>(expected.data()), ElementType::f32,
+            count);
+  const LaneLayout layout = LaneLayout::even(lanes, group.size());
+  for (const bool each_lane : {true, false}) {
+    std::vector<std::vector<float>> own;
+    const LaneRange range = layout.range(group.rank());
+    if (each_lane) {
+      own.assign(all.begin() + range.first, all.begin() + range.last);
+    } else {
+      for (const LaneRange& subtree : layout.subtrees(group.rank())) {
+        own.emplace_back(count);
+        add_lanes(subtree, std::span(pointers).subspan(subtree.first, subtree.size()),
+                  reinterpret_cast<std::byte*>(own.back().data()), ElementType::f32, count);
       }
-      std::vector<std::byte*> partials;
-      for (auto& values : own) partials.push_back(reinterpret_cast<std::byte*>(values.data()));
-      std::vector<float> beside(count);
-      std::vector<float>& output = own.empty() ? beside : own[0];
-      group.lane_reduce(layout, partials, bytes(output), ElementType::f32, {}, each_lane, call);
-      EXPECT_EQ(output, expected) << lanes << " lanes on " << group.size() << " ranks";
     }
+    std::vector<std::byte*> partials;
+    for (auto& values : own) partials.push_back(reinterpret_cast<std::byte*>(values.data()));
+    std::vector<float> beside(count);
+    std::vector<float>& output = own.empty() ? beside : own[0];
+    group.lane_reduce(layout, partials, bytes(output), ElementType::f32, {}, each_lane, call);
+    EXPECT_EQ(output, expected) << lanes << " lanes on " << group.size() << " ranks";
   }
 }
 
@@ -181,7 +176,7 @@ inline void check_every_collective(Group& group, Algorithm algorithm) {
     const Call call{.timeout = 60, .algorithm = algorithm};
     check_reductions(group, count, call);
     check_movements(group, count, call);
-    check_lanes(group, count, call);
+    for (const int lanes : {1, 3, 8, 12}) check_lanes(group, lanes, count, call);
   }
 }
 

@@ -80,6 +80,16 @@ TEST(Group, SomeBuffersInTheArenaAndSomeNot) {
   });
 }
 
+// Longer than what is received ahead, with lanes that make one or two partial sums on a rank.
+TEST(Group, LanesOfManySegments) {
+  for (const int size : {2, 3})
+    for (const char* transport : {"shm", "gloo by TCP", "gloo on two machines"})
+      with_ranks(
+          size,
+          [](Group& group) { check_lanes(group, 3, 2'500'003, {.algorithm = Algorithm::ring}); },
+          {.transport = transport});
+}
+
 TEST(Group, RingOfTheLectureExample) {
   with_ranks(3, [](Group& group) {
     const std::vector<std::vector<int32_t>> inputs{
