@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "artel/base/time.h"
+
 namespace artel::comm::shm {
 
 // Zeroed memory is a valid event.
@@ -29,6 +31,9 @@ struct Spin {
   static Spin for_ranks(bool crowded) { return crowded ? Spin{0, 100} : Spin{2000, 20}; }
 };
 
+// To a rank that gets little of its core a yield is 40 ms: then it sleeps, which ends in time.
+constexpr double kYieldSeconds = 0.004;
+
 inline void wake(Event& event) {
   syscall(SYS_futex, &event.value, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
@@ -45,9 +50,11 @@ bool await(Event& event, Spin spin, Arrived&& arrived, Seconds&& seconds) {
     if (arrived(event.value.load(std::memory_order_acquire))) return true;
     __builtin_ia32_pause();
   }
+  const Clock::time_point begin = Clock::now();
   for (int i = 0; i < spin.yields; ++i) {
     if (arrived(event.value.load(std::memory_order_acquire))) return true;
     sched_yield();
+    if (seconds_between(begin, Clock::now()) > kYieldSeconds) break;
   }
   const double limit = seconds();
   const timespec time{static_cast<time_t>(limit),
