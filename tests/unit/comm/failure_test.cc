@@ -1,6 +1,7 @@
 // Failure is an error, not a hang: the exact words on every rank.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <mutex>
 #include <regex>
 
@@ -86,11 +87,13 @@ TEST_P(Failure, TheWatchdogNamesTheSlowPeer) {
         group.all_reduce(bytes(data), ElementType::f32, {}, {.label = "bucket 5"});
       },
       slow);
-  ASSERT_GE(lines.size(), 1u);
   const std::regex expected(
       R"(all_reduce #3 'bucket 5', 16 MiB: waiting \d s for rank 1 on host )" + host_name() +
       R"(, last seen \d\.\d s ago in backward)");
-  EXPECT_TRUE(std::regex_match(lines[0], expected)) << lines[0];
+  // On a loaded machine the first reminder may come before rank 1 has told its phase.
+  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    return std::regex_match(line, expected);
+  })) << ::testing::PrintToString(lines);
 }
 
 TEST_P(Failure, TheFirstCauseIsWhatTheOthersSee) {
