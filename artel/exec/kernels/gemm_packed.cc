@@ -33,14 +33,17 @@ int64_t padded(int64_t floats) { return (floats + kLine - 1) / (2 * kLine) * (2 
 
 struct Blocks {
   bool few_rows;
-  int64_t depth, rows, columns;
+  int64_t depth, columns;
+  int64_t most_rows;  // of a block, in this product or in one of fewer rows
+  int64_t rows;
 
   explicit Blocks(const GemmShape& shape)
       : few_rows(shape.m <= kFewRows),
-        depth(block_size(shape.k, shape.transpose_a ? kPackedDepth : kDepth)) {
+        depth(block_size(shape.k, shape.transpose_a ? kPackedDepth : kDepth)),
+        columns(std::min(few_rows ? panel_width() : kColumns, shape.n)) {
     const int64_t most = std::clamp<int64_t>((shape.transpose_a ? 3 : 1) * kBlock / depth, 24, 144);
+    most_rows = few_rows ? shape.m : most;
     rows = few_rows ? shape.m : block_size(shape.m, most);
-    columns = std::min(few_rows ? panel_width() : kColumns, shape.n);
   }
 
   int64_t panel_stride() const { return padded(depth * panel_width()); }
@@ -48,8 +51,8 @@ struct Blocks {
   int64_t row_stride() const { return padded(depth); }
   // Packed A: tiles when A is transposed (its columns are then contiguous), else copied rows.
   int64_t a_floats(const GemmShape& shape) const {
-    if (!shape.transpose_a) return rows * row_stride();
-    return divide_up(rows, tile_rows()) * tile_stride();
+    if (!shape.transpose_a) return most_rows * row_stride();
+    return divide_up(most_rows, tile_rows()) * tile_stride();
   }
   int64_t b_floats() const { return panel_count(columns) * panel_stride(); }
 };
@@ -166,6 +169,7 @@ struct Product {
 }  // namespace
 
 size_t packed_workspace_floats(const GemmShape& shape, int threads) {
+  // A part of a product may have few rows though the product has many.
   const auto floats = [threads](const GemmShape& part) {
     const Blocks blocks(part);
     return blocks.b_floats() + threads * blocks.a_floats(part);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "artel/base/random.h"
 #include "artel/exec/kernels/gemm_bf16.h"
@@ -109,6 +110,24 @@ TEST_P(GemmTest, BitsDoNotDependOnTheThreads) {
     const std::vector<float> one = computed(shape, GetParam(), 1, in, {});
     EXPECT_EQ(one, computed(shape, GetParam(), 2, in, {}));
     EXPECT_EQ(one, computed(shape, GetParam(), 3, in, {}));
+  }
+}
+
+// The last part of a split may have larger blocks than the others.
+TEST_P(GemmTest, StaysInsideItsWorkspace) {
+  ThreadPool pool(2, limit_library_threads);
+  for (const GemmShape& shape : {GemmShape{582, 200, 128, true}, GemmShape{582, 200, 1024},
+                                 GemmShape{390, 200, 1024, true}, GemmShape{390, 200, 1024}}) {
+    const Gemm gemm(shape, GetParam(), 2);
+    Operands in(shape, 0);
+    constexpr size_t kGuard = size_t{4} << 20;
+    const Workspace workspace(gemm.workspace_bytes() + kGuard);
+    const std::span guard(workspace.data() + gemm.workspace_bytes(), kGuard);
+    std::fill(guard.begin(), guard.end(), std::byte{7});
+    gemm.run(pool, in.a.data(), in.lda, in.b.data(), in.ldb, in.c.data(), in.ldc, {},
+             workspace.data());
+    EXPECT_EQ(std::count(guard.begin(), guard.end(), std::byte{7}), std::ssize(guard))
+        << shape.m << " x " << shape.n << " x " << shape.k;
   }
 }
 
