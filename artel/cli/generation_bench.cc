@@ -1,11 +1,11 @@
 #include "artel/cli/generation_bench.h"
-#include "artel/cli/run_options.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "artel/base/log.h"
 #include "artel/base/time.h"
+#include "artel/cli/run_options.h"
 #include "artel/exec/libraries.h"
 #include "artel/exec/memory_speed.h"
 #include "artel/nn/zoo/registry.h"

@@ -16,6 +16,7 @@
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/names.h"
 #include "artel/nn/zoo/registry.h"
+#include "artel/train/name_prefixes.h"
 
 namespace artel::cli {
 namespace {
@@ -199,15 +200,6 @@ fs::path published_weights(const fs::path& folder) {
        folder.string());
 }
 
-void check_prefixes(const std::vector<std::string>& prefixes, const Parameters& parameters) {
-  const auto& entries = parameters.entries();
-  for (const std::string& prefix : prefixes)
-    require(std::any_of(entries.begin(), entries.end(),
-                        [&](const ParameterEntry& each) { return each.name.starts_with(prefix); }),
-            ErrorKind::invalid_argument, "model.new_layers: no parameter's name begins with '{}'",
-            prefix);
-}
-
 void report_unused(const NamedTensors& weights, const Parameters& parameters,
                    const std::string& file) {
   std::vector<std::string> unused;
@@ -239,11 +231,10 @@ NamedTensors weights_for(const ModelConfig& config, const fs::path& path) {
 void load_configured_weights(Trainer& trainer, const ModelConfig& config) {
   if (config.weights.empty()) return;
   const NamedTensors weights = weights_for(config, config.weights);
-  check_prefixes(config.new_layers, trainer.parameters());
+  check_prefixes("model.new_layers", config.new_layers, trainer.parameters());
   with_where(config.weights, [&] {
     trainer.load_weights(weights, [&](const std::string& name) {
-      return std::none_of(config.new_layers.begin(), config.new_layers.end(),
-                          [&](const std::string& prefix) { return name.starts_with(prefix); });
+      return !begins_with_any(name, config.new_layers);
     });
   });
   report_unused(weights, trainer.parameters(), config.weights);

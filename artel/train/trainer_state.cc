@@ -7,6 +7,7 @@
 #include "artel/exec/kernels/gemm_bf16.h"
 #include "artel/train/batches.h"
 #include "artel/train/load_weights.h"
+#include "artel/train/name_prefixes.h"
 
 namespace artel {
 namespace {
@@ -55,8 +56,7 @@ Trainer::State::State(Cluster& cluster, Model model, TrainerOptions given)
 }
 
 bool Trainer::State::trained(const std::string& name) const {
-  return std::none_of(options.freeze.begin(), options.freeze.end(),
-                      [&](const std::string& prefix) { return name.starts_with(prefix); });
+  return !begins_with_any(name, options.freeze);
 }
 
 void Trainer::State::build(const TensorType& type) {
@@ -71,11 +71,7 @@ void Trainer::State::build(const TensorType& type) {
   for (const ParameterEntry& entry : parameters.entries())
     parameters.set(entry.name, nn::initial_value(options.seed, entry.name, entry.shape,
                                                  graph.initialisers.at(entry.name)));
-  for (const std::string& prefix : options.freeze)
-    require(std::any_of(parameters.entries().begin(), parameters.entries().end(),
-                        [&](const ParameterEntry& each) { return each.name.starts_with(prefix); }),
-            ErrorKind::invalid_argument, "train.freeze: no parameter's name begins with '{}'",
-            prefix);
+  check_prefixes("train.freeze", options.freeze, parameters);
   if (options.outer_momentum > 0) outer_velocity = Parameters(parameters.entries());
   sample = type;
   built = true;
