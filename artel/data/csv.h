@@ -15,7 +15,7 @@ namespace artel::data {
 struct Column {
   std::string name;
   bool categorical = false;
-  std::vector<float> numbers;           // of a numeric column; NaN where missing
+  std::vector<double> numbers;          // of a numeric column: finite; NaN where missing
   std::vector<int32_t> codes;           // of a categorical column: indices; -1 where missing
   std::vector<std::string> categories;  // sorted
 };
@@ -27,7 +27,9 @@ struct Table {
 };
 
 enum class CsvHeader {
-  automatic,  // the first line is one if none of its fields is a number
+  // The first line is one if none of its fields is a number or missing. Names may be left out, as
+  // pandas does for its index, where the second line has numbers.
+  automatic,
   present,
   absent,  // columns are called "column 1", "column 2", ...
 };
@@ -38,8 +40,10 @@ struct CsvOptions {
 };
 
 // Reads comma-separated values as RFC 4180 describes them: fields may be quoted, quotes are doubled
-// inside, lines end in LF or CRLF. Missing are "", "NA", "NaN", "null" and "?". Throws an Error of
-// kind corrupt that names file and line.
+// inside, lines end in LF or CRLF; a byte order mark is skipped. Missing are "", "?", "NA", "N/A",
+// "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NULL" and "null". A column without a name is called
+// by its place, like those of a file without a header. Throws an Error of kind corrupt that names
+// file and line, also if two columns have one name, and for an infinite number.
 Table parse_csv(const Bytes& bytes, const CsvOptions& options = {});
 
 enum class Task {
@@ -55,9 +59,11 @@ struct TableOptions {
 
 // Turns rows into inputs and targets, as learnt from the training rows: numbers are shifted and
 // scaled to mean 0 and deviation 1, with missing ones at the mean; each category becomes one input
-// that is 1 or 0, all 0 where missing or unseen.
+// that is 1 or 0, all 0 where missing or unseen. Only what comes out is rounded to f32, so that
+// numbers far from 0 that differ little, such as times, keep their digits.
 class TableEncoder {
  public:
+  // Throws if values of the target differ too little for f32, which they are predicted in.
   TableEncoder(const Table& table, const std::vector<int64_t>& rows, const TableOptions& options);
 
   // Columns are found by name. Throws if one is missing, if a target is missing, or if its class
@@ -68,7 +74,7 @@ class TableEncoder {
   struct Feature {
     std::string column;
     bool categorical = false;
-    float mean = 0, deviation = 1;
+    double mean = 0, deviation = 1;
     std::vector<std::string> categories;
   };
 
@@ -82,7 +88,8 @@ class TableEncoder {
   std::vector<std::string> class_names_;
 };
 
-// A file for training and one for tests; without the latter a random part of the former.
+// A file for training and one for tests; without the latter a random part of the former. A column
+// that is categorical although most of its fields are numbers gets a line in the log.
 Split csv(const std::filesystem::path& train, const std::filesystem::path& test,
           double test_fraction, uint64_t seed, const TableOptions& options = {});
 

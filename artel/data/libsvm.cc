@@ -4,10 +4,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <functional>
+#include <numeric>
 #include <set>
 
+#include "artel/base/log.h"
 #include "artel/base/text.h"
+#include "artel/data/number.h"
 
 namespace artel::data {
 namespace {
@@ -24,23 +27,31 @@ class LineParser {
 
   bool empty() const { return rest_.empty(); }
 
-  // Indices as they are written.
+  // Indices as they are written, but ascending and each once.
   void parse(SparseSample& sample) {
     sample.features.clear();
     sample.values.clear();
-    sample.target = number<float>(word());
+    target_ = number(word());
+    sample.target = to_float(target_);
     while (!rest_.empty()) {
       const std::string_view pair = word();
       const size_t colon = pair.find(':');
       require(colon != std::string_view::npos, ErrorKind::corrupt,
               "[{}] line {}: got '{}', expected index:value", file_, number_, pair);
-      sample.features.push_back(number<int64_t>(pair.substr(0, colon)));
-      sample.values.push_back(number<float>(pair.substr(colon + 1)));
+      sample.features.push_back(index(pair.substr(0, colon)));
+      sample.values.push_back(to_float(number(pair.substr(colon + 1))));
       require(sample.features.back() >= 0 && sample.features.back() <= kMaxIndex,
               ErrorKind::corrupt, "[{}] line {}: the index {} is not between 0 and {}", file_,
               number_, sample.features.back(), kMaxIndex);
     }
+    const std::vector<int64_t>& features = sample.features;
+    if (std::adjacent_find(features.begin(), features.end(), std::greater_equal()) !=
+        features.end())
+      sort_and_add(sample);
   }
+
+  // That of the sample before it was rounded.
+  double target() const { return target_; }
 
  private:
   std::string_view word() {
@@ -49,20 +60,49 @@ class LineParser {
     return result;
   }
 
-  template <typename T>
-  T number(std::string_view text) const {
-    if (text.starts_with('+')) text.remove_prefix(1);
-    T value{};
+  double number(std::string_view text) const {
+    const std::optional<double> value = parse_number(text);
+    require(value && std::isfinite(*value), ErrorKind::corrupt,
+            "[{}] line {}: '{}' is not a number", file_, number_, text);
+    return *value;
+  }
+
+  int64_t index(std::string_view text) const {
+    int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    require(error == std::errc() && end == text.data() + text.size() &&
-                std::isfinite(static_cast<double>(value)),
-            ErrorKind::corrupt, "[{}] line {}: '{}' is not a number", file_, number_, text);
+    require(error == std::errc() && end == text.data() + text.size(), ErrorKind::corrupt,
+            "[{}] line {}: '{}' is not a number", file_, number_, text);
     return value;
+  }
+
+  float to_float(double value) const {
+    const auto rounded = static_cast<float>(value);
+    require(std::isfinite(rounded), ErrorKind::corrupt,
+            "[{}] line {}: {} is too large for 32-bit numbers", file_, number_, value);
+    return rounded;
+  }
+
+  void sort_and_add(SparseSample& sample) const {
+    std::vector<size_t> order(sample.features.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return sample.features[a] < sample.features[b]; });
+    SparseSample sorted{sample.target, {}, {}};
+    for (const size_t i : order) {
+      if (sorted.features.empty() || sorted.features.back() != sample.features[i]) {
+        sorted.features.push_back(sample.features[i]);
+        sorted.values.push_back(sample.values[i]);
+      } else {
+        sorted.values.back() = to_float(double{sorted.values.back()} + sample.values[i]);
+      }
+    }
+    sample = std::move(sorted);
   }
 
   std::string_view rest_;
   const std::string& file_;
   int64_t number_;
+  double target_ = 0;
 };
 
 std::string_view line_at(std::string_view text, uint64_t offset) {
@@ -122,8 +162,8 @@ std::vector<float> classes_of(const SparseFile& file) {
 
 SparseFile::SparseFile(Bytes bytes) : bytes_(std::move(bytes)) {
   const std::string_view text = bytes_.text();
-  int64_t smallest = kMaxIndex, largest = -1, number = 0;
-  std::set<float> targets;
+  int64_t number = 0;
+  std::set<double> targets;
   SparseSample sample;
   for (uint64_t offset = 0; offset < text.size();) {
     const std::string_view line = line_at(text, offset);
@@ -131,17 +171,34 @@ SparseFile::SparseFile(Bytes bytes) : bytes_(std::move(bytes)) {
     if (!parser.empty()) {
       parser.parse(sample);
       lines_.push_back(offset);
-      if (targets.size() <= kMostTargets) targets.insert(sample.target);
-      for (const int64_t feature : sample.features) {
-        smallest = std::min(smallest, feature);
-        largest = std::max(largest, feature);
+      if (targets.size() <= kMostTargets) targets.insert(parser.target());
+      if (!sample.features.empty()) {
+        if (sample.features.front() == 0) first_index_ = 0;
+        largest_ = std::max(largest_, sample.features.back());
       }
     }
     offset += line.size() + 1;
   }
-  first_index_ = smallest == 0 ? 0 : 1;
-  features_ = largest < 0 ? 0 : largest - first_index_ + 1;
-  if (targets.size() <= kMostTargets) targets_.assign(targets.begin(), targets.end());
+  if (targets.size() > kMostTargets) return;
+  for (const double target : targets) {
+    const auto rounded = static_cast<float>(target);
+    if (!targets_.empty() && targets_.back() == rounded) {
+      require(target != std::floor(target), ErrorKind::unsupported,
+              "[{}] the target {} is too large to be told from its neighbour by 32-bit numbers; "
+              "number the classes from 0",
+              bytes_.name, target);
+      continue;
+    }
+    targets_.push_back(rounded);
+  }
+}
+
+void SparseFile::count_from(int64_t first_index) {
+  require(first_index == 0 || first_index == 1, ErrorKind::invalid_argument,
+          "[{}] indices that count from {}, expected 0 or 1", bytes_.name, first_index);
+  require(first_index <= first_index_, ErrorKind::corrupt,
+          "[{}] has an index 0, but those of the set count from 1", bytes_.name);
+  first_index_ = first_index;
 }
 
 void SparseFile::read(int64_t index, SparseSample& sample) const {
@@ -149,23 +206,39 @@ void SparseFile::read(int64_t index, SparseSample& sample) const {
   for (int64_t& feature : sample.features) feature -= first_index_;
 }
 
+int64_t common_first_index(const std::vector<const SparseFile*>& files) {
+  for (const SparseFile* file : files) {
+    if (file->first_index() > 0) continue;
+    log(LogLevel::info, "{}: an index is 0, so all indices of this set count from 0", file->name());
+    return 0;
+  }
+  return 1;
+}
+
 Split libsvm(const std::filesystem::path& train, const std::filesystem::path& test,
              double test_fraction, uint64_t seed) {
-  auto train_file = std::make_shared<const SparseFile>(map_file(train));
-  std::shared_ptr<const SparseFile> test_file;
-  int64_t features = train_file->features();
-  if (!test.empty()) {
-    test_file = std::make_shared<const SparseFile>(map_file(test));
-    features = std::max(features, test_file->features());
+  std::vector<std::shared_ptr<SparseFile>> files;
+  std::vector<const SparseFile*> all;
+  for (const std::filesystem::path& path : {train, test}) {
+    if (path.empty()) continue;
+    files.push_back(std::make_shared<SparseFile>(map_file(path)));
+    all.push_back(files.back().get());
   }
+  const int64_t first_index = common_first_index(all);
+  int64_t features = 0;
+  for (const auto& file : files) {
+    file->count_from(first_index);
+    features = std::max(features, file->features());
+  }
+  const std::shared_ptr<SparseFile> train_file = files[0];
   require(train_file->size() > 0, ErrorKind::corrupt, "[{}] holds no samples", train.string());
   require(features <= kMaxDense, ErrorKind::memory,
           "[{}] has {} features; more than {} do not fit into dense samples", train.string(),
           features, kMaxDense);
   const std::vector<float> classes = classes_of(*train_file);
   const auto whole = std::make_shared<DenseView>(train_file, features, classes);
-  if (!test_file) return split(whole, test_fraction, seed);
-  return {whole, std::make_shared<DenseView>(test_file, features, classes)};
+  if (files.size() == 1) return split(whole, test_fraction, seed);
+  return {whole, std::make_shared<DenseView>(files[1], features, classes)};
 }
 
 }  // namespace artel::data

@@ -11,6 +11,7 @@
 #include "artel/data/image_folder.h"
 #include "artel/data/labelled_text.h"
 #include "artel/data/libsvm.h"
+#include "artel/data/planes.h"
 #include "artel/data/text.h"
 #include "artel/data/text_archive.h"
 #include "artel/tensor/npy.h"
@@ -35,15 +36,7 @@ Tensor as_planes(const Tensor& tensor) {
   if (shape.rank() == 3) return tensor.reshaped({shape[0], 1, shape[1], shape[2]});
   if (shape.rank() != 4 || (shape[3] != 1 && shape[3] != 3) || shape[1] == 1 || shape[1] == 3)
     return tensor;
-  const int64_t channels = shape[3], plane = shape[1] * shape[2];
-  Tensor planes({shape[0], channels, shape[1], shape[2]}, DType::u8);
-  const uint8_t* from = tensor.values<uint8_t>().data();
-  uint8_t* to = planes.values<uint8_t>().data();
-  for (int64_t i = 0; i < shape[0]; ++i)
-    for (int64_t c = 0; c < channels; ++c)
-      for (int64_t p = 0; p < plane; ++p)
-        to[(i * channels + c) * plane + p] = from[(i * plane + p) * channels + c];
-  return planes;
+  return channels_first(tensor);
 }
 
 // Labels [n, 1] as [n].
@@ -180,7 +173,13 @@ Split open_set(const std::string& name, const OpenOptions& options) {
   }
   require(!found.path.empty(), ErrorKind::invalid_argument,
           "the data set '{}' needs a path; set data.path", name);
-  return opener->open(found);
+  Split split = opener->open(found);
+  const SampleLayout &train = split.train->layout(), &test = split.test->layout();
+  require(test.input == train.input && test.input_type == train.input_type, ErrorKind::shape,
+          "[{}] test samples are {} {}, expected {} {} as for training", found.path.string(),
+          to_string(test.input_type), to_string(test.input), to_string(train.input_type),
+          to_string(train.input));
+  return split;
 }
 
 std::vector<std::string> set_names() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "artel/base/error.h"
 #include "artel/data/column_blocks.h"
@@ -31,6 +32,19 @@ class Targets {
  private:
   std::optional<float> positive_;
 };
+
+// A collective call: worker 0 tells what indices count from in all files.
+void settle_indices(comm::Group& workers, data::SparseFile& train,
+                    std::optional<data::SparseFile>& test) {
+  int64_t first_index = 0;
+  if (workers.rank() == 0)
+    first_index =
+        test ? data::common_first_index({&train, &*test}) : data::common_first_index({&train});
+  workers.broadcast(std::as_writable_bytes(std::span(&first_index, 1)), 0,
+                    {.label = "first index"});
+  train.count_from(first_index);
+  if (test) test->count_from(first_index);
+}
 
 SparseTest test_of(const data::SparseFile& file, const std::vector<float>& weights,
                    const Targets& targets, bool logistic) {
@@ -60,10 +74,14 @@ SparseTraining train_sparse(Cluster& cluster, const SparseTrainingOptions& optio
           "the strategy ddpg needs parameter servers, got none");
   comm::Group& workers = *cluster.group();
   const bool logistic = options.solver.loss == "logistic";
-  const data::SparseFile file(map_file(options.train));
+  const bool first = cluster.rank() == 0;
+  data::SparseFile file(map_file(options.train));
+  std::optional<data::SparseFile> test;  // worker 0 alone has it
+  if (first && !options.test.empty()) test.emplace(map_file(options.test));
   require(file.size() > 0 && options.blocks >= 1, ErrorKind::invalid_argument,
           "[{}] got {} samples and {} blocks, expected at least one of each",
           options.train.string(), file.size(), options.blocks);
+  settle_indices(workers, file, test);
   const Targets targets(file, options.train, logistic);
   const auto features = static_cast<uint64_t>(file.features());
   ps::DelayedProximalOptions solver = options.solver;
@@ -105,14 +123,11 @@ SparseTraining train_sparse(Cluster& cluster, const SparseTrainingOptions& optio
       ps::ShardMap::even(ps::problem_keys(problem, cluster.size()), cluster.servers()),
       solver.seed);
   SparseTraining result = {.features = file.features()};
-  const bool first = cluster.rank() == 0;
   result.last = ps::delayed_proximal(client, workers, problem, solver, after_pass,
                                      first ? &result.weights : nullptr);
   if (first) result.servers = client.report();
   client.leave();
-  if (first && !options.test.empty())
-    result.test =
-        test_of(data::SparseFile(map_file(options.test)), result.weights, targets, logistic);
+  if (test) result.test = test_of(*test, result.weights, targets, logistic);
   return result;
 }
 

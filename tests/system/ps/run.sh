@@ -115,6 +115,12 @@ assert abs(half - plain) < 1e-5 * plain, (plain, half)
 PYTHON
   # Samples of which only a part is in memory at a time.
   (ulimit -d 400000; expect 0 "$artel" train sparse.toml --out small -n 2 --set train.epochs=2)
+  # The training file has an index 0, so those of the test file count from 0, too.
+  for ((i = 0; i < 50; ++i)); do printf '1 0:1\n-1 1:1\n'; done >train.libsvm
+  for ((i = 0; i < 5; ++i)); do echo '-1 1:1'; done >test.libsvm
+  expect 0 "$artel" train sparse.toml --out zero -n 2 --set train.epochs=5
+  contains err "train.libsvm: an index is 0, so all indices of this set count from 0"
+  contains zero/summary.json '"test_accuracy": 1.0'
   expect 1 "$artel" train sparse.toml --out bad --set data.set=mnist
   contains err "expected \"a9a\", or \"libsvm\" with a data.path"
 }

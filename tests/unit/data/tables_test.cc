@@ -50,6 +50,52 @@ TEST(Csv, GuessesSeparatorAndHeader) {
   EXPECT_EQ(table("a,b\nc,d\n", {.header = CsvHeader::absent}).rows, 2);
 }
 
+TEST(Csv, ReadsWhatPandasWrites) {
+  const Table index = table(",a,b\n0,1.5,x\n1,2.5,y\n");
+  EXPECT_EQ(index.rows, 2);
+  EXPECT_EQ(index.columns.at(0).name, "column 1");
+  EXPECT_EQ(index.columns.at(1).name, "a");
+  EXPECT_EQ(index.columns.at(1).numbers, (std::vector<double>{1.5, 2.5}));
+  // Nothing tells that this would be a header.
+  EXPECT_EQ(table(",red,blue\nblue,red,red\n").rows, 2);
+  EXPECT_EQ(table("?,red\n1,blue\n").rows, 2);
+}
+
+TEST(Csv, SkipsAByteOrderMark) {
+  const Table bare = table(
+      "\xef\xbb\xbf"
+      "1,2\n3,4\n");
+  EXPECT_EQ(bare.rows, 2);
+  EXPECT_EQ(bare.columns.at(0).numbers, (std::vector<double>{1, 3}));
+  EXPECT_EQ(table("\xef\xbb\xbf"
+                  "a,b\n3,4\n")
+                .columns.at(0)
+                .name,
+            "a");
+}
+
+TEST(Csv, UnusualNumbersAreNoCategories) {
+  const Table t = table("a,b,c,d,e\n1,1,1,1,1\n1e-50,1e39,N/A,NULL,+1e-400\n");
+  for (const Column& column : t.columns) EXPECT_FALSE(column.categorical) << column.name;
+  EXPECT_EQ(t.columns[0].numbers[1], 1e-50);
+  EXPECT_EQ(t.columns[1].numbers[1], 1e39);
+  EXPECT_TRUE(std::isnan(t.columns[2].numbers[1]));
+  EXPECT_TRUE(std::isnan(t.columns[3].numbers[1]));
+  EXPECT_EQ(t.columns[4].numbers[1], 0);
+  for (const char* infinite : {"inf", "-Infinity", "1e400", "123e99999999999999999999"})
+    EXPECT_EQ(
+        reason([&] { table(fmt::format("a,b\n1,2\n{},3\n", infinite)); }),
+        fmt::format("[x.csv] row 2: column 'a' is {}, expected a finite number, or nothing if "
+                    "it is missing",
+                    infinite));
+  EXPECT_TRUE(table("a,b\n1,2\n+-3,4\n").columns[0].categorical);
+}
+
+TEST(Csv, RefusesTwoColumnsOfOneName) {
+  EXPECT_EQ(reason([] { table("a,b,a\n1,2,3\n"); }),
+            "[x.csv] line 1: two columns are called 'a', expected different names; rename one");
+}
+
 TEST(Csv, NamesTheLineOfAMistake) {
   EXPECT_EQ(reason([] { table("a,b\n1,2\n\n1,2,3\n"); }),
             "[x.csv] line 4: got 3 fields, expected 2");
@@ -82,6 +128,51 @@ TEST(TableEncoder, ChoosesTheTask) {
   const Table real = table("y,x\n1.5,1\n2,2\n");
   EXPECT_EQ(TableEncoder(real, {0, 1}, {.target = "y"}).encode(real, {0})->layout().target_kind,
             TargetKind::values);
+}
+
+TEST(TableEncoder, KeepsTheDigitsOfNumbersFarFromZero) {
+  std::string text = "time,tiny,same,y\n";
+  const std::vector<double> offsets = {-400.5, 12.25, 399.75, -31, 7.5, 123.125};
+  for (const double offset : offsets)
+    text += fmt::format("{:.3f},{}e-60,0.1,{}\n", 1.6e9 + offset, offset, offset > 0 ? "a" : "b");
+  const Table t = table(text);
+  const std::vector<int64_t> rows = {0, 1, 2, 3, 4, 5};
+  const DatasetPtr set = TableEncoder(t, rows, {}).encode(t, rows);
+  double mean = 0, variance = 0;
+  for (const double offset : offsets) mean += offset / 6;
+  for (const double offset : offsets) variance += (offset - mean) * (offset - mean) / 6;
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    const std::vector<float> x = sample(*set, static_cast<int64_t>(i)).x;
+    EXPECT_NEAR(x[0], (offsets[i] - mean) / std::sqrt(variance), 1e-6) << i;
+    EXPECT_NEAR(x[1], (offsets[i] - mean) / std::sqrt(variance), 1e-6) << i;
+    EXPECT_EQ(x[2], 0) << i;
+  }
+}
+
+TEST(TableEncoder, RefusesTargetsThatWouldLoseTheirDigits) {
+  const Table t = table("x,y\n1,1600000000.5\n2,1600000400.5\n3,1600000200.25\n");
+  EXPECT_NE(reason([&] {
+              TableEncoder(t, {0, 1, 2}, {});
+            }).find("try to subtract 1.6e+09"),
+            std::string::npos);
+  const Table far = table("x,y\n1,1e39\n2,2.5\n");
+  EXPECT_NE(reason([&] {
+              TableEncoder(far, {0, 1}, {}).encode(far, {0});
+            }).find("too large"),
+            std::string::npos);
+}
+
+TEST(TableEncoder, TellsLargeClassesApart) {
+  const Table t = table("x,y\n1,16777216\n2,16777217\n3,-0\n4,0\n");
+  const DatasetPtr set = TableEncoder(t, {0, 1, 2, 3}, {}).encode(t, {0, 1, 2, 3});
+  EXPECT_EQ(set->layout().class_names, (std::vector<std::string>{"0", "16777216", "16777217"}));
+  EXPECT_EQ(sample(*set, 1).y[0], 2);
+  EXPECT_EQ(sample(*set, 2).y[0], sample(*set, 3).y[0]);
+  const Table larger = table("x,y\n1,9007199254740992\n2,9007199254740993\n");
+  EXPECT_NE(reason([&] {
+              TableEncoder(larger, {0, 1}, {}).encode(larger, {0});
+            }).find("2^53"),
+            std::string::npos);
 }
 
 TEST(TableEncoder, RefusesWhatItCannotEncode) {
@@ -131,6 +222,44 @@ TEST(Libsvm, GivesDenseSamples) {
   EXPECT_EQ(sample(*train, 0).y[0], 1);
   EXPECT_EQ(sample(*test, 0).x, (std::vector<float>{0, 0, 0, 1}));
   EXPECT_EQ(sample(*test, 0).y[0], 0);
+}
+
+TEST(Libsvm, OneBaseOfIndicesForAllFilesOfASet) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "zero", "1 0:5 1:6\n-1 1:7\n");
+  write_file_atomically(folder / "one", "1 1:8\n");
+  const auto second = [&](const char* train, const char* test) {
+    return open_set("libsvm", {.path = folder / train, .test_path = folder / test});
+  };
+  EXPECT_EQ(sample(*second("zero", "one").test, 0).x, (std::vector<float>{0, 8}));
+  const Split other = second("one", "zero");
+  EXPECT_EQ(sample(*other.train, 0).x, (std::vector<float>{0, 8}));
+  EXPECT_EQ(sample(*second("one", "one").train, 0).x, (std::vector<float>{8}));
+  SparseFile file(make_bytes("1 0:1", "x"));
+  EXPECT_NE(reason([&] { file.count_from(1); }).find("index 0"), std::string::npos);
+}
+
+TEST(Libsvm, AddsTheValuesOfAnIndexThatIsThereTwice) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a", "1 3:1 2:10 3:0.5 1:7 3:2\n");
+  SparseSample row;
+  SparseFile(map_file(folder / "a")).read(0, row);
+  EXPECT_EQ(row.features, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(row.values, (std::vector<float>{7, 10, 3.5f}));
+  const Split split = open_set("libsvm", {.path = folder / "a", .test_fraction = 0});
+  EXPECT_EQ(sample(*split.train, 0).x, (std::vector<float>{7, 10, 3.5f}));
+}
+
+TEST(Libsvm, UnusualNumbers) {
+  SparseSample row;
+  SparseFile(make_bytes("1 1:1e-50 2:+3", "x")).read(0, row);
+  EXPECT_EQ(row.values, (std::vector<float>{0, 3}));
+  EXPECT_NE(reason([] { SparseFile(make_bytes("1 1:1e39", "x")); }).find("too large"),
+            std::string::npos);
+  EXPECT_NE(reason([] {
+              SparseFile(make_bytes("16777216 1:1\n16777217 1:1", "x"));
+            }).find("target 16777217"),
+            std::string::npos);
 }
 
 TEST(Libsvm, NamesTheLineOfAMistake) {
@@ -187,6 +316,17 @@ TEST(Npz, FindsInputsAndTargets) {
   EXPECT_EQ(open_set("npz", {.path = folder / "b.npz"}).train->size(), 9);
   write_npz(folder / "c.npz", {{"other", Tensor({10, 3})}});
   EXPECT_NE(reason([&] { open_set("npz", {.path = folder / "c.npz"}); }).find("other"),
+            std::string::npos);
+}
+
+TEST(Npz, TestSamplesMustBeLikeThoseForTraining) {
+  const TemporaryFolder folder;
+  const Tensor labels = Tensor::from<int64_t>({2}, {0, 1});
+  write_npz(folder / "a.npz", {{"x_train", Tensor({2, 3})},
+                               {"y_train", labels},
+                               {"x_test", Tensor({2, 4})},
+                               {"y_test", labels}});
+  EXPECT_NE(reason([&] { open_set("npz", {.path = folder / "a.npz"}); }).find("test samples"),
             std::string::npos);
 }
 
