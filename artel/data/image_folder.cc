@@ -6,51 +6,64 @@
 
 #include "artel/base/text.h"
 #include "artel/data/image.h"
-#include "artel/data/resize.h"
 
 namespace artel::data {
 namespace {
 
 namespace fs = std::filesystem;
 
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
 bool is_picture(const fs::path& path) {
   std::string extension = path.extension().string();
   for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+  return !is_hidden(path) && (extension == ".jpg" || extension == ".jpeg" || extension == ".png");
 }
 
-// Scales an image until it covers the square, and cuts the middle.
-Image covering(const Image& image, int64_t height, int64_t width) {
-  const double scale = std::max(static_cast<double>(height) / static_cast<double>(image.height),
-                                static_cast<double>(width) / static_cast<double>(image.width));
-  const auto scaled = [&](int64_t side, int64_t least) {
-    return std::clamp(static_cast<int64_t>(static_cast<double>(side) * scale + 0.5), least,
-                      kMaxSide);
-  };
-  Image result = resized(image, scaled(image.height, height), scaled(image.width, width));
-  return window(result, (result.height - height) / 2, (result.width - width) / 2, height, width);
+// All below a folder, by name.
+std::vector<fs::path> pictures_in(const fs::path& folder) {
+  std::vector<fs::path> pictures;
+  for (auto at = fs::recursive_directory_iterator(folder); at != fs::end(at); ++at) {
+    if (at->is_directory() && is_hidden(at->path()))
+      at.disable_recursion_pending();
+    else if (at->is_regular_file() && is_picture(at->path()))
+      pictures.push_back(at->path());
+  }
+  std::sort(pictures.begin(), pictures.end());
+  return pictures;
 }
 
 class ImageFolder : public Dataset {
  public:
-  ImageFolder(const fs::path& folder, const ImageFolderOptions& options)
-      : channels_(options.channels) {
-    std::vector<fs::path> classes;
+  // Without `classes` they are those of the folder.
+  ImageFolder(const fs::path& folder, const ImageFolderOptions& options,
+              std::vector<std::string> classes) {
+    const bool found_here = classes.empty();
+    std::vector<fs::path> folders;
     for (const auto& entry : fs::directory_iterator(folder))
-      if (entry.is_directory()) classes.push_back(entry.path());
-    std::sort(classes.begin(), classes.end());
-    for (const fs::path& path : classes) {
-      layout_.class_names.push_back(path.filename().string());
-      add_class(path);
+      if (entry.is_directory() && !is_hidden(entry.path())) folders.push_back(entry.path());
+    std::sort(folders.begin(), folders.end());
+    for (const fs::path& path : folders) {
+      const std::vector<fs::path> pictures = pictures_in(path);
+      if (pictures.empty()) continue;
+      const std::string name = path.filename().string();
+      if (found_here) classes.push_back(name);
+      const auto place = std::find(classes.begin(), classes.end(), name);
+      require(place != classes.end(), ErrorKind::corrupt,
+              "[{}] got the class '{}', expected one of those for training: {}", folder.string(),
+              name, join(classes, ", "));
+      for (const fs::path& picture : pictures)
+        files_.push_back({picture, static_cast<int32_t>(place - classes.begin())});
     }
-    layout_.classes = static_cast<int64_t>(classes.size());
     require(!files_.empty(), ErrorKind::not_found,
             "[{}] holds no pictures in sub-folders: expected CLASS/NAME.jpg or .png",
             folder.string());
-    layout_.input = {channels_, options.size, options.size};
+    layout_.classes = static_cast<int64_t>(classes.size());
+    layout_.class_names = std::move(classes);
+    layout_.input = {options.channels, options.size, options.size};
     if (options.size == 0) {
-      const Picture first = decode_picture(map_file(files_[0].path), channels_);
-      layout_.input = {channels_, first.height, first.width};
+      const PictureSize size = common_size();
+      layout_.input = {options.channels, size.height, size.width};
     }
   }
 
@@ -59,10 +72,7 @@ class ImageFolder : public Dataset {
 
   void read(int64_t index, std::span<std::byte> input, std::span<std::byte> target) const override {
     const File& file = files_[index];
-    const int64_t height = layout_.input[1], width = layout_.input[2];
-    const Image decoded =
-        to_image(decode_picture(map_file(file.path), channels_, std::max(height, width)));
-    const Image image = covering(decoded, height, width);
+    const Image image = read_picture(map_file(file.path), layout_.input);
     std::memcpy(input.data(), image.pixels.data(), input.size());
     std::memcpy(target.data(), &file.label, target.size());
   }
@@ -73,39 +83,40 @@ class ImageFolder : public Dataset {
     int32_t label;
   };
 
-  void add_class(const fs::path& folder) {
-    const auto label = static_cast<int32_t>(layout_.class_names.size()) - 1;
-    const size_t first = files_.size();
-    for (const auto& entry : fs::recursive_directory_iterator(folder))
-      if (entry.is_regular_file() && is_picture(entry.path()))
-        files_.push_back({entry.path(), label});
-    std::sort(files_.begin() + static_cast<std::ptrdiff_t>(first), files_.end(),
-              [](const File& a, const File& b) { return a.path < b.path; });
+  PictureSize common_size() const {
+    const PictureSize first = picture_size(map_file(files_[0].path));
+    for (const File& file : files_) {
+      const PictureSize size = picture_size(map_file(file.path));
+      require(size == first, ErrorKind::corrupt,
+              "[{}] a picture of {} x {}, expected {} x {} like [{}]; give one size for all as "
+              "data.image_size",
+              file.path.string(), size.width, size.height, first.width, first.height,
+              files_[0].path.string());
+    }
+    return first;
   }
 
-  int channels_;
   std::vector<File> files_;
   SampleLayout layout_;
 };
 
+DatasetPtr open_folder(const fs::path& folder, const ImageFolderOptions& options,
+                       std::vector<std::string> classes = {}) {
+  require(fs::is_directory(folder), ErrorKind::not_found, "[{}] is not a folder", folder.string());
+  return std::make_shared<ImageFolder>(folder, options, std::move(classes));
+}
+
 }  // namespace
 
 DatasetPtr image_folder(const fs::path& folder, const ImageFolderOptions& options) {
-  require(fs::is_directory(folder), ErrorKind::not_found, "[{}] is not a folder", folder.string());
-  return std::make_shared<ImageFolder>(folder, options);
+  return open_folder(folder, options);
 }
 
-Split image_folders(const fs::path& folder, ImageFolderOptions options) {
+Split image_folders(const fs::path& folder, const ImageFolderOptions& options) {
   const DatasetPtr train = image_folder(folder / "train", options);
-  if (options.size == 0) options.size = train->layout().input[1];
-  for (const char* name : {"test", "val", "valid", "validation"}) {
-    if (!fs::is_directory(folder / name)) continue;
-    const DatasetPtr test = image_folder(folder / name, options);
-    require(test->layout().class_names == train->layout().class_names, ErrorKind::corrupt,
-            "[{}] has the classes {}, but train has {}", (folder / name).string(),
-            join(test->layout().class_names, ", "), join(train->layout().class_names, ", "));
-    return {train, test};
-  }
+  for (const char* name : {"test", "val", "valid", "validation"})
+    if (fs::is_directory(folder / name))
+      return {train, open_folder(folder / name, options, train->layout().class_names)};
   fail(ErrorKind::not_found, "[{}] has a folder train, but none called test, val or valid",
        folder.string());
 }

@@ -16,4 +16,7 @@ Image resized(const Image& image, int64_t height, int64_t width);
 // The part of an image that starts at (top, left), zero where it reaches over the border.
 Image window(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width);
 
+// Scales an image, keeping its proportions, until it covers this size, and cuts the middle.
+Image covering(const Image& image, int64_t height, int64_t width);
+
 }  // namespace artel::data

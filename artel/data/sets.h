@@ -27,7 +27,7 @@ struct OpenOptions {
   double test_fraction = 0.1;       // what is cut off for testing where the set has no test part
   uint64_t seed = 0;                // of that cut
   TableOptions table;               // csv
-  int64_t image_size = 0;           // folder: side of the images; 0 is that of the first picture
+  int64_t image_size = 0;           // folder: side of the images; 0 is that of the pictures
   int64_t context = 128;            // text: tokens in a sample
   int64_t stride = 0;               // text: distance of samples; 0 is `context`
   std::string tokenizer = "character";  // text: see make_tokenizer

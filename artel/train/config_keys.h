@@ -56,7 +56,9 @@ void visit_keys(auto& config, auto&& field) {
          "`flip`, `resize H [W]`, `jitter B [C [S]]`, `cutout SIZE`, `mixup STRENGTH`. Steps of "
          "chance are left out for test data."},
         data.augment);
-  field({"data.image_size", "Side of the images of a `folder`. 0: that of the first picture."},
+  field({"data.image_size",
+         "Side of the images of a `folder`: pictures are scaled to cover it and cut in the middle. "
+         "0: as the pictures are, if all have the same size."},
         data.image_size);
   field({.name = "data.context", .help = "Tokens of one sample of `text`.", .least = 1},
         data.context);

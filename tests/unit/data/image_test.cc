@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "artel/base/file.h"
 #include "artel/data/cifar.h"
 #include "artel/data/image_folder.h"
@@ -45,6 +47,68 @@ TEST(Picture, JpegIsNearAndShrinks) {
   EXPECT_EQ(small.samples.size(), 16u * 12 * 3);
 }
 
+std::string from_hex(const std::string& digits) {
+  std::string bytes;
+  for (size_t i = 0; i < digits.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+TEST(Picture, PngIsWhatPillowMakesOfIt) {
+  for (const auto& golden : nlohmann::json::parse(read_file(ARTEL_GOLDEN_DIR "/pictures.json"))) {
+    const std::string name = golden.at("name");
+    const Bytes file = make_bytes(from_hex(golden.at("file")), name);
+    EXPECT_EQ(picture_size(file), (PictureSize{golden.at("height"), golden.at("width")})) << name;
+    for (const int channels : {1, 3}) {
+      const std::string expected = from_hex(golden.at(channels == 1 ? "grey" : "colour"));
+      const Picture picture = decode_picture(file, channels);
+      EXPECT_EQ(std::string(picture.samples.begin(), picture.samples.end()), expected)
+          << name << ", " << channels << " channels";
+    }
+  }
+}
+
+TEST(Picture, GreyIsTheSameFromPngAndJpeg) {
+  for (const std::array<uint8_t, 3>& colour :
+       {std::array<uint8_t, 3>{200, 30, 40}, {20, 220, 60}, {10, 20, 250}, {128, 0, 128}}) {
+    std::vector<uint8_t> samples;
+    for (int i = 0; i < 16 * 16; ++i) samples.insert(samples.end(), colour.begin(), colour.end());
+    const double grey = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2];
+    for (const std::string& file : {png(16, 16, 3, samples), jpeg(16, 16, 3, samples)})
+      EXPECT_NEAR(decode_picture(make_bytes(file, "x"), 1).samples[100], grey, 1.5);
+  }
+}
+
+TEST(Picture, RefusesHalfAndDamagedFiles) {
+  const std::string good_png = png(64, 64, 3, ramp(64 * 64 * 3));
+  const std::string good_jpeg = jpeg(64, 64, 3, ramp(64 * 64 * 3));
+  for (const std::string& good : {good_png, good_jpeg}) {
+    EXPECT_NO_THROW(decode_picture(make_bytes(good, "x")));
+    std::string half = good.substr(0, good.size() / 2), cut = good.substr(0, good.size() - 3);
+    std::string overwritten = good;
+    std::fill_n(overwritten.begin() + static_cast<std::ptrdiff_t>(good.size() / 2), 40, '\x5a');
+    for (const std::string& bad : {half, cut, overwritten}) {
+      try {
+        decode_picture(make_bytes(bad, "x.picture"));
+        ADD_FAILURE() << "accepted";
+      } catch (const Error& error) {
+        EXPECT_EQ(std::string(error.what()).find("[x.picture] bad "), 0u) << error.what();
+      }
+    }
+  }
+}
+
+TEST(Picture, CoversAndIsCutInTheMiddle) {
+  // Three squares side by side: black, grey, white.
+  std::vector<uint8_t> samples;
+  for (int y = 0; y < 8; ++y)
+    for (int x = 0; x < 24; ++x) samples.push_back(static_cast<uint8_t>(x / 8 * 100));
+  const Image image = read_picture(make_bytes(png(8, 24, 1, samples), "x"), {1, 4, 4});
+  EXPECT_EQ(image.shape(), (Shape{1, 4, 4}));
+  EXPECT_NEAR(image.pixels[1], 100 / 255.0f, 1e-3);
+  EXPECT_NEAR(image.pixels[2], 100 / 255.0f, 1e-3);
+}
+
 TEST(Picture, RefusesBrokenFiles) {
   const std::string good_png = png(9, 9, 3, ramp(243)), good_jpeg = jpeg(9, 9, 3, ramp(243));
   for (const std::string& file :
@@ -74,7 +138,30 @@ TEST(ImageFolder, ClassesAreFolders) {
   ASSERT_EQ(cat.x.size(), 3u * 4 * 4);
   EXPECT_NEAR(cat.x[0], 1, 1e-5);
   EXPECT_NEAR(dog.x[0], 0, 0.02);
-  EXPECT_EQ(image_folder(folder.path())->layout().input, (Shape{3, 8, 8}));
+  // Sizes differ, which only a size for all settles.
+  try {
+    image_folder(folder.path());
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("1.JPG] a picture of 8 x 12, expected 8 x 8"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(ImageFolder, PassesOverWhatIsHiddenOrEmpty) {
+  const TemporaryFolder folder;
+  for (const char* name : {".git/x", "a/.thumbnails", "b", "empty", "notes"})
+    fs::create_directories(folder / name);
+  const std::string picture = png(6, 4, 3, ramp(72));
+  for (const char* name :
+       {".git/x/1.png", "a/1.png", "a/._1.png", "a/.thumbnails/1.png", "b/1.png"})
+    write_file_atomically(folder / name, picture);
+  write_file_atomically(folder / "notes/a.txt", "no picture");
+  const DatasetPtr set = image_folder(folder.path());
+  EXPECT_EQ(set->layout().class_names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(set->size(), 2);
+  EXPECT_EQ(set->layout().input, (Shape{3, 6, 4}));
 }
 
 TEST(ImageFolder, SplitsAndMistakes) {
@@ -89,6 +176,30 @@ TEST(ImageFolder, SplitsAndMistakes) {
   EXPECT_EQ(test->size(), 2);
   fs::rename(folder / "val/b", folder / "val/c");
   EXPECT_THROW(open_set("folder", {.path = folder.path()}), Error);
+  // A class may be missing among the tests; the others keep their numbers.
+  fs::remove_all(folder / "val/c");
+  fs::rename(folder / "val/a", folder / "val/b");
+  EXPECT_EQ(sample(*open_set("folder", {.path = folder.path()}).test, 0).y[0], 1);
+  // Pictures of another size are found at the start.
+  write_file_atomically(folder / "val/b/1.png", png(4, 3, 3, ramp(36)));
+  EXPECT_THROW(open_set("folder", {.path = folder.path()}), Error);
+  EXPECT_EQ(open_set("folder", {.path = folder.path(), .image_size = 2}).test->layout().input,
+            (Shape{3, 2, 2}));
+}
+
+TEST(ImageFolder, ABrokenPictureIsNamed) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "a");
+  const std::string picture = jpeg(32, 32, 3, ramp(32 * 32 * 3));
+  write_file_atomically(folder / "a/half.jpg", picture.substr(0, picture.size() / 2));
+  const DatasetPtr set = image_folder(folder.path(), {.size = 16});
+  try {
+    sample(*set, 0);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("half.jpg] bad JPEG data"), std::string::npos)
+        << error.what();
+  }
 }
 
 std::string records(int count, int label_bytes) {

@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+
+#include <jpeglib.h>  // needs FILE from <cstdio>
+
+#include <jerror.h>  // needs jpeglib.h
+
+#include "artel/data/decode.h"
+
+namespace artel::data {
+namespace {
+
+// libjpeg reports errors by a function that must not return: this one jumps back to the caller.
+struct JpegError {
+  jpeg_error_mgr manager;
+  std::jmp_buf back;
+  char message[JMSG_LENGTH_MAX] = "";
+
+  static void jump(j_common_ptr info) {
+    auto* error = reinterpret_cast<JpegError*>(info->err);
+    info->err->format_message(info, error->message);
+    std::longjmp(error->back, 1);
+  }
+  // What libjpeg calls a warning, and fills with grey, is damage, unless it is about the header.
+  static void refuse_damage(j_common_ptr info, int level) {
+    const int code = info->err->msg_code;
+    const bool about_header = code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
+                              code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_ICC;
+    if (level < 0 && !about_header) jump(info);
+  }
+};
+
+// Owns libjpeg's memory.
+struct JpegReader {
+  jpeg_decompress_struct info{};
+  JpegError error;
+
+  JpegReader() {
+    info.err = jpeg_std_error(&error.manager);
+    error.manager.error_exit = JpegError::jump;
+    error.manager.emit_message = JpegError::refuse_damage;
+    jpeg_create_decompress(&info);
+  }
+  JpegReader(const JpegReader&) = delete;
+  ~JpegReader() { jpeg_destroy_decompress(&info); }
+
+  // Neither of the next two functions has locals with destructors, which the jump would skip.
+  bool read_header(std::span<const std::byte> data) {
+    if (setjmp(error.back)) return false;
+    jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(data.data()),
+                 static_cast<unsigned long>(data.size()));
+    return jpeg_read_header(&info, TRUE) == JPEG_HEADER_OK;
+  }
+  bool read_rows(Picture& picture) {
+    if (setjmp(error.back)) return false;
+    jpeg_start_decompress(&info);
+    const size_t row = static_cast<size_t>(picture.width * picture.channels);
+    while (info.output_scanline < info.output_height) {
+      JSAMPROW target = picture.samples.data() + row * info.output_scanline;
+      jpeg_read_scanlines(&info, &target, 1);
+    }
+    return jpeg_finish_decompress(&info);
+  }
+};
+
+// The largest of 1, 2, 4 and 8 that leaves both sides at `least_side` or more.
+unsigned shrink_factor(int64_t height, int64_t width, int64_t least_side) {
+  unsigned factor = 1;
+  while (least_side > 0 && factor < 8 && std::min(height, width) / (2 * factor) >= least_side)
+    factor *= 2;
+  return factor;
+}
+
+void open(JpegReader& reader, const Bytes& bytes) {
+  require(reader.read_header(bytes.data), ErrorKind::corrupt, "[{}] bad JPEG header: {}",
+          bytes.name, reader.error.message);
+  check_size(bytes, reader.info.image_height, reader.info.image_width);
+}
+
+}  // namespace
+
+PictureSize jpeg_size(const Bytes& bytes) {
+  JpegReader reader;
+  open(reader, bytes);
+  return {reader.info.image_height, reader.info.image_width};
+}
+
+Picture decode_jpeg(const Bytes& bytes, int channels, int64_t least_side) {
+  JpegReader reader;
+  jpeg_decompress_struct& info = reader.info;
+  open(reader, bytes);
+  require(info.num_components == 1 || info.num_components == 3, ErrorKind::unsupported,
+          "[{}] a JPEG picture of {} components, expected grey or colour", bytes.name,
+          info.num_components);
+  if (channels == 0) channels = info.num_components;
+  info.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  info.scale_num = 1;
+  info.scale_denom = shrink_factor(info.image_height, info.image_width, least_side);
+  jpeg_calc_output_dimensions(&info);
+  Picture picture{info.output_height, info.output_width, channels, {}};
+  picture.samples.resize(static_cast<size_t>(picture.height * picture.width * channels));
+  require(reader.read_rows(picture), ErrorKind::corrupt,
+          "[{}] bad JPEG data: {}; delete the file, or save it anew", bytes.name,
+          reader.error.message);
+  return picture;
+}
+
+}  // namespace artel::data
