@@ -21,6 +21,16 @@ Shape cropped(const Shape& shape, int64_t size, int64_t padding, const std::stri
   return {shape[0], size, size};
 }
 
+// The square in the middle of an image with `padding` zeros on each side.
+Transform middle_crop(int64_t size, int64_t padding) {
+  const std::string text = fmt::format("centre_crop {}", size);
+  return {text, false,
+          [=](Image& image, Random&) {
+            image = window(image, (image.height - size) / 2, (image.width - size) / 2, size, size);
+          },
+          [=](const Shape& shape) { return cropped(shape, size, padding, text); }};
+}
+
 void clamp(Image& image) {
   for (float& pixel : image.pixels) pixel = std::clamp(pixel, 0.0f, 1.0f);
 }
@@ -152,14 +162,7 @@ Transform crop(int64_t size, int64_t padding) {
           [=](const Shape& shape) { return cropped(shape, size, padding, text); }};
 }
 
-Transform centre_crop(int64_t size) {
-  const std::string text = fmt::format("centre_crop {}", size);
-  return {text, false,
-          [=](Image& image, Random&) {
-            image = window(image, (image.height - size) / 2, (image.width - size) / 2, size, size);
-          },
-          [=](const Shape& shape) { return cropped(shape, size, 0, text); }};
-}
+Transform centre_crop(int64_t size) { return middle_crop(size, 0); }
 
 Transform flip() {
   return {"flip", true,
@@ -257,7 +260,8 @@ Augmentation Augmentation::for_testing() const {
   for (const Transform& step : steps) {
     if (!step.random) result.steps.push_back(step);
     const Step words(step.text);
-    if (words.name == "crop") result.steps.push_back(centre_crop(words.whole(0, 0)));
+    if (words.name == "crop")
+      result.steps.push_back(middle_crop(words.whole(0, 0), words.whole(1, 0)));
   }
   return result;
 }

@@ -69,7 +69,7 @@ struct Augmentation {
   static Augmentation parse(const std::vector<std::string>& steps);
 
   // The same without chance, for test data: crops are taken from the middle, flip, jitter, cutout
-  // and mixup left out.
+  // and mixup left out. Images that fit the one fit the other, and come out in the same shape.
   Augmentation for_testing() const;
 
   Shape output_shape(Shape shape) const;

@@ -98,6 +98,25 @@ TEST(Augment, TestPipelineHasNoChance) {
             (Shape{3, 32, 32}));
 }
 
+TEST(Augment, WhatFitsInTrainingFitsInTests) {
+  const Augmentation pipeline = Augmentation::parse({"crop 6 2"});
+  EXPECT_EQ(pipeline.output_shape({1, 4, 5}), (Shape{1, 6, 6}));
+  const Augmentation testing = pipeline.for_testing();
+  EXPECT_EQ(testing.output_shape({1, 4, 5}), (Shape{1, 6, 6}));
+  Image image = counting(1, 4, 4);
+  const Image before = image;
+  Random unused({0});
+  testing.apply(image, unused);
+  ASSERT_EQ(image.shape(), (Shape{1, 6, 6}));
+  for (int64_t y = 0; y < 6; ++y)
+    for (int64_t x = 0; x < 6; ++x) {
+      const bool border = y == 0 || x == 0 || y == 5 || x == 5;
+      EXPECT_EQ(image.row(0, y)[x], border ? 0 : before.row(0, y - 1)[x - 1]) << y << ", " << x;
+    }
+  EXPECT_THROW(pipeline.output_shape({1, 1, 1}), Error);
+  EXPECT_THROW(testing.output_shape({1, 1, 1}), Error);
+}
+
 TEST(Augment, TextComesBack) {
   for (const char* text : {"crop 32 4", "flip", "normalise 0.13 0.31", "resize 8 9",
                            "jitter 0.1 0.2 0.3", "cutout 8", "centre_crop 4"})
