@@ -28,13 +28,14 @@ DType type_for(int64_t vocabulary) {
   return vocabulary <= 32768 ? DType::i16 : DType::i32;
 }
 
-// Where to cut after about kPiece bytes: before white space that follows another character.
+// Where to cut after about kPiece bytes: before white space that follows another character. All
+// tokenizers agree that these are white space; WordPiece drops a form feed, which joins words.
 size_t piece_end(std::string_view text) {
   const auto space = [&](size_t i) {
     return unicode::is_space(static_cast<unsigned char>(text[i])) && text[i] >= 0;
   };
   for (size_t i = kPiece; i < text.size(); ++i)
-    if (space(i) && !space(i - 1)) return i;
+    if (space(i) && !space(i - 1) && text[i] != '\v' && text[i] != '\f') return i;
   return text.size();
 }
 
@@ -81,11 +82,9 @@ std::string npy_header(DType type, int64_t count) {
   return std::string("\x93NUMPY\x01\x00", 8) + length + '\0' + text + '\n';
 }
 
-// Another number when the file changes.
-uint64_t stamp(const fs::path& file) {
-  return mix_key({hash_name(file.filename().string()), fs::file_size(file),
-                  static_cast<uint64_t>(fs::last_write_time(file).time_since_epoch().count())});
-}
+// A number for the content of a file. All of it is read, which is much faster than to tokenise it:
+// sizes and times of change may be those of another text.
+uint64_t stamp(const fs::path& file) { return hash_name(map_file(file).text()); }
 
 // The same for a tokenizer: its name, or the files that it is read from.
 uint64_t tokenizer_stamp(const std::string& tokenizer) {

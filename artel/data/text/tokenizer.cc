@@ -19,12 +19,13 @@ using Json = nlohmann::json;
 
 constexpr size_t kTrainingBytes = size_t{16} << 20;  // of text, from which tokens are learnt
 
-// Files of tokenizers: ours, two of GPT-2, two of BERT.
+// Files of tokenizers: ours, two of GPT-2, three of BERT.
 constexpr const char* kCharactersFile = "characters.json";
 constexpr const char* kVocabulary = "vocab.json";
 constexpr const char* kMerges = "merges.txt";
 constexpr const char* kPieces = "vocab.txt";
 constexpr const char* kPiecesJson = "tokenizer.json";
+constexpr const char* kPiecesConfig = "tokenizer_config.json";  // see read_word_piece
 
 // Each token is one character.
 class CharacterTokenizer : public Tokenizer {
@@ -148,7 +149,8 @@ TokenizerPtr character_tokenizer(std::string_view text) {
 
 std::vector<fs::path> tokenizer_files(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const char* name : {kCharactersFile, kVocabulary, kMerges, kPieces, kPiecesJson})
+  for (const char* name :
+       {kCharactersFile, kVocabulary, kMerges, kPieces, kPiecesJson, kPiecesConfig})
     if (fs::exists(folder / name)) files.push_back(folder / name);
   return files;
 }

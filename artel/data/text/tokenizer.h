@@ -49,7 +49,7 @@ TokenizerPtr character_tokenizer(std::vector<std::string> characters);
 // A tokenizer from a folder or file: characters.json, vocab.json with merges.txt, vocab.txt, or
 // tokenizer.json. Throws for a file that is damaged, and for a path that holds none of these.
 TokenizerPtr open_tokenizer(const std::filesystem::path& path);
-// Which of these files a folder has.
+// Which of these files a folder has, and of those that say how to read them.
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder);
 
 // A tokenizer by name: "character" (those of the text), "byte", "bpe N" or "wordpiece N" (byte

@@ -23,6 +23,11 @@ bool is_mark(uint32_t code) {
   return unicode::is_punctuation(code);
 }
 
+// BERT drops controls, such as a form feed, before it looks for white space; only these stay.
+bool is_dropped(uint32_t code) {
+  return unicode::is_control(code) && code != '\t' && code != '\n' && code != '\r';
+}
+
 std::vector<std::string> read_lines(const fs::path& file) {
   std::vector<std::string> tokens;
   for (const std::string& line : split(read_file(file), '\n')) tokens.emplace_back(trim(line));
@@ -64,22 +69,27 @@ std::vector<std::string> basic_words(std::string_view text, bool lower_case) {
   while (!text.empty()) {
     const auto [code, bytes] = unicode::first_code_point(text);
     text.remove_prefix(bytes);
+    if (code == 0xFFFD || code == unicode::kInvalid || is_dropped(code)) continue;
     if (unicode::is_space(code)) {
       inside = false;
       continue;
     }
-    if (code == 0xFFFD || code == unicode::kInvalid || unicode::is_control(code)) continue;
     std::string folded;
     if (lower_case)
       unicode::append_folded(folded, code);
     else
       unicode::append_utf8(folded, code);
-    const bool alone = is_mark(code) || unicode::is_chinese(code);
-    if (alone || !inside) words.emplace_back();
-    words.back() += folded;
-    inside = !alone;
+    // What counts is whether the letter without its accent is a mark: a crossed-out = is.
+    const bool ideograph = unicode::is_chinese(code);
+    for (std::string_view rest = folded; !rest.empty();) {
+      const auto [letter, size] = unicode::first_code_point(rest);
+      const bool alone = ideograph || is_mark(letter);
+      if (alone || !inside) words.emplace_back();
+      words.back() += rest.substr(0, size);
+      inside = !alone;
+      rest.remove_prefix(size);
+    }
   }
-  std::erase(words, "");  // accents without a letter
   return words;
 }
 

@@ -142,6 +142,17 @@ TEST(WordPiece, FoldsAccentsAndSetsIdeographsApart) {
   EXPECT_EQ(pieces(tokenizer, "na\u0308i\u00ADve"), (Strings{"naive"}));  // combining, soft hyphen
 }
 
+TEST(WordPiece, FollowsBertInControlsAndCrossedOutSigns) {
+  for (const char* control : {"\v", "\f", "\u0085"})
+    EXPECT_EQ(basic_words(std::string("a") + control + "b", true), (Strings{"ab"}));
+  for (const char* space : {"\t", "\n", "\r", " ", "\u00A0", "\u2028", "\u3000"})
+    EXPECT_EQ(basic_words(std::string("a") + space + "b", true), (Strings{"a", "b"}));
+  // Without their accents these are signs of ASCII.
+  EXPECT_EQ(basic_words("a\u2260b\u226Ec\u226Fd\u1FEFe", true),
+            (Strings{"a", "=", "b", "<", "c", ">", "d", "`", "e"}));
+  EXPECT_EQ(basic_words("a\u2260b", false), (Strings{"a\u2260b"}));
+}
+
 TEST(WordPiece, MarksSentencesAndFitsThemIntoPositions) {
   const WordPiece tokenizer = small_word_piece();
   const WordPiece::Sentence pair = tokenizer.sentence("a a a a", "naive", 7, true);
@@ -222,6 +233,24 @@ TEST(TokeniseOnce, IsDoneAgainOnlyForAnotherTextOrTokenizer) {
   EXPECT_EQ(count((folder / "own").string()), 4u);
   character_tokenizer("abcd")->save(folder / "own");
   EXPECT_EQ(count((folder / "own").string()), 5u);
+  write_file_atomically(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nabba\n");
+  EXPECT_EQ(count((folder / "vocab.txt").string()), 6u);
+  write_file_atomically(folder / "tokenizer_config.json", "{\"do_lower_case\": false}");
+  EXPECT_EQ(count((folder / "vocab.txt").string()), 7u);
+}
+
+TEST(TokeniseOnce, TellsTextsOfOneNameSizeAndTimeApart) {
+  const TemporaryFolder folder;
+  for (const auto& [place, content] : {std::pair("one", "abab"), std::pair("two", "bbaa")}) {
+    std::filesystem::create_directories(folder / place);
+    write_file_atomically(folder / place / "input.txt", std::string(content));
+  }
+  std::filesystem::last_write_time(folder / "two/input.txt",
+                                   std::filesystem::last_write_time(folder / "one/input.txt"));
+  for (const auto& [place, first] : {std::pair("one", 'a'), std::pair("two", 'b')})
+    EXPECT_EQ(tokenise_once(folder / place / "input.txt", "byte", folder / "tokens")
+                  .tokens.values<uint8_t>()[0],
+              byte_tokenizer()->encode(std::string(1, first))[0]);
 }
 
 TEST(TokeniseOnce, LeavesNothingUnfinishedThatCounts) {
