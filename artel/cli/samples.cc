@@ -4,6 +4,7 @@
 
 #include "artel/base/error.h"
 #include "artel/data/image.h"
+#include "artel/data/planes.h"
 #include "artel/data/text/word_piece.h"
 #include "artel/tensor/npy.h"
 
@@ -21,23 +22,46 @@ data::Image picture_image(const Bytes& bytes, const data::SampleLayout& layout) 
   require(shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3), ErrorKind::shape,
           "[{}] got a file that is no NPY array for a network whose samples are {}{}", bytes.name,
           to_string(shape), layout.tokenizer ? "; try --text" : "");
-  data::Image image = data::to_image(data::decode_picture(bytes, static_cast<int>(shape[0])));
-  Random unused({0});
-  data::resize(shape[1], shape[2]).apply(image, unused);
-  return image;
+  return data::read_picture(bytes, shape);
 }
 
-// The rows of an array, which may also be a single sample.
+// An array that is one sample, or rows of them, as rows; nothing if it is neither.
+std::optional<Tensor> as_rows(const Tensor& array, const Shape& sample) {
+  if (array.shape().rank() == 0 || array.elements() == 0) return std::nullopt;
+  if (array.shape() == sample) return array.reshaped(with_rows(1, sample));
+  if (array.shape() == with_rows(array.shape()[0], sample)) return array;
+  return std::nullopt;
+}
+
+// Images may have their channels last, and need not name a single one.
+std::optional<Tensor> as_images(const Tensor& array, const Shape& sample) {
+  if (sample.rank() != 3) return std::nullopt;
+  const int64_t channels = sample[0], height = sample[1], width = sample[2];
+  if (const auto rows = as_rows(array, {height, width, channels}))
+    return data::channels_first(*rows);
+  if (channels > 1) return std::nullopt;
+  const auto rows = as_rows(array, {height, width});
+  return rows ? std::optional(rows->reshaped(with_rows(rows->shape()[0], sample))) : std::nullopt;
+}
+
+// Numbers of the kind that the network takes: tokens, or anything that a data set reads as f32.
+Tensor as_type(const Tensor& array, DType type, const std::string& name) {
+  if (type != DType::i32) return array.dtype() == DType::i32 ? array.to(type) : array;
+  require(!is_floating(array.dtype()), ErrorKind::invalid_argument,
+          "[{}] holds {}, expected whole numbers, which are tokens", name,
+          to_string(array.dtype()));
+  return array.dtype() == DType::i32 ? array : array.to(DType::i32);
+}
+
 data::DatasetPtr array_rows(const Bytes& bytes, const data::SampleLayout& layout) {
-  Tensor array = parse_npy(bytes);
-  const int64_t per_sample = layout.input.elements();
-  const bool fits = array.elements() > 0 && array.elements() % per_sample == 0 &&
-                    (array.elements() == per_sample ||
-                     array.shape() == with_rows(array.shape()[0], layout.input));
-  require(fits, ErrorKind::shape, "[{}] holds an array {}, expected one or several samples {}",
-          bytes.name, to_string(array.shape()), to_string(layout.input));
-  array = array.reshaped(with_rows(array.elements() / per_sample, layout.input));
-  return data::tensor_dataset(array, Tensor());
+  const Tensor array = parse_npy(bytes);
+  std::optional<Tensor> rows = as_rows(array, layout.input);
+  if (!rows) rows = as_images(array, layout.input);
+  require(rows.has_value(), ErrorKind::shape,
+          "[{}] holds an array {}, expected one or several samples {}{}", bytes.name,
+          to_string(array.shape()), to_string(layout.input),
+          layout.input.rank() == 3 ? " (channels may also come last)" : "");
+  return data::tensor_dataset(as_type(*rows, layout.input_type, bytes.name), Tensor());
 }
 
 data::Image read_image(const data::Dataset& set, int64_t index) {

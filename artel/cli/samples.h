@@ -10,9 +10,9 @@
 
 namespace artel::cli {
 
-// Rows of inputs for a network: one from a JPEG or PNG picture, scaled to the size of the data
-// set's images; one or several from an NPY file. `augment` (without chance) is applied to images.
-// Throws if the file holds anything else.
+// Rows of inputs for a network: one from a JPEG or PNG picture, which becomes an image as those of a
+// folder do in training; one or several from an NPY file, images also with their channels last.
+// `augment` (without chance) is applied to images. Throws if the file holds anything else.
 Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
                     const data::Augmentation& augment);
 
