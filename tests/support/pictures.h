@@ -12,13 +12,15 @@
 
 namespace artel {
 
-// Interleaved samples as a PNG file.
+// Interleaved samples as a PNG file: grey, grey and alpha, colour, or colour and alpha.
 inline std::string png(int height, int width, int channels, const std::vector<uint8_t>& samples) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   image.width = static_cast<png_uint_32>(width);
   image.height = static_cast<png_uint_32>(height);
-  image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  constexpr png_uint_32 kFormats[] = {PNG_FORMAT_GRAY, PNG_FORMAT_GA, PNG_FORMAT_RGB,
+                                      PNG_FORMAT_RGBA};
+  image.format = kFormats[channels - 1];
   png_alloc_size_t size = 0;
   png_image_write_to_memory(&image, nullptr, &size, 0, samples.data(), 0, nullptr);
   std::string file(size, '\0');
