@@ -127,7 +127,8 @@ Picture decode_png(const Bytes& bytes, int channels) {
     rows.push_back(picture.samples.data() + static_cast<size_t>(y) * row);
   check(reader.read_rows(rows));
   if (channels == 0) channels = picture.channels >= 3 ? 3 : 1;
-  return picture.channels == channels ? picture : converted(picture, channels);
+  if (picture.channels == channels) return picture;
+  return converted(picture, channels);
 }
 
 }  // namespace artel::data
