@@ -6,6 +6,7 @@
 
 #include "artel/base/text.h"
 #include "artel/base/zip.h"
+#include "artel/checkpoint/pieces.h"
 #include "artel/checkpoint/safetensors.h"
 #include "artel/checkpoint/torch_file.h"
 #include "artel/tensor/npy.h"
@@ -44,6 +45,7 @@ NamedTensors parse_weights(const Bytes& bytes) {
 }
 
 NamedTensors load_weights(const std::filesystem::path& path) {
+  if (path.string().ends_with(kPieceIndexEnding)) return load_pieces(path);
   return parse_weights(map_file(path));
 }
 

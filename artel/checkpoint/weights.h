@@ -14,6 +14,7 @@ namespace artel::checkpoint {
 // From a PyTorch file that also holds other things, the entry "state_dict", "model_state_dict" or
 // "model" is taken, and the prefix "module." of a parallel wrapper is dropped.
 NamedTensors parse_weights(const Bytes& bytes);
+// The same of a file, or of the pieces that a file named *.index.json lists (checkpoint/pieces.h).
 NamedTensors load_weights(const std::filesystem::path& path);
 
 // Writes safetensors, NPZ or NPY (one tensor), by extension.

@@ -1,0 +1,92 @@
+#include "artel/checkpoint/pieces.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/checkpoint/weights.h"
+
+namespace artel::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr uint64_t kMostIndexBytes = uint64_t{100} << 20;
+constexpr const char* kMap = "weight_map";
+
+// The parser alone would keep the last of two equal keys.
+json parse_unique(const std::string& text, const std::string& where) {
+  std::vector<std::set<std::string>> keys;  // of the objects around the current place
+  return json::parse(text, [&](int, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key) {
+      const auto& key = value.get_ref<const std::string&>();
+      require(keys.back().insert(key).second, ErrorKind::corrupt, "[{}] lists '{}' twice", where,
+              key);
+    }
+    return true;
+  });
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> parse_piece_index(const std::string& text,
+                                                     const std::string& where) {
+  try {
+    const json index = parse_unique(text, where);
+    require(index.is_object() && index.contains(kMap) && index.at(kMap).is_object(),
+            ErrorKind::corrupt, "[{}] is no index of weights: expected an object with \"{}\"",
+            where, kMap);
+    std::map<std::string, std::string> files;
+    for (const auto& [tensor, file] : index.at(kMap).items()) {
+      require(
+          file.is_string() && is_plain_name(file.get_ref<const std::string&>()), ErrorKind::corrupt,
+          "[{}] tensor '{}' is said to be in {}, expected the name of a file in the same folder",
+          where, tensor, file.dump(-1, ' ', false, json::error_handler_t::replace));
+      files.emplace(tensor, file);
+    }
+    return files;
+  } catch (const json::exception& error) {
+    fail(ErrorKind::corrupt, "[{}] {}", where, error.what());
+  }
+}
+
+NamedTensors load_pieces(const fs::path& index) {
+  const std::string where = index.string();
+  const auto file_of = parse_piece_index(read_file(index, kMostIndexBytes), where);
+  std::map<std::string, std::set<std::string>> expected;  // tensors of each file
+  for (const auto& [tensor, file] : file_of) expected[file].insert(tensor);
+  NamedTensors all;
+  for (auto& [file, tensors] : expected) {
+    const fs::path path = index.parent_path() / file;
+    require(
+        fs::is_regular_file(path), ErrorKind::not_found,
+        "[{}] '{}' is missing, the file of {} tensors such as '{}'; fetch all files of the model",
+        where, file, tensors.size(), *tensors.begin());
+    for (NamedTensor& each : parse_weights(map_file(path))) {
+      const auto listed = file_of.find(each.name);
+      require(listed != file_of.end(), ErrorKind::corrupt,
+              "[{}] tensor '{}' is not in the index '{}'", path.string(), each.name,
+              index.filename().string());
+      require(listed->second == file, ErrorKind::corrupt,
+              "[{}] has the tensor '{}', which the index gives to '{}'", path.string(), each.name,
+              listed->second);
+      tensors.erase(each.name);
+      all.push_back(std::move(each));
+    }
+    require(tensors.empty(), ErrorKind::corrupt,
+            "[{}] has no tensor '{}', which the index gives to it", path.string(),
+            tensors.empty() ? "" : *tensors.begin());
+  }
+  return all;
+}
+
+}  // namespace artel::checkpoint
