@@ -25,10 +25,15 @@ ConvOptions graph_options(const ConvLayerOptions& o) {
           .output_padding = o.output_padding};
 }
 
-void check_groups(Build& build, const ConvLayerOptions& options) {
+void check_groups(Build& build, const ConvLayerOptions& options, int64_t in, int64_t out) {
   require(options.groups > 0, ErrorKind::invalid_argument,
           "[layer '{}'] groups: got {}, expected at least 1", build.graph().scope(),
           options.groups);
+  require(
+      in % options.groups == 0 && out % options.groups == 0, ErrorKind::shape,
+      "[layer '{}'] groups: got {} with {} input and {} output channels, expected a number that "
+      "divides both",
+      build.graph().scope(), options.groups, in, out);
 }
 
 PoolOptions graph_options(std::array<int64_t, 2> kernel, const PoolLayerOptions& o) {
@@ -101,7 +106,7 @@ Layer dense(int64_t units, DenseOptions options) {
 Layer conv(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions options) {
   return {"conv", [=](Build& build, Value x) {
             check_rank(build, x, 4, "conv", "[batch, channels, height, width]");
-            check_groups(build, options);
+            check_groups(build, options, x.shape()[1], channels);
             const int64_t in = x.shape()[1] / options.groups;
             const Value weight = build.parameter("weight", {channels, in, kernel[0], kernel[1]},
                                                  or_default(options.weight));
@@ -116,7 +121,7 @@ Layer conv(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions opt
 Layer conv_transpose(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions options) {
   return {"conv_transpose", [=](Build& build, Value x) {
             check_rank(build, x, 4, "conv_transpose", "[batch, channels, height, width]");
-            check_groups(build, options);
+            check_groups(build, options, x.shape()[1], channels);
             const int64_t per_group = channels / options.groups;
             const Value weight =
                 build.parameter("weight", {x.shape()[1], per_group, kernel[0], kernel[1]},

@@ -3,6 +3,7 @@
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/graph/differentiate.h"
+#include "artel/graph/op.h"
 #include "artel/graph/ops.h"
 #include "artel/graph/passes/fuse_forward.h"
 #include "artel/graph/passes/recompute.h"
@@ -25,6 +26,21 @@ void add_loss(ModelGraph& result, Value prediction, const TensorType& y, const L
   const Value target = result.graph.input("y", y);
   const Graph::Scope scope(result.graph, "loss");
   result.graph.set_output("loss", loss(prediction, target));
+}
+
+// A value that is its own mean becomes the shift, whatever it was, and nothing before it learns. A
+// lane is normalised by itself, so its samples are what counts.
+void check_batch_norms(const Graph& graph, int64_t samples) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name != "batch_norm") continue;
+    const Shape& shape = graph.type(node.inputs[0]).shape;
+    require(
+        shape.elements() > shape[1], ErrorKind::shape,
+        "[layer '{}'] batch_norm: got {} in training, one value for each channel, expected more; "
+        "the batch of a lane is {}: try fewer lanes (cluster.lanes) or a larger "
+        "train.batch_size",
+        node.name, to_string(shape), samples);
+  }
 }
 
 }  // namespace
@@ -84,6 +100,7 @@ ModelGraph training_graph(const Model& model, const TensorType& x, const TensorT
                           const std::function<bool(const std::string&)>& trained) {
   ModelGraph result;
   add_loss(result, build_network(model, result, x, true), y, loss);
+  check_batch_norms(result.graph, x.shape[0]);
   result.graph = fuse_forward(result.graph);
   Graph& graph = result.graph;
   std::vector<Value> parameters;

@@ -42,7 +42,8 @@ ModelGraph evaluation_graph(const Model& model, const TensorType& x, const Tenso
                             const Loss& loss);
 // Inputs "x", "y" and the scalar "weight", by which the loss is multiplied before it is
 // differentiated (the share of this lane in the global batch). Outputs "loss" (unweighted) and
-// "prediction", and the gradients of all parameters for which `trained` holds.
+// "prediction", and the gradients of all parameters for which `trained` holds. Throws for a batch
+// norm that sees one value for each channel.
 ModelGraph training_graph(const Model& model, const TensorType& x, const TensorType& y,
                           const Loss& loss,
                           const std::function<bool(const std::string&)>& trained = {});

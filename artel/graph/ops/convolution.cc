@@ -63,9 +63,11 @@ std::vector<TensorType> infer_transposed(const InferContext& context) {
   const Geometry g = geometry(context);
   const std::vector<int64_t>& extra = context.attributes().integers("output_padding");
   const Shape &x = context.shape(0), &w = context.shape(1);
-  context.check(x[1] == w[0] && w[0] % g.groups == 0,
+  context.check(x[1] == w[0],
                 "got {} input channels and weights {}, expected [{}, out / groups, height, width]",
                 x[1], to_string(w), x[1]);
+  context.check(x[1] % g.groups == 0, "got {} input channels, not a multiple of {} groups", x[1],
+                g.groups);
   check_bias(context, w[1] * g.groups);
   Shape y = {x[0], w[1] * g.groups, 0, 0};
   for (int i = 0; i < 2; ++i) {

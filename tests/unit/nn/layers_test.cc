@@ -50,6 +50,41 @@ TEST(Layers, NameThemselvesInErrors) {
             "give the shortcut a convolution that changes the shape");
 }
 
+TEST(Layers, SayWhichGroupsDoNotDivideTheChannels) {
+  EXPECT_EQ(error_of(named("up", conv_transpose(4, {3, 3}, {.groups = 3, .bias = true})), kImages),
+            "[layer 'up'] groups: got 3 with 3 input and 4 output channels, expected a number that "
+            "divides both");
+  EXPECT_EQ(error_of(conv_transpose(4, {3, 3}, {.groups = 2, .bias = false}), kImages),
+            "[layer ''] groups: got 2 with 3 input and 4 output channels, expected a number that "
+            "divides both");
+  EXPECT_EQ(error_of(named("stem", conv(4, {3, 3}, {.groups = 4})), kImages),
+            "[layer 'stem'] groups: got 4 with 3 input and 4 output channels, expected a number "
+            "that divides both");
+}
+
+// As PyTorch: "Expected more than 1 value per channel when training".
+TEST(Layers, BatchNormNeedsTwoValuesInTraining) {
+  const Layer rows = sequential({named("norm", batch_norm()), dense(3)});
+  const Layer images = sequential({batch_norm(), flatten(), dense(3)});
+  const auto error = [](const Layer& network, Shape x) -> std::string {
+    const TensorType y = {DType::i32, {x[0]}};
+    try {
+      training_graph(network, {DType::f32, std::move(x)}, y, loss_by_name("cross_entropy"));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error(rows, {1, 4}),
+            "[layer 'norm'] batch_norm: got [1, 4] in training, one value for each channel, "
+            "expected more; the batch of a lane is 1: try fewer lanes (cluster.lanes) or a larger "
+            "train.batch_size");
+  EXPECT_NE(error(images, {1, 4, 1, 1}), "");
+  EXPECT_EQ(error(rows, {2, 4}), "");
+  EXPECT_EQ(error(images, {1, 4, 1, 2}), "");
+  inference_graph(rows, {DType::f32, {1, 4}});
+}
+
 TEST(Layers, DropOnlyInTraining) {
   const Layer network = sequential({flatten(), dropout(0.5), dense(3)});
   EXPECT_EQ(count_nodes(inference_graph(network, kImages).graph, "dropout"), 0);
