@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/exec/memory_plan.h"
@@ -31,6 +30,13 @@ void check_finite(const Graph& graph, const Plan& plan, const PlannedStep& step,
 }
 
 }  // namespace
+
+MemoryLimitError::MemoryLimitError(size_t limit, size_t needed)
+    : Error(ErrorKind::memory,
+            fmt::format("memory_limit: got {} for the activations of a lane, expected at least {} "
+                        "KiB; raise it, use more lanes or a smaller batch",
+                        format_bytes(static_cast<double>(limit)), (needed + 1023) / 1024)),
+      needed_(needed) {}
 
 Program::Program(Graph graph, const CompileOptions& options, KernelChoices& choices)
     : graph_(std::move(graph)), plan_(make_plan(graph_, options.threads, choices)) {
@@ -64,11 +70,7 @@ void Program::fit_into(const CompileOptions& options, KernelChoices& choices) {
     plan_ = std::move(plan);
     return;
   }
-  fail(ErrorKind::memory,
-       "memory_limit: got {} for the activations of a lane, expected at least {}; raise it, use "
-       "more lanes or a smaller batch",
-       format_bytes(static_cast<double>(options.memory_limit)),
-       format_bytes(static_cast<double>(least)));
+  throw MemoryLimitError(options.memory_limit, least);
 }
 
 std::vector<ParameterEntry> Program::parameter_entries() const {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "artel/base/error.h"
 #include "artel/exec/parameters.h"
 #include "artel/exec/plan.h"
 
@@ -21,6 +22,16 @@ struct CompileOptions {
   // The most bytes of activations; 0: no limit. Activations are recomputed to fit, at the least
   // cost.
   size_t memory_limit = 0;
+};
+
+// No choice of what to recompute keeps the limit: at least `needed` bytes would do.
+class MemoryLimitError : public Error {
+ public:
+  MemoryLimitError(size_t limit, size_t needed);
+  size_t needed() const { return needed_; }
+
+ private:
+  size_t needed_;
 };
 
 // What one step of a run took, for profiles and traces.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <set>
 
 #include "artel/base/error.h"
 #include "artel/exec/kernels/copy.h"
@@ -158,10 +160,22 @@ Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
 size_t Stepper::sum_bytes() const { return any_program().plan().gradient_bytes + kStatisticsBytes; }
 
 const std::vector<Bucket>& Stepper::buckets(int64_t batch) {
+  std::set<int64_t> sizes;
   for (int lane = 0; lane < options_.lanes; ++lane) {
     const auto [begin, end] = rows_of_lane(batch, options_.lanes, lane);
-    if (end > begin) compiled(end - begin);
+    if (end > begin) sizes.insert(end - begin);
   }
+  // A limit that suits the smaller lanes may not do for the others: what all of them need is told.
+  std::optional<MemoryLimitError> most;
+  for (const int64_t size : sizes) {
+    try {
+      compiled(size);
+    } catch (const MemoryLimitError& error) {
+      if (!most || error.needed() > most->needed()) most = error;
+      programs_.erase(size);
+    }
+  }
+  if (most) throw *most;
   return buckets_;
 }
 

@@ -134,6 +134,26 @@ TEST(Stepper, SaysTheLeastMemory) {
   }
 }
 
+// 13 samples in 4 lanes are lanes of 3 and of 4: what is said must do for both, and less must not.
+TEST(Stepper, SaysTheLeastMemoryOfUnevenLanes) {
+  const auto complaint = [](size_t limit) -> std::string {
+    try {
+      Training({.lanes = 4, .memory_limit = limit, .steps = 1}).weights();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string all = complaint(1000);
+  const std::string before = "expected at least ";
+  const size_t at = all.find(before);
+  ASSERT_NE(at, std::string::npos) << all;
+  const size_t least = std::stoul(all.substr(at + before.size()));
+  EXPECT_EQ(all.substr(all.find("KiB")).substr(0, 3), "KiB");
+  EXPECT_EQ(complaint(least * 1024), "");
+  EXPECT_EQ(complaint((least - 1) * 1024).substr(at), all.substr(at));
+}
+
 TEST(Stepper, PlanNeverOverlapsLiveBuffers) {
   Training training({});
   check_plan(training.stepper().program(7).graph(), training.stepper().program(7).plan());
