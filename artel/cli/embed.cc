@@ -25,8 +25,10 @@ Tensor vectors_of(const std::string& source, const std::vector<std::string>& tex
           "[{}] embed: got a network '{}', expected one of the BERT family with WordPiece tokens",
           source, model.config.name);
   model.config.name = "bert";  // without the head that it was trained with
+  model.config.untied_head = false;
   model.config.dropout = 0;
   const Tensor tokens = token_rows(*tokenizer, texts, model.config.positions);
+  warn_of_untrained_positions(model, source, tokens.shape()[1]);
   Cluster cluster;
   Trainer trainer(cluster, make_model(model.config, model.classes));
   trainer.build({DType::i32, {tokens.shape()[1]}});

@@ -62,6 +62,9 @@ void generate_text(const Arguments& arguments) {
   int64_t count = 0;
   GenerateOptions options = arguments.options;
   options.vocabulary = model.tokenizer->size();  // the network may have been made for more
+  // The last token is written, but not read.
+  const int64_t length = static_cast<int64_t>(prompt.size()) + options.tokens - 1;
+  warn_of_untrained_positions(model, arguments.source, std::min(length, decoder.positions()));
   generate(decoder, prompt, options, [&](int32_t token) {
     if (!writer) writer.emplace(*model.tokenizer, prompt);
     if (!first) first = Clock::now();

@@ -1,4 +1,6 @@
-// The config.json of models as Hugging Face publishes them.
+// The config.json of models as Hugging Face publishes them: GPT-2 and BERT (transformers) and
+// vision transformers (timm). What changes the result is obeyed or refused by name; what does not
+// (dropout, token numbers, the version of a tool) is skipped.
 #pragma once
 
 #include <string>
@@ -7,9 +9,14 @@
 
 namespace artel::cli {
 
-// The sizes of a GPT-2 or BERT, vocabulary included. `where` names the file in messages. Throws an
-// Error of kind corrupt for what is not JSON or lacks a size, of kind unsupported for models that
-// Artel has not.
+// The model with all that its file says: sizes, vocabulary, activation, epsilon, head. `where`
+// names the file in messages. Throws an Error of kind corrupt for what is not JSON or lacks a size,
+// of kind unsupported for a model or a property that Artel does not have.
 ModelConfig parse_published_config(const std::string& text, const std::string& where);
+
+// Throws unless a network that begins with the weights of this published model computes what they
+// were trained for. Shapes are checked with the weights; this is about all that they do not show.
+// Networks outside of these families are not judged.
+void check_published(const ModelConfig& model, const std::string& text, const std::string& where);
 
 }  // namespace artel::cli

@@ -1,21 +1,23 @@
 #include "artel/cli/setup.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "artel/base/error.h"
+#include "artel/base/file.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/base/with_where.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/checkpoint/weights.h"
 #include "artel/cli/fetch.h"
+#include "artel/cli/published_config.h"
 #include "artel/data/fetch.h"
 #include "artel/data/sets.h"
 #include "artel/data/text/tokenizer.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/names.h"
-#include "artel/nn/zoo/registry.h"
 #include "artel/train/name_prefixes.h"
 
 namespace artel::cli {
@@ -103,20 +105,28 @@ std::string class_name(const data::SampleLayout& layout, int64_t index) {
                                                                 : std::to_string(index);
 }
 
+nn::ModelOptions model_options(const ModelConfig& config, int64_t classes) {
+  return {.classes = config.classes > 0 ? config.classes : classes,
+          .small_images = config.small_images,
+          .width = config.width,
+          .depth = config.depth,
+          .heads = config.heads,
+          .positions = config.positions,
+          .vocabulary = config.vocabulary,
+          .patch = config.patch,
+          .hidden = config.hidden,
+          .activation = config.activation,
+          .epsilon = config.epsilon,
+          .untied_head = config.untied_head,
+          .dropout = config.dropout};
+}
+
 Model make_model(const ModelConfig& config, int64_t classes) {
   require(config.name.empty() != config.layers.empty(), ErrorKind::invalid_argument,
           "model: got {}, expected one of model.name and model.layers",
           config.name.empty() ? "neither name nor layers" : "both name and layers");
   if (!config.layers.empty()) return nn::parse_layers(config.layers);
-  return nn::model_by_name(config.name, {.classes = config.classes > 0 ? config.classes : classes,
-                                         .small_images = config.small_images,
-                                         .width = config.width,
-                                         .depth = config.depth,
-                                         .heads = config.heads,
-                                         .positions = config.positions,
-                                         .vocabulary = config.vocabulary,
-                                         .patch = config.patch,
-                                         .dropout = config.dropout});
+  return nn::model_by_name(config.name, model_options(config, classes));
 }
 
 Model make_model(ModelConfig config, const data::SampleLayout& layout) {
@@ -194,10 +204,32 @@ TrainerOptions trainer_options(const RunConfig& config) {
 namespace {
 
 fs::path published_weights(const fs::path& folder) {
-  for (const char* name : {"model.safetensors", "pytorch_model.bin"})
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                           "pytorch_model.bin.index.json"})
     if (fs::exists(folder / name)) return folder / name;
-  fail(ErrorKind::not_found, "[{}] no weights: expected model.safetensors or pytorch_model.bin",
+  fail(ErrorKind::not_found,
+       "[{}] no weights: expected model.safetensors or pytorch_model.bin, whole or in pieces with "
+       "an .index.json",
        folder.string());
+}
+
+// Throws if a file has a head of its own where the network takes its table of tokens.
+void check_head(const ModelConfig& config, const NamedTensors& weights, const std::string& where) {
+  const std::optional<nn::TokenHead> names = nn::token_head(config.name);
+  if (!names || config.untied_head) return;
+  const auto find = [&](const std::string& name) {
+    const auto found = std::find_if(weights.begin(), weights.end(),
+                                    [&](const NamedTensor& each) { return each.name == name; });
+    return found == weights.end() ? nullptr : &found->tensor;
+  };
+  const Tensor *head = find(names->weight), *table = find(names->table);
+  if (!head || !table) return;
+  const bool same = head->dtype() == table->dtype() && head->shape() == table->shape() &&
+                    std::memcmp(head->raw(), table->raw(), table->bytes()) == 0;
+  require(same, ErrorKind::unsupported,
+          "[{}] {} differs from {}, but the network has one table for both; set "
+          "model.untied_head = true",
+          where, names->weight, names->table);
 }
 
 void report_unused(const NamedTensors& weights, const Parameters& parameters,
@@ -225,11 +257,15 @@ NamedTensors weights_at(const fs::path& path) {
 }
 
 NamedTensors weights_for(const ModelConfig& config, const fs::path& path) {
-  return nn::rename_published(config.name, weights_at(path));
+  NamedTensors weights = nn::rename_published(config.name, weights_at(path));
+  check_head(config, weights, path.string());
+  return weights;
 }
 
 void load_configured_weights(Trainer& trainer, const ModelConfig& config) {
   if (config.weights.empty()) return;
+  const fs::path published = fs::path(config.weights) / kPublishedConfig;
+  if (fs::exists(published)) check_published(config, read_file(published), published.string());
   const NamedTensors weights = weights_for(config, config.weights);
   check_prefixes("model.new_layers", config.new_layers, trainer.parameters());
   with_where(config.weights, [&] {

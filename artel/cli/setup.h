@@ -3,6 +3,7 @@
 
 #include "artel/data/augment.h"
 #include "artel/data/dataset.h"
+#include "artel/nn/zoo/registry.h"
 #include "artel/train/config.h"
 #include "artel/train/trainer.h"
 
@@ -24,7 +25,9 @@ TensorType sample_type(const data::SampleLayout& layout, const data::Augmentatio
 // The name of a class, or its number if it has none.
 std::string class_name(const data::SampleLayout& layout, int64_t index);
 
-// `classes` of the data, for models of the zoo; 0: as published.
+// What a configuration says of a model of the zoo. `classes` of the data; 0: as published.
+nn::ModelOptions model_options(const ModelConfig& config, int64_t classes);
+// `classes` as above, for models of the zoo.
 Model make_model(const ModelConfig& config, int64_t classes);
 // The same for samples of a layout; the vocabulary is that of their tokenizer.
 Model make_model(ModelConfig config, const data::SampleLayout& layout);
@@ -42,10 +45,12 @@ inline constexpr const char* kPublishedConfig = "config.json";
 
 // The weights of a run, a checkpoint, a published model's folder or a file of any known format.
 NamedTensors weights_at(const std::filesystem::path& path);
-// The same under the names of a network, which published files may vary.
+// The same under the names of a network, which published files may vary. Throws for a head of its
+// own where the network has none.
 NamedTensors weights_for(const ModelConfig& config, const std::filesystem::path& path);
 // Loads the weights that the configuration names, if any, but those of its new layers; a line says
-// what is left over. Throws for weights that do not fit, and for new layers that there are not.
+// what is left over. Throws for weights that do not fit, for a published model that computes
+// something else than ours, and for new layers that do not exist.
 void load_configured_weights(Trainer& trainer, const ModelConfig& config);
 
 }  // namespace artel::cli

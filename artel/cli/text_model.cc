@@ -4,11 +4,13 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/log.h"
 #include "artel/cli/fetch.h"
 #include "artel/cli/published_config.h"
 #include "artel/cli/run_folder.h"
 #include "artel/cli/setup.h"
 #include "artel/data/fetch.h"
+#include "artel/nn/zoo/names.h"
 
 namespace artel::cli {
 namespace {
@@ -19,6 +21,7 @@ TextModel open_published(const fs::path& folder) {
   TextModel model;
   const fs::path file = folder / kPublishedConfig;
   model.config = parse_published_config(read_file(file), file.string());
+  if (!nn::token_head(model.config.name)) model.config.untied_head = false;
   model.classes = model.config.vocabulary;
   model.tokenizer = data::open_tokenizer(folder);
   require(model.tokenizer->size() <= model.classes, ErrorKind::invalid_argument,
@@ -33,7 +36,9 @@ TextModel open_trained(const RunFolder& folder, const fs::path& source) {
   require(layout.tokenizer != nullptr, ErrorKind::invalid_argument,
           "[{}] has no tokenizer, expected a run on text", folder.path().string());
   TextModel model;
-  model.config = read_config(folder.config()).model;
+  const RunConfig run = read_config(folder.config());
+  model.config = run.model;
+  if (model.config.weights.empty()) model.context = run.data.context;
   if (model.config.vocabulary == 0) model.config.vocabulary = layout.tokenizer->size();
   const bool tells_classes =
       model.config.name == "bert_classifier" || model.config.name == "bert_next_sentence";
@@ -68,6 +73,15 @@ TextModel open_text_model(const std::string& source) {
           "[{}] is neither a run nor a folder with {}, weights and a tokenizer", source,
           kPublishedConfig);
   return open_trained(*run, path);
+}
+
+void warn_of_untrained_positions(const TextModel& model, const std::string& source,
+                                 int64_t tokens) {
+  if (model.context == 0 || tokens <= model.context) return;
+  log(LogLevel::warning,
+      "[{}] the text takes {} positions, but training had data.context = {}: the others still have "
+      "their random beginnings; try a shorter text, or train with model.positions = {}",
+      source, tokens, model.context, model.context);
 }
 
 }  // namespace artel::cli

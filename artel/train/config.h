@@ -44,6 +44,10 @@ struct ModelConfig {
   int64_t positions = 0;
   int64_t vocabulary = 0;
   int64_t patch = 0;
+  int64_t hidden = 0;
+  std::string activation;
+  double epsilon = 0;
+  bool untied_head = false;
   double dropout = 0;
 };
 

@@ -85,9 +85,11 @@ void visit_keys(auto& config, auto&& field) {
          "The layers as text instead of a name: `[\"conv 64 3x3\", \"relu\", \"flatten\", "
          "\"dense 10\"]`."},
         model.layers);
-  field({"model.weights",
-         "File with weights to begin with: safetensors, PyTorch, NPZ, or a run's checkpoint."},
-        model.weights);
+  field(
+      {"model.weights",
+       "Weights to begin with: a file (safetensors, also in several pieces, PyTorch, NPZ), a run, "
+       "a checkpoint, or the folder of a published model."},
+      model.weights);
   field({"model.new_layers",
          "Parameters whose names begin with one of these begin at random, whatever `weights` has: "
          "a new head for another task."},
@@ -108,6 +110,21 @@ void visit_keys(auto& config, auto&& field) {
         model.vocabulary);
   field({"model.patch", "Side of the patches of a vision transformer. 0: as published."},
         model.patch);
+  field(
+      {"model.hidden", "Units of a transformer's feed-forward networks. 0: four times the width."},
+      model.hidden);
+  field({"model.activation",
+         "Of a transformer's feed-forward networks: `gelu`, `gelu_tanh`, `relu` or `silu`. Empty: "
+         "as published."},
+        model.activation);
+  field({.name = "model.epsilon",
+         .help = "What a transformer's layer norms add to variances. 0: as published.",
+         .most = 1},
+        model.epsilon);
+  field({"model.untied_head",
+         "A network that scores tokens (GPT-2, BERT's heads of the first stage) does so by weights "
+         "of their own, not by its table of tokens."},
+        model.untied_head);
   field(
       {.name = "model.dropout", .help = "Share that a transformer drops in training.", .most = 0.9},
       model.dropout);

@@ -7,23 +7,22 @@
 namespace artel::nn {
 namespace {
 
-constexpr double kEpsilon = 1e-12;
 constexpr float kNever = -1e4f;  // a score that no softmax sees
 
 Value projected(Build& build, const char* name, Value x, int64_t units) {
   return named(name, dense(units, transformer_dense()))(build, x);
 }
 
-Value normalised(Build& build, Value x) {
-  return named("LayerNorm", layer_norm(kEpsilon))(build, x);
+Value normalised(Build& build, Value x, const BertOptions& o) {
+  return named("LayerNorm", layer_norm(o.epsilon))(build, x);
 }
 
 // dense and dropout of a branch, its input added, layer norm.
-Value close_branch(Build& build, const char* name, Value branch, Value x, double probability) {
-  const Graph::Scope scope(build.graph(), name);
-  branch = projected(build, "dense", branch, x.shape()[2]);
-  branch = named("dropout", dropout(probability))(build, branch);
-  return normalised(build, add(branch, x));
+Value close_branch(Build& build, Value branch, Value x, const BertOptions& o) {
+  const Graph::Scope scope(build.graph(), "output");
+  branch = projected(build, "dense", branch, o.width);
+  branch = named("dropout", dropout(o.dropout))(build, branch);
+  return normalised(build, add(branch, x), o);
 }
 
 Value attention_block(Build& build, Value x, Value mask, const BertOptions& o) {
@@ -35,7 +34,7 @@ Value attention_block(Build& build, Value x, Value mask, const BertOptions& o) {
                   projected(build, "value", x, o.width),
                   {.heads = o.heads, .mask = mask, .dropout = build.training() ? o.dropout : 0.0});
   }
-  return close_branch(build, "output", y, x, o.dropout);
+  return close_branch(build, y, x, o);
 }
 
 Value encoder_layer(Build& build, Value x, Value mask, const BertOptions& o) {
@@ -43,9 +42,10 @@ Value encoder_layer(Build& build, Value x, Value mask, const BertOptions& o) {
   Value hidden;
   {
     const Graph::Scope scope(build.graph(), "intermediate");
-    hidden = unary("gelu", projected(build, "dense", x, o.hidden > 0 ? o.hidden : 4 * o.width));
+    const int64_t units = o.hidden > 0 ? o.hidden : 4 * o.width;
+    hidden = unary(o.activation, projected(build, "dense", x, units));
   }
-  return close_branch(build, "output", hidden, x, o.dropout);
+  return close_branch(build, hidden, x, o);
 }
 
 struct Inputs {
@@ -70,7 +70,7 @@ Value embeddings(Build& build, const Inputs& inputs, Value table, Value type_tab
   x = add(x,
           inputs.types ? artel::embedding(inputs.types, type_table) : slice(type_table, 0, 0, 1));
   x = add_learned_positions(build, x, "position_embeddings.weight", o.positions);
-  return named("dropout", dropout(o.dropout))(build, normalised(build, x));
+  return named("dropout", dropout(o.dropout))(build, normalised(build, x, o));
 }
 
 Value pooled(Build& build, Value hidden) {
@@ -78,13 +78,14 @@ Value pooled(Build& build, Value hidden) {
   return unary("tanh", projected(build, "dense", take_position(hidden, 0), hidden.shape()[2]));
 }
 
-Value token_scores(Build& build, Value hidden, Value table) {
+Value token_scores(Build& build, Value hidden, Value table, const BertOptions& o) {
   const Graph::Scope scope(build.graph(), "cls.predictions");
   Value x = hidden;
   {
     const Graph::Scope transform(build.graph(), "transform");
-    x = normalised(build, unary("gelu", projected(build, "dense", x, hidden.shape()[2])));
+    x = normalised(build, unary(o.activation, projected(build, "dense", x, o.width)), o);
   }
+  if (o.untied_head) table = build.parameter("decoder.weight", table.shape(), normal(0.02f));
   return artel::dense(x, table, build.parameter("bias", {table.shape()[0]}, constant(0)));
 }
 
@@ -92,8 +93,8 @@ Value sentence_scores(Build& build, Value hidden) {
   return projected(build, "cls.seq_relationship", pooled(build, hidden), 2);
 }
 
-Value pretraining_scores(Build& build, Value hidden, Value table) {
-  const Value tokens = token_scores(build, hidden, table);
+Value pretraining_scores(Build& build, Value hidden, Value table, const BertOptions& o) {
+  const Value tokens = token_scores(build, hidden, table, o);
   const Shape& shape = tokens.shape();
   const Value never = build.graph().constant("never", Tensor::from<float>({1}, {kNever}));
   const Value first =
@@ -123,9 +124,9 @@ Layer bert(const BertOptions& o) {
               case BertHead::none:
                 return hidden;
               case BertHead::masked_language:
-                return token_scores(build, hidden, table);
+                return token_scores(build, hidden, table, o);
               case BertHead::pretraining:
-                return pretraining_scores(build, hidden, table);
+                return pretraining_scores(build, hidden, table, o);
               case BertHead::next_sentence:
                 return sentence_scores(build, hidden);
               case BertHead::classification:

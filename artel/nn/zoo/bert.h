@@ -25,6 +25,9 @@ struct BertOptions {
   int64_t depth = 12;
   int64_t heads = 12;
   int64_t hidden = 0;  // of feed-forward networks; 0: four times the width
+  std::string activation = "gelu";
+  double epsilon = 1e-12;    // of layer norms
+  bool untied_head = false;  // scores of tokens have a table of their own: cls.predictions.decoder
   int64_t classes = 2;
   BertHead head = BertHead::none;
   double dropout = 0;

@@ -32,18 +32,19 @@ Layer attention_branch(const Gpt2Options& o) {
 }
 
 Layer feed_forward_branch(const Gpt2Options& o) {
-  return chain({named("c_fc", dense(4 * o.width, first_of_branch(o))),
-                named("act", activation("gelu_tanh")),
+  return chain({named("c_fc", dense(o.hidden > 0 ? o.hidden : 4 * o.width, first_of_branch(o))),
+                named("act", activation(o.activation)),
                 named("c_proj", dense(o.width, last_of_branch(o)))});
 }
 
 Layer block(const Gpt2Options& o) {
-  return chain({residual(chain({named("ln_1", layer_norm()), named("attn", attention_branch(o)),
-                                named("attn_dropout", dropout(o.dropout))}),
-                         {}, false),
-                residual(chain({named("ln_2", layer_norm()), named("mlp", feed_forward_branch(o)),
-                                named("mlp_dropout", dropout(o.dropout))}),
-                         {}, false)});
+  return chain(
+      {residual(chain({named("ln_1", layer_norm(o.epsilon)), named("attn", attention_branch(o)),
+                       named("attn_dropout", dropout(o.dropout))}),
+                {}, false),
+       residual(chain({named("ln_2", layer_norm(o.epsilon)), named("mlp", feed_forward_branch(o)),
+                       named("mlp_dropout", dropout(o.dropout))}),
+                {}, false)});
 }
 
 }  // namespace
@@ -61,9 +62,10 @@ Layer gpt2(const Gpt2Options& o) {
         for (int64_t i = 0; i < o.depth; ++i) x = named(fmt::format("h.{}", i), block(o))(build, x);
         // Who reads piece by piece asks for the last token's scores only.
         if (build.places()) x = slice(x, 1, x.shape()[1] - 1, x.shape()[1]);
-        x = named("ln_f", layer_norm())(build, x);
+        x = named("ln_f", layer_norm(o.epsilon))(build, x);
         const Graph::Scope scope(build.graph(), "lm_head");
-        return artel::dense(x, table);
+        if (!o.untied_head) return artel::dense(x, table);
+        return artel::dense(x, build.parameter("weight", table.shape(), normal(0.02f)));
       }};
 }
 

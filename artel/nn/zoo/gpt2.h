@@ -1,6 +1,6 @@
 // GPT-2 (Radford et al., 2019) with the names of its published checkpoint: wte, wpe,
 // h.0.attn.c_attn, ..., ln_f. Weights of dense layers are stored [in, out]; the table of tokens is
-// also the last layer.
+// also the last layer, unless that is untied: lm_head.
 #pragma once
 
 #include "artel/nn/layer.h"
@@ -14,8 +14,12 @@ struct Gpt2Options {
   int64_t width = 768;
   int64_t depth = 12;
   int64_t heads = 12;
-  double dropout =
-      0;  // of embeddings, attention's probabilities and each branch before it is added
+  int64_t hidden = 0;  // of feed-forward networks; 0: four times the width
+  std::string activation = "gelu_tanh";
+  double epsilon = 1e-5;  // of layer norms
+  bool untied_head = false;
+  // Of embeddings, attention's probabilities and each branch before it is added.
+  double dropout = 0;
 };
 
 // Tokens i32 [batch, positions] to logits [batch, positions, vocabulary] of the next token.

@@ -32,4 +32,11 @@ NamedTensors rename_published(const std::string& model, NamedTensors tensors) {
   return tensors;
 }
 
+std::optional<TokenHead> token_head(const std::string& model) {
+  if (model.starts_with("gpt2")) return TokenHead{"lm_head.weight", "wte.weight"};
+  if (model == "bert_masked" || model == "bert_pretraining")
+    return TokenHead{"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"};
+  return std::nullopt;
+}
+
 }  // namespace artel::nn

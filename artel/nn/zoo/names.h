@@ -1,6 +1,7 @@
 // Names of weights in published files, and how they become those of our models.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,5 +23,12 @@ NameRules published_names(const std::string& model);
 // Tensors under the names that a network of the zoo expects. A name that it would not know anyway
 // does no harm.
 NamedTensors rename_published(const std::string& model, NamedTensors tensors);
+
+// The last layer of a network of the zoo that scores tokens, and the table of tokens that takes its
+// place unless the head is untied. Nothing for networks without such a layer.
+struct TokenHead {
+  std::string weight, table;
+};
+std::optional<TokenHead> token_head(const std::string& model);
 
 }  // namespace artel::nn

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "artel/base/error.h"
 #include "artel/base/text.h"
@@ -9,6 +10,7 @@
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/classic.h"
 #include "artel/nn/zoo/gpt2.h"
+#include "artel/nn/zoo/names.h"
 #include "artel/nn/zoo/resnet.h"
 #include "artel/nn/zoo/vgg.h"
 #include "artel/nn/zoo/vit.h"
@@ -19,8 +21,8 @@ namespace {
 struct Entry {
   ModelDescription description;
   bool has_small_images = false, has_width = true;
-  std::function<Layer(const ModelOptions&)> make;
-  bool is_transformer = false;
+  std::function<Layer(const ModelOptions&)> make;  // transformers: from complete options
+  std::optional<ModelOptions> published = {};      // of transformers
 };
 
 int64_t or_default(int64_t given, int64_t published) { return given ? given : published; }
@@ -66,52 +68,88 @@ Entry cifar_resnet_entry(int depth) {
           }};
 }
 
-Entry transformer_entry(ModelDescription description,
+Entry transformer_entry(ModelDescription description, ModelOptions published,
                         std::function<Layer(const ModelOptions&)> make) {
-  return {std::move(description), false, true, std::move(make), true};
+  return {std::move(description), false, true, std::move(make), std::move(published)};
 }
 
-// A published network with the sizes that were asked for.
+ModelOptions completed(const ModelOptions& published, ModelOptions o) {
+  // Where no classes are published, those of the data are tokens.
+  const int64_t tokens = published.classes > 0 ? 0 : o.classes;
+  o.vocabulary = or_default(o.vocabulary, or_default(tokens, published.vocabulary));
+  o.classes = or_default(o.classes, published.classes);
+  o.width = or_default(o.width, published.width);
+  o.depth = or_default(o.depth, published.depth);
+  o.heads = or_default(o.heads, published.heads);
+  o.positions = or_default(o.positions, published.positions);
+  o.patch = or_default(o.patch, published.patch);
+  o.hidden = or_default(o.hidden, 4 * o.width);
+  if (o.activation.empty()) o.activation = published.activation;
+  if (o.epsilon == 0) o.epsilon = published.epsilon;
+  return o;
+}
+
+// What all transformers have.
 template <typename Options>
-Options resized(Options published, const ModelOptions& o) {
-  published.width = or_default(o.width, published.width);
-  published.depth = or_default(o.depth, published.depth);
-  published.heads = or_default(o.heads, published.heads);
-  published.dropout = o.dropout;
-  return published;
+Options transformer_options(const ModelOptions& o) {
+  Options options;
+  options.width = o.width;
+  options.depth = o.depth;
+  options.heads = o.heads;
+  options.hidden = o.hidden;
+  options.activation = o.activation;
+  options.epsilon = o.epsilon;
+  options.dropout = o.dropout;
+  return options;
 }
 
 Entry gpt2_entry(const std::string& suffix, int64_t width, int64_t depth, int64_t heads) {
+  const Gpt2Options published;
   return transformer_entry(
       {"gpt2" + suffix,
        fmt::format("GPT-2 of {} layers and the width {}, names as published", depth, width),
-       {1024},
+       {published.positions},
        DType::i32,
        ModelTarget::labels},
-      [=](const ModelOptions& o) {
-        Gpt2Options options =
-            resized<Gpt2Options>({.width = width, .depth = depth, .heads = heads}, o);
-        options.vocabulary = or_default(o.vocabulary, or_default(o.classes, options.vocabulary));
-        options.positions = or_default(o.positions, options.positions);
+      {.width = width,
+       .depth = depth,
+       .heads = heads,
+       .positions = published.positions,
+       .vocabulary = published.vocabulary,
+       .activation = published.activation,
+       .epsilon = published.epsilon},
+      [](const ModelOptions& o) {
+        auto options = transformer_options<Gpt2Options>(o);
+        options.vocabulary = o.vocabulary;
+        options.positions = o.positions;
+        options.untied_head = o.untied_head;
         return gpt2(options);
       });
 }
 
 Entry bert_entry(const std::string& suffix, const std::string& text, BertHead head) {
+  const BertOptions published;
   const bool classifies = head == BertHead::classification || head == BertHead::next_sentence;
   return transformer_entry({"bert" + suffix,
                             "BERT, " + text,
-                            {512},
+                            {published.positions},
                             DType::i32,
                             classifies ? ModelTarget::label : ModelTarget::labels},
+                           {.classes = classifies ? published.classes : 0,
+                            .width = published.width,
+                            .depth = published.depth,
+                            .heads = published.heads,
+                            .positions = published.positions,
+                            .vocabulary = published.vocabulary,
+                            .activation = published.activation,
+                            .epsilon = published.epsilon},
                            [=](const ModelOptions& o) {
-                             BertOptions options = resized<BertOptions>({.head = head}, o);
-                             // Only a classifier has classes that are no tokens.
-                             const int64_t tokens =
-                                 or_default(o.vocabulary, classifies ? 0 : o.classes);
-                             options.vocabulary = or_default(tokens, options.vocabulary);
-                             options.positions = or_default(o.positions, options.positions);
-                             options.classes = or_default(o.classes, options.classes);
+                             auto options = transformer_options<BertOptions>(o);
+                             options.head = head;
+                             options.vocabulary = o.vocabulary;
+                             options.positions = o.positions;
+                             options.classes = o.classes;
+                             options.untied_head = o.untied_head;
                              require(head != BertHead::next_sentence || options.classes == 2,
                                      ErrorKind::invalid_argument,
                                      "[model 'bert{}'] classes: got {}, expected 2: it follows, or "
@@ -122,15 +160,23 @@ Entry bert_entry(const std::string& suffix, const std::string& text, BertHead he
 }
 
 Entry vit_entry(const std::string& size, int64_t width, int64_t heads) {
+  const VitOptions published;
   return transformer_entry(
       {"vit_" + size,
        fmt::format("vision transformer of the width {} for images of any size, names as in timm",
                    width),
        {3, 224, 224}},
-      [=](const ModelOptions& o) {
-        VitOptions options = resized<VitOptions>({.width = width, .heads = heads}, o);
-        options.classes = or_default(o.classes, options.classes);
-        options.patch = or_default(o.patch, options.patch);
+      {.classes = published.classes,
+       .width = width,
+       .depth = published.depth,
+       .heads = heads,
+       .patch = published.patch,
+       .activation = published.activation,
+       .epsilon = published.epsilon},
+      [](const ModelOptions& o) {
+        auto options = transformer_options<VitOptions>(o);
+        options.classes = o.classes;
+        options.patch = o.patch;
         return vit(options);
       });
 }
@@ -198,6 +244,55 @@ const std::vector<Entry>& all_entries() {
   return entries;
 }
 
+const Entry& entry_of(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Entry& entry : all_entries()) {
+    if (entry.description.name == name) return entry;
+    names.push_back(entry.description.name);
+  }
+  fail(ErrorKind::not_found, "unknown model '{}'{}; known: {}", name, did_you_mean(name, names),
+       join(names, ", "));
+}
+
+// Throws for an option that the network has not.
+void check_options(const Entry& entry, const ModelOptions& options) {
+  const std::string& name = entry.description.name;
+  require(options.classes >= 0 && options.width >= 0, ErrorKind::invalid_argument,
+          "[model '{}'] got {} classes and the width {}, expected positive numbers", name,
+          options.classes, options.width);
+  require(entry.has_width || options.width == 0, ErrorKind::invalid_argument,
+          "[model '{}'] width: got {}, but the width of this network is fixed", name,
+          options.width);
+  require(entry.has_small_images || !options.small_images, ErrorKind::invalid_argument,
+          "[model '{}'] small_images: this network has no such variant; leave it out", name);
+  require(
+      entry.published ||
+          (options.depth == 0 && options.heads == 0 && options.positions == 0 &&
+           options.patch == 0 && options.vocabulary == 0 && options.hidden == 0 &&
+           options.activation.empty() && options.epsilon == 0 && options.dropout == 0),
+      ErrorKind::invalid_argument,
+      "[model '{}'] depth, heads, positions, patch, vocabulary, hidden, activation, epsilon and "
+      "dropout are options of transformers; leave them out",
+      name);
+  const bool reads_tokens = entry.description.input_type == DType::i32;
+  require(!reads_tokens || options.patch == 0, ErrorKind::invalid_argument,
+          "[model '{}'] patch: got {}, but this network has no patches; leave it out", name,
+          options.patch);
+  require(reads_tokens || (options.positions == 0 && options.vocabulary == 0),
+          ErrorKind::invalid_argument,
+          "[model '{}'] positions and vocabulary are options of networks that read text; leave "
+          "them out",
+          name);
+  const std::vector<std::string> activations = {"gelu", "gelu_tanh", "relu", "silu"};
+  const std::string& activation = options.activation;
+  require(activation.empty() ||
+              std::find(activations.begin(), activations.end(), activation) != activations.end(),
+          ErrorKind::invalid_argument, "[model '{}'] activation: got \"{}\", expected one of {}{}",
+          name, activation, join(activations, ", "), did_you_mean(activation, activations));
+  require(!options.untied_head || token_head(name), ErrorKind::invalid_argument,
+          "[model '{}'] untied_head: this network does not score tokens; leave it out", name);
+}
+
 }  // namespace
 
 TensorType target_of(const ModelDescription& model, const TensorType& sample) {
@@ -219,38 +314,16 @@ std::vector<ModelDescription> model_list() {
 }
 
 Layer model_by_name(const std::string& name, const ModelOptions& options) {
-  require(options.classes >= 0 && options.width >= 0, ErrorKind::invalid_argument,
-          "[model '{}'] got {} classes and the width {}, expected positive numbers", name,
-          options.classes, options.width);
-  std::vector<std::string> names;
-  for (const Entry& entry : all_entries()) {
-    names.push_back(entry.description.name);
-    if (names.back() != name) continue;
-    require(entry.has_width || options.width == 0, ErrorKind::invalid_argument,
-            "[model '{}'] width: got {}, but the width of this network is fixed", name,
-            options.width);
-    require(entry.has_small_images || !options.small_images, ErrorKind::invalid_argument,
-            "[model '{}'] small_images: this network has no such variant; leave it out", name);
-    require(entry.is_transformer ||
-                (options.depth == 0 && options.heads == 0 && options.positions == 0 &&
-                 options.patch == 0 && options.vocabulary == 0 && options.dropout == 0),
-            ErrorKind::invalid_argument,
-            "[model '{}'] depth, heads, positions, patch, vocabulary and dropout are options of "
-            "transformers; leave them out",
-            name);
-    const bool reads_tokens = entry.description.input_type == DType::i32;
-    require(!reads_tokens || options.patch == 0, ErrorKind::invalid_argument,
-            "[model '{}'] patch: got {}, but this network has no patches; leave it out", name,
-            options.patch);
-    require(reads_tokens || (options.positions == 0 && options.vocabulary == 0),
-            ErrorKind::invalid_argument,
-            "[model '{}'] positions and vocabulary are options of networks that read text; leave "
-            "them out",
-            name);
-    return entry.make(options);
-  }
-  fail(ErrorKind::not_found, "unknown model '{}'{}; known: {}", name, did_you_mean(name, names),
-       join(names, ", "));
+  const Entry& entry = entry_of(name);
+  check_options(entry, options);
+  return entry.make(entry.published ? completed(*entry.published, options) : options);
+}
+
+ModelOptions complete_options(const std::string& name, const ModelOptions& options) {
+  const Entry& entry = entry_of(name);
+  require(entry.published.has_value(), ErrorKind::invalid_argument,
+          "[model '{}'] is no transformer", name);
+  return completed(*entry.published, options);
 }
 
 }  // namespace artel::nn

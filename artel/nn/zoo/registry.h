@@ -17,9 +17,13 @@ struct ModelOptions {
   int64_t width = 0;          // channels of the first stage, or units of the hidden layers
   // Of transformers.
   int64_t depth = 0, heads = 0;
-  int64_t positions = 0;   // the most of a sample
-  int64_t vocabulary = 0;  // where `classes` is something else
-  int64_t patch = 0;       // side of the patches of an image
+  int64_t positions = 0;     // the most of a sample
+  int64_t vocabulary = 0;    // where `classes` is something else
+  int64_t patch = 0;         // side of the patches of an image
+  int64_t hidden = 0;        // units of feed-forward networks; 0: four times the width
+  std::string activation;    // of feed-forward networks: gelu, gelu_tanh, relu or silu
+  double epsilon = 0;        // of layer norms
+  bool untied_head = false;  // scores of tokens do not come from the table of tokens
   double dropout = 0;
 };
 
@@ -43,5 +47,9 @@ std::vector<ModelDescription> model_list();
 // Throws for an unknown name, with the nearest known one, and for an option that the network has
 // not.
 Layer model_by_name(const std::string& name, const ModelOptions& options = {});
+
+// The options of a transformer with its published values in place of 0 and "". Throws for another
+// network.
+ModelOptions complete_options(const std::string& name, const ModelOptions& options);
 
 }  // namespace artel::nn

@@ -6,8 +6,6 @@
 namespace artel::nn {
 namespace {
 
-constexpr double kEpsilon = 1e-6;
-
 Layer attention_branch(const VitOptions& o) {
   return {"attention", [o](Build& build, Value x) {
             const Value qkv = named("qkv", dense(3 * o.width, transformer_dense()))(build, x);
@@ -18,11 +16,12 @@ Layer attention_branch(const VitOptions& o) {
 
 Layer block(const VitOptions& o) {
   return chain(
-      {residual(chain({named("norm1", layer_norm(kEpsilon)), named("attn", attention_branch(o)),
+      {residual(chain({named("norm1", layer_norm(o.epsilon)), named("attn", attention_branch(o)),
                        named("drop1", dropout(o.dropout))}),
                 {}, false),
        residual(
-           chain({named("norm2", layer_norm(kEpsilon)), named("mlp", feed_forward(4 * o.width)),
+           chain({named("norm2", layer_norm(o.epsilon)),
+                  named("mlp", feed_forward(o.hidden > 0 ? o.hidden : 4 * o.width, o.activation)),
                   named("drop2", dropout(o.dropout))}),
            {}, false)});
 }
@@ -39,7 +38,7 @@ Layer vit(const VitOptions& o) {
             for (int64_t i = 0; i < o.depth; ++i)
               x = named(fmt::format("blocks.{}", i), block(o))(build, x);
             // Rows are normalised one by one: only that of the class is needed.
-            x = named("norm", layer_norm(kEpsilon))(build, take_position(x, 0));
+            x = named("norm", layer_norm(o.epsilon))(build, take_position(x, 0));
             return named("head", dense(o.classes, transformer_dense()))(build, x);
           }};
 }

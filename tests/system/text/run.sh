@@ -45,6 +45,14 @@ test_generate() {
   ! cmp -s out first || fail "another seed gave the same text"
   expect 0 "$artel" generate runs/gpt/checkpoints/step-000000040 --temperature 0 --tokens 3 --speed
   contains err "tokens/s"
+  ! grep -q "positions" err || fail "a warning without reason: $(cat err)"
+  expect 0 "$artel" train gpt.toml --out runs/long --set model.positions=24 --set train.steps=2
+  expect 0 "$artel" generate runs/long --prompt "the " --tokens 13
+  ! grep -q "positions" err || fail "a warning without reason: $(cat err)"
+  expect 0 "$artel" generate runs/long --prompt "the " --tokens 14
+  contains err "[runs/long] the text takes 17 positions, but training had data.context = 16"
+  expect 0 "$artel" generate runs/long --prompt "the " --tokens 100
+  contains err "the text takes 24 positions"
   expect 1 "$artel" generate runs/gpt --prompt "ZZ"
   contains err "the character 'Z' is not among"
   expect 1 "$artel" generate runs/gpt --prompt "the tide was low and slow"
@@ -179,6 +187,31 @@ test_published() {
   expect 0 "$artel" train gpt.toml --out runs/more --set data.tokenizer=model --set model.weights=model --set train.steps=1
   expect 0 "$artel" train gpt.toml --out runs/padded --set data.tokenizer=model --set model.vocabulary=320 --set train.steps=1
   expect 0 "$artel" generate runs/padded --prompt "the tide" --tokens 20
+  # Weights in pieces, and a configuration that is not GPT-2's.
+  cp -r model pieces
+  mv pieces/model.safetensors pieces/model-1.safetensors
+  "$artel" info model/model.safetensors | awk '$2 == "f32" { printf "%s\"%s\": \"model-1.safetensors\"", n++ ? ", " : "", $1 }' |
+    sed 's/.*/{"weight_map": {&}}/' >pieces/model.safetensors.index.json
+  expect 0 "$artel" generate pieces --prompt "the tide" --tokens 20
+  cmp out first || fail "weights in pieces give another text"
+  mv pieces/model-1.safetensors pieces/moved
+  expect 1 "$artel" generate pieces --prompt "the tide"
+  contains err "[pieces/model.safetensors.index.json] 'model-1.safetensors' is missing"
+  cp -r model other
+  sed -i 's/{/{"activation_function": "relu", /' other/config.json
+  expect 0 "$artel" generate other --prompt "the tide" --tokens 20
+  ! cmp -s out first || fail "another activation gave the same text"
+  expect 1 "$artel" train gpt.toml --out runs/other --set data.tokenizer=model --set model.weights=other
+  contains err '[other/config.json] model.activation: got "gelu_tanh", but the published model has "relu"'
+  expect 0 "$artel" train gpt.toml --out runs/other --set data.tokenizer=model --set model.weights=other \
+    --set model.activation=relu --set train.steps=1
+  sed -i 's/{/{"scale_attn_weights": false, /' other/config.json
+  expect 1 "$artel" generate other --prompt "the tide"
+  contains err "[other/config.json] scale_attn_weights: got false"
+  # A head of its own, which the network must be told of.
+  expect 0 "$artel" train gpt.toml --out runs/untied --set data.tokenizer=model --set model.untied_head=true --set train.steps=1
+  expect 1 "$artel" train gpt.toml --out runs/tied --set data.tokenizer=model --set model.weights=runs/untied
+  contains err "lm_head.weight differs from wte.weight"
   sed -i '$d' model/merges.txt
   expect 1 "$artel" generate model --prompt "the tide"
   contains err "no merge makes it; the file may be truncated"

@@ -132,7 +132,34 @@ TEST(Zoo, EveryListedModelCanBeBuiltAndDifferentiated) {
   }
 }
 
+TEST(Zoo, TransformersHaveTheHeadAndTheHiddenUnitsThatAreAskedFor) {
+  const auto graph = [](const std::string& name, ModelOptions options) {
+    options.width = 8;
+    options.depth = 1;
+    options.heads = 2;
+    const bool reads_tokens = !name.starts_with("vit");
+    return std::move(inference_graph(model_by_name(name, options),
+                                     reads_tokens ? TensorType{DType::i32, {2, 6}}
+                                                  : TensorType{DType::f32, {2, 3, 16, 16}})
+                         .graph);
+  };
+  const Graph gpt2 = graph("gpt2", {.vocabulary = 11, .hidden = 20, .untied_head = true});
+  EXPECT_EQ(shape_of(gpt2, "lm_head.weight"), (Shape{11, 8}));
+  EXPECT_EQ(shape_of(gpt2, "h.0.mlp.c_fc.weight"), (Shape{8, 20}));
+  EXPECT_EQ(shape_of(graph("gpt2", {}), "lm_head.weight"), (Shape{-1}));
+  const Graph bert = graph("bert_masked", {.vocabulary = 11, .hidden = 20, .untied_head = true});
+  EXPECT_EQ(shape_of(bert, "cls.predictions.decoder.weight"), (Shape{11, 8}));
+  EXPECT_EQ(shape_of(bert, "bert.encoder.layer.0.intermediate.dense.weight"), (Shape{20, 8}));
+  EXPECT_EQ(shape_of(graph("vit_tiny", {.hidden = 20}), "blocks.0.mlp.fc1.weight"), (Shape{20, 8}));
+}
+
 TEST(Zoo, RefusesWhatItHasNot) {
+  EXPECT_EQ(error_of("bert_classifier", {.untied_head = true}),
+            "[model 'bert_classifier'] untied_head: this network does not score tokens; leave it "
+            "out");
+  EXPECT_EQ(error_of("gpt2", {.activation = "gelu_tan"}),
+            "[model 'gpt2'] activation: got \"gelu_tan\", expected one of gelu, gelu_tanh, relu, "
+            "silu; did you mean 'gelu_tanh'?");
   EXPECT_EQ(error_of("resnet19").substr(0, 47), "unknown model 'resnet19'; did you mean 'resnet1");
   EXPECT_EQ(error_of("lenet5", {.width = 3}),
             "[model 'lenet5'] width: got 3, but the width of this network is fixed");
