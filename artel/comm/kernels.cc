@@ -38,16 +38,18 @@ struct Multiply {
       return a * b;
   }
 };
+// A NaN wins over any number, on whichever side it is: the hardware's minimum and maximum keep the
+// operand of one side.
 struct Min {
   template <typename T>
   static T apply(T a, T b) {
-    return b < a ? b : a;
+    return a <= b || a != a ? a : b;
   }
 };
 struct Max {
   template <typename T>
   static T apply(T a, T b) {
-    return a < b ? b : a;
+    return a >= b || a != a ? a : b;
   }
 };
 
@@ -68,11 +70,11 @@ HWY_INLINE V apply_vector(Multiply, V a, V b) {
 }
 template <typename V>
 HWY_INLINE V apply_vector(Min, V a, V b) {
-  return hn::Min(a, b);
+  return hn::IfThenElse(hn::Or(hn::Le(a, b), hn::IsNaN(a)), a, b);
 }
 template <typename V>
 HWY_INLINE V apply_vector(Max, V a, V b) {
-  return hn::Max(a, b);
+  return hn::IfThenElse(hn::Or(hn::Ge(a, b), hn::IsNaN(a)), a, b);
 }
 
 // Four vectors: as many additions at a time as the processor can have in flight.

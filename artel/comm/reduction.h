@@ -15,6 +15,7 @@
 
 namespace artel::comm {
 
+// `min` and `max` of a NaN and anything else are NaN, as sums are: whoever had it, all learn of it.
 enum class ReductionKind : uint8_t { sum, mean, min, max, product, user };
 
 std::string_view to_string(ReductionKind kind);

@@ -11,6 +11,7 @@
 #include "artel/base/text.h"
 #include "artel/comm/control/control.h"
 #include "artel/comm/host_name.h"
+#include "artel/comm/kernels.h"
 #include "artel/comm/transports.h"
 
 namespace artel::comm {
@@ -94,21 +95,26 @@ MPI_Datatype mpi_type(ElementType type) {
   }
 }
 
-MPI_Op mpi_operation(ReductionKind kind) {
-  switch (kind) {
-    case ReductionKind::sum:
-    case ReductionKind::mean:
-      return MPI_SUM;
-    case ReductionKind::min:
-      return MPI_MIN;
-    case ReductionKind::max:
-      return MPI_MAX;
-    case ReductionKind::product:
-      return MPI_PROD;
-    default:
-      return MPI_OP_NULL;
+// The minimum or maximum of this library, which keeps a NaN; MPI's own may drop it.
+template <ReductionKind kKind>
+class KeepingNan {
+ public:
+  KeepingNan() { check_mpi(MPI_Op_create(&run, 1, &operation_), "MPI_Op_create"); }
+  ~KeepingNan() { MPI_Op_free(&operation_); }
+  KeepingNan(const KeepingNan&) = delete;
+  KeepingNan& operator=(const KeepingNan&) = delete;
+
+  MPI_Op get() const { return operation_; }
+
+ private:
+  static void run(void* left, void* right, int* count, MPI_Datatype* type) {
+    auto* const target = static_cast<std::byte*>(right);
+    combine_pair(kKind, *type == MPI_FLOAT ? ElementType::f32 : ElementType::f64,
+                 static_cast<const std::byte*>(left), target, target, static_cast<size_t>(*count));
   }
-}
+
+  MPI_Op operation_ = MPI_OP_NULL;
+};
 
 constexpr size_t kUnchecked = ~size_t{0};
 
@@ -170,7 +176,6 @@ class MpiTransfer : public Transfer {
 class MpiTransport : public Transport {
  public:
   explicit MpiTransport(const GroupOptions& options) {
-    Library::instance();
     check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &communicator_), "MPI_Comm_dup");
     MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
     int size = 0;
@@ -183,7 +188,7 @@ class MpiTransport : public Transport {
 
   ~MpiTransport() override {
     if (control_ != nullptr && control_->failed())
-      Library::instance().mark_failed();
+      library_.mark_failed();
     else
       MPI_Comm_free(&communicator_);
   }
@@ -217,7 +222,7 @@ class MpiTransport : public Transport {
   bool native_all_reduce(std::span<std::byte> data, ElementType type,
                          const Reduction& reduction) override {
     const MPI_Datatype native = mpi_type(type);
-    const MPI_Op operation = mpi_operation(reduction.kind);
+    const MPI_Op operation = mpi_operation(reduction.kind, type);
     if (native == MPI_DATATYPE_NULL || operation == MPI_OP_NULL) return false;
     for_pieces(data.size(), [&](size_t begin, int bytes) {
       check_mpi(
@@ -245,6 +250,23 @@ class MpiTransport : public Transport {
   }
 
  private:
+  MPI_Op mpi_operation(ReductionKind kind, ElementType type) const {
+    const bool may_be_nan = type == ElementType::f32 || type == ElementType::f64;
+    switch (kind) {
+      case ReductionKind::sum:
+      case ReductionKind::mean:
+        return MPI_SUM;
+      case ReductionKind::min:
+        return may_be_nan ? min_.get() : MPI_MIN;
+      case ReductionKind::max:
+        return may_be_nan ? max_.get() : MPI_MAX;
+      case ReductionKind::product:
+        return MPI_PROD;
+      default:
+        return MPI_OP_NULL;
+    }
+  }
+
   // One call at least, also for nothing.
   template <typename Body>
   static void for_pieces(size_t bytes, Body body) {
@@ -321,6 +343,9 @@ class MpiTransport : public Transport {
     return false;
   }
 
+  Library& library_ = Library::instance();  // first: everything else needs it
+  KeepingNan<ReductionKind::min> min_;
+  KeepingNan<ReductionKind::max> max_;
   MPI_Comm communicator_ = MPI_COMM_NULL;
   std::unique_ptr<control::Control> control_;
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "artel/comm/group.h"
@@ -54,6 +55,15 @@ inline void check_reductions(Group& group, size_t count, const Call& call) {
     for (int r = 0; r < size; ++r) largest = std::max(largest, element(r, i));
     ASSERT_EQ(data[i], largest);
   }
+
+  for (const ReductionKind kind : {ReductionKind::min, ReductionKind::max})
+    for (const int holder : {0, size - 1}) {
+      data = elements(rank, count);
+      if (rank == holder) std::fill(data.begin(), data.end(), std::nanf(""));
+      group.all_reduce(bytes(data), ElementType::f32, kind, call);
+      for (const float value : data)
+        ASSERT_TRUE(std::isnan(value)) << to_string(kind) << ", rank " << holder << " had it";
+    }
 
   for (const int root : {0, size - 1}) {
     const std::vector<float> input = elements(rank, count);

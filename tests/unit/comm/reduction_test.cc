@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -75,6 +76,32 @@ TEST(Reduction, LongOddCountsAndInPlaceTargets) {
     ASSERT_EQ(b[i], a[i]);
     ASSERT_EQ(c[i], a[i]);
   }
+}
+
+// Whoever has the NaN, at any place of a vector or behind the last whole one.
+template <typename T>
+void check_nan_wins(ElementType type, T nan, T one, T two, const std::function<bool(T)>& is_nan) {
+  constexpr size_t kCount = 131;
+  for (const ReductionKind kind : {ReductionKind::min, ReductionKind::max})
+    for (size_t holder = 0; holder < 3; ++holder) {
+      std::vector<std::vector<T>> in(3, std::vector<T>(kCount, one));
+      in[1].assign(kCount, two);
+      in[holder].assign(kCount, nan);
+      for (const T value : combined(kind, type, in))
+        ASSERT_TRUE(is_nan(value))
+            << to_string(kind) << " of " << to_string(type) << ", source " << holder;
+    }
+}
+
+TEST(Reduction, ANanWinsMinimaAndMaxima) {
+  check_nan_wins<float>(ElementType::f32, std::nanf(""), 1, 2,
+                        [](float value) { return std::isnan(value); });
+  check_nan_wins<double>(ElementType::f64, std::nan(""), 1, 2,
+                         [](double value) { return std::isnan(value); });
+  check_nan_wins<uint16_t>(ElementType::f16, 0x7e00, 0x3c00, 0x4000,
+                           [](uint16_t bits) { return (bits & 0x7fff) > 0x7c00; });
+  check_nan_wins<uint16_t>(ElementType::bf16, 0x7fc0, 0x3f80, 0x4000,
+                           [](uint16_t bits) { return (bits & 0x7fff) > 0x7f80; });
 }
 
 TEST(Reduction, UserFunction) {
