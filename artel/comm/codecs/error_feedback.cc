@@ -1,5 +1,6 @@
 #include "artel/comm/codecs/error_feedback.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,9 +9,11 @@
 namespace artel::comm {
 
 void add_to_residual(std::span<const float> values, std::span<float> residual) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
   for (size_t i = 0; i < values.size(); ++i) {
-    const bool finite = std::fabs(residual[i]) <= std::numeric_limits<float>::max();
-    residual[i] = values[i] + (finite ? residual[i] : 0.0f);
+    const float sum = values[i] + (std::fabs(residual[i]) <= kLargest ? residual[i] : 0.0f);
+    const float bounded = std::min(std::max(sum, -kLargest), kLargest);
+    residual[i] = std::fabs(values[i]) <= kLargest ? bounded : sum;
   }
 }
 

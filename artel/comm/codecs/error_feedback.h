@@ -33,6 +33,7 @@ struct ErrorFeedback {
 };
 
 // residual += values. A residual that is not finite counts as zero: one bad step is not remembered.
+// A sum of finite numbers that would be infinite is the largest number.
 void add_to_residual(std::span<const float> values, std::span<float> residual);
 
 // Encodes values + residual and leaves in the residual what the encoding lost.

@@ -4,6 +4,10 @@
 // orthonormalisation, so over a group they are simply summed, P before and Q after it, and every
 // rank holds the same factors. The next step starts from this Q. Matrices that would not shrink
 // (vectors, above all) are sent as they are.
+//
+// P and Q are scaled by powers of two, which changes no digit, so that no product or square of what
+// a float can hold leaves the range of floats: only the direction of P's and of the first Q's
+// columns matters, and the Q that is sent is smaller than M^T P by kShrink.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "artel/comm/codecs/powersgd.cc"
 #include "hwy/foreach_target.h"
@@ -12,8 +16,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "artel/base/error.h"
@@ -65,6 +71,26 @@ void add_scaled(float factor, const float* values, size_t count, float* sum) {
   HWY_DYNAMIC_DISPATCH(add_scaled)(factor, values, count, sum);
 }
 
+constexpr float kShrink = 0x1p-20f;  // more than the rows of a matrix times the ranks can add to
+constexpr float kLargest = std::numeric_limits<float>::max();
+
+// Multiplies the values by a power of two that brings the largest of them down to less than
+// `bound`, itself a power of two, and more than half of it. Values of which one is not finite
+// become zeros and NaN. Returns whether they are finite and not all zero.
+bool scale_to(float bound, float* values, size_t count) {
+  uint32_t bits = 0;  // as integers: a NaN is larger than any number
+  for (size_t i = 0; i < count; ++i)
+    bits = std::max(bits, std::bit_cast<uint32_t>(values[i]) & 0x7fffffffu);
+  const auto largest = std::bit_cast<float>(bits);
+  const bool usable = largest > 0 && largest <= kLargest;
+  const int exponent = usable ? std::ilogb(bound) - 1 - std::ilogb(largest) : 0;
+  // In two steps: the power itself may be beyond the range.
+  const float first = usable ? std::ldexp(1.0f, exponent / 2) : 0.0f;
+  const float second = usable ? std::ldexp(1.0f, exponent - exponent / 2) : 0.0f;
+  for (size_t i = 0; i < count; ++i) values[i] = values[i] * first * second;
+  return usable;
+}
+
 // A matrix inside a bucket, and where its factors are. Factors are stored column by column.
 struct Piece {
   MatrixShape shape;
@@ -91,14 +117,17 @@ class Pieces {
   size_t left() const { return left_; }
   size_t right() const { return right_; }
 
-  // Fills the columns of Q that hold nothing to start from.
+  // Fills the columns of Q that hold nothing to start from, and brings all to a size for which the
+  // sum of P over as many as 1024 ranks is not larger than the values are.
   void start(uint64_t key, std::span<float> right) const {
     for_each_column([&](const Piece& piece, size_t column) {
-      float* q = &right[piece.right + column * piece.shape.columns];
-      const float square = dot(q, q, piece.shape.columns);
-      if (square > 0 && std::isfinite(square)) return;
+      const size_t columns = piece.shape.columns;
+      const float bound = 0x1p-10f / static_cast<float>(std::bit_ceil(columns));
+      float* q = &right[piece.right + column * columns];
+      if (scale_to(bound, q, columns)) return;
       Random random{key, piece.right, column};
-      std::generate_n(q, piece.shape.columns, [&] { return random.uniform(-1, 1); });
+      std::generate_n(q, columns, [&] { return random.uniform(-1, 1); });
+      scale_to(bound, q, columns);
     });
   }
 
@@ -123,6 +152,7 @@ class Pieces {
     for_each_column([&](const Piece& piece, size_t column) {
       const size_t rows = piece.shape.rows;
       float* p = &left[piece.left + column * rows];
+      scale_to(1, p, rows);
       const float before = dot(p, p, rows);
       for (size_t k = 0; k < column; ++k) {
         const float* earlier = &left[piece.left + k * rows];
@@ -134,22 +164,23 @@ class Pieces {
     });
   }
 
-  // Q = M^T P
+  // Q = M^T P, times kShrink
   void project_back(std::span<const float> values, std::span<const float> left,
                     std::span<float> right) const {
     std::fill(right.begin(), right.end(), 0.0f);
     for_each_row([&](const Piece& piece, size_t row) {
       if (!piece.low_rank) return;
       for (size_t k = 0; k < rank_; ++k)
-        add_scaled(left[piece.left + k * piece.shape.rows + row],
+        add_scaled(kShrink * left[piece.left + k * piece.shape.rows + row],
                    &values[piece.values + row * piece.shape.columns], piece.shape.columns,
                    &right[piece.right + k * piece.shape.columns]);
     });
   }
 
-  // sum += scale P Q^T
+  // sum += scale P Q^T, where Q is smaller by kShrink. What is finite gives finite numbers.
   void add_product(std::span<const float> left, std::span<const float> right, float scale,
                    std::span<float> sum) const {
+    std::vector<float> product;
     for_each_row([&](const Piece& piece, size_t row) {
       const size_t columns = piece.shape.columns;
       float* target = &sum[piece.values + row * columns];
@@ -157,9 +188,15 @@ class Pieces {
         add_scaled(scale, &left[piece.left + row * columns], columns, target);
         return;
       }
+      product.assign(columns, 0.0f);
       for (size_t k = 0; k < rank_; ++k)
-        add_scaled(scale * left[piece.left + k * piece.shape.rows + row],
-                   &right[piece.right + k * columns], columns, target);
+        add_scaled(left[piece.left + k * piece.shape.rows + row], &right[piece.right + k * columns],
+                   columns, product.data());
+      for (size_t i = 0; i < columns; ++i) {
+        const float grown = product[i] / kShrink;
+        const float bounded = std::min(std::max(grown, -kLargest), kLargest);
+        target[i] += scale * (std::fabs(product[i]) <= kLargest ? bounded : product[i]);
+      }
     });
   }
 

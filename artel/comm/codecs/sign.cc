@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "artel/comm/codecs/block_codec.h"
 
@@ -59,8 +60,11 @@ struct Sign {
   static constexpr size_t kBlockBytes = kCodecBlock / 8;
   static size_t bytes(size_t count) { return std::min(count, kBlockBytes); }
   static float encode(uint64_t, size_t, const float* values, size_t count, std::byte* codes) {
+    constexpr float kLargest = std::numeric_limits<float>::max();
     const float part = static_cast<float>(kCodecBlock) / static_cast<float>(count);
-    return HWY_DYNAMIC_DISPATCH(pack_signs)(values, codes) * part;
+    const float sum = HWY_DYNAMIC_DISPATCH(pack_signs)(values, codes);
+    // Of finite values the mean is finite, however it is rounded.
+    return sum <= kLargest ? std::min(sum * part, kLargest) : sum;
   }
   static void add(const std::byte* codes, float scale, float* sum) {
     HWY_DYNAMIC_DISPATCH(add_signs)(codes, scale, sum);
