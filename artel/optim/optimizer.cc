@@ -200,7 +200,7 @@ class LarsOptimizer : public RuleOptimizer<Lars> {
     };
     const double parameter = norm(update.range.parameter, {});
     const double gradient = norm(update.range.gradient, update.range.filter);
-    if (parameter == 0 || gradient == 0) return 1;
+    if (parameter == 0) return 1;  // else zeros would stay zeros
     return static_cast<float>(rule_.trust * parameter /
                               (gradient + rule_.weight_decay * parameter + rule_.epsilon));
   }

@@ -41,15 +41,23 @@ struct Position {
   }
 };
 
+// How many whole times `part` fits into `time`. Both are rounded, as 0.3 and 0.1 are: a quotient a
+// hair below a whole number is that number, or the last of the parts would come a step late.
+double whole_parts(double time, double part) {
+  constexpr double kHair = 1e-12;
+  return std::floor(time / part * (1 + kHair));
+}
+
 double multiplier(const Constant&, const Position&) { return 1; }
 
 double multiplier(const StepDecay& decay, const Position& at) {
-  return std::pow(decay.factor, std::floor(at.units / decay.every));
+  return std::pow(decay.factor, whole_parts(at.units, decay.every));
 }
 
 double multiplier(const MultiStep& decay, const Position& at) {
-  const auto passed = std::count_if(decay.milestones.begin(), decay.milestones.end(),
-                                    [&](double milestone) { return milestone <= at.units; });
+  const auto passed = std::count_if(
+      decay.milestones.begin(), decay.milestones.end(),
+      [&](double milestone) { return milestone <= 0 || whole_parts(at.units, milestone) >= 1; });
   return std::pow(decay.factor, static_cast<double>(passed));
 }
 

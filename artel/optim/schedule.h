@@ -70,7 +70,9 @@ struct OneCycle {
   }
 };
 
-// Multiplied by `factor` when the watched metric has not improved for more than `patience` epochs.
+// Multiplied by `factor` when the watched metric has not improved for more than `patience` epochs:
+// the loss, or with `maximize` the accuracy, of the validation data, or of the training data where
+// there are no others.
 // An improvement is a change by more than the share `threshold`; after a reduction, `cooldown`
 // epochs are not counted; the product of the factors never falls below `floor`.
 struct Plateau {
@@ -79,7 +81,7 @@ struct Plateau {
   double threshold = 1e-4;
   int64_t cooldown = 0;
   double floor = 0;
-  bool maximize = false;  // for an accuracy; a loss is minimised
+  bool maximize = false;  // watch the accuracy instead of the loss
 
   void visit(auto&& field) {
     field("factor", factor);

@@ -136,6 +136,42 @@ TEST_P(EveryRule, KeepsZeroPaddingAndShowsNaN) {
 INSTANTIATE_TEST_SUITE_P(Rules, EveryRule, testing::ValuesIn(optimizer_names()),
                          [](const auto& each) { return each.param; });
 
+// The documented formula holds down to a gradient of zero, where only the decay is left of it;
+// zeros are left behind with the plain rate.
+TEST(Optimizer, LarsFollowsItsFormulaAtZeroGradientsAndZeroWeights) {
+  const double rate = 0.5, trust = 0.02, decay = 1e-3, epsilon = 1e-9, momentum = 0.9;
+  const auto optimizer = make_optimizer(lars(
+      rate, {.momentum = momentum, .trust = trust, .epsilon = epsilon, .weight_decay = decay}));
+  ThreadPool pool(1);
+  for (const float size : {0.0f, 1.0f})
+    for (const float slope : {0.0f, 1e-12f, 1e-6f, 1.0f}) {
+      if (size == 0 && slope == 0) continue;
+      const Floats initial = noise(7, 3), gradient = noise(7, 4);
+      Floats start = initial, given = gradient;
+      for (float& value : start) value *= size;
+      for (float& value : given) value *= slope;
+      Trained trained(*optimizer, start);
+      std::vector<double> p(start.begin(), start.end()), m(7, 0.0);
+      const auto length = [](const auto& values) {
+        double squares = 0;
+        for (const double value : values) squares += value * value;
+        return std::sqrt(squares);
+      };
+      for (int64_t step = 1; step <= 3; ++step) {
+        optimizer->update(pool, {"weight", true}, step, static_cast<float>(rate), 1, trained.values,
+                          given, trained.state);
+        const double k =
+            length(p) == 0 ? 1 : trust * length(p) / (length(given) + decay * length(p) + epsilon);
+        for (size_t i = 0; i < p.size(); ++i) {
+          m[i] = momentum * m[i] + rate * k * (given[i] + decay * p[i]);
+          p[i] -= m[i];
+          EXPECT_NEAR(trained.values[i], p[i], 1e-6 * (1e-30 + std::fabs(p[i])))
+              << "weights " << size << ", gradient " << slope << ", step " << step;
+        }
+      }
+    }
+}
+
 TEST(Optimizer, ClippingByValueKeepsNaN) {
   auto config = sgd(1);
   config.clip_value = 0.5;

@@ -1,7 +1,9 @@
 #include "artel/optim/schedule.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
@@ -72,6 +74,33 @@ TEST(Schedule, WarmsUpBeforeMilestones) {
   EXPECT_DOUBLE_EQ(schedule.at(21), 0.1);
   EXPECT_DOUBLE_EQ(schedule.at(31), 0.01);
   EXPECT_DOUBLE_EQ(schedule.at(1000), schedule.at(40));
+}
+
+// Every tenth, third or seventh of an epoch begins with the step that it says, whatever the
+// fractions are rounded to; in whole numbers, step k + 1 has passed k * parts / steps of them.
+TEST(Schedule, FractionsOfAnEpochAreNotLate) {
+  for (const int64_t steps : {10, 30, 70, 210, 1000})
+    for (const int64_t parts : {3, 7, 10, 100}) {
+      const std::string every = fmt::format("{}", 1.0 / static_cast<double>(parts));
+      std::string milestones = "0";
+      for (int64_t i = 1; i <= 3 * parts; ++i)
+        milestones += fmt::format(",{}", static_cast<double>(i) / static_cast<double>(parts));
+      const Horizon horizon = {.total_steps = 3 * steps, .steps_per_epoch = steps};
+      const Schedule by_step(
+          schedule_from_options({{"name", "step"}, {"every", every}, {"factor", "0.9"}}), 1,
+          horizon);
+      const Schedule by_milestones(
+          schedule_from_options(
+              {{"name", "multi_step"}, {"milestones", milestones}, {"factor", "0.9"}}),
+          0.9, horizon);
+      for (int64_t k = 0; k < 3 * steps; ++k) {
+        const double expected = std::pow(0.9, static_cast<double>(k * parts / steps));
+        ASSERT_NEAR(by_step.at(k + 1), expected, 1e-9 * expected)
+            << "step " << k + 1 << " of " << steps << ", every " << every;
+        ASSERT_NEAR(by_milestones.at(k + 1), 0.81 * expected, 1e-9 * expected)
+            << "step " << k + 1 << " of " << steps << ", milestones of 1 / " << parts;
+      }
+    }
 }
 
 TEST(Schedule, SurvivesARoundTrip) {
