@@ -69,8 +69,8 @@ void require_finite(const Contribution& contribution, const KeyRange& keys,
     if (bad == count) continue;
     const uint64_t key = contribution.listed ? (*contribution.listed)[bad] : keys.first + bad;
     fail(ErrorKind::numeric,
-         "[ps] push: got {} for key {} of '{}', expected finite numbers; lower the learning rate, "
-         "or set check_numbers = true to find the first op that produced it",
+         "[ps] push: got {} for key {} of '{}', expected finite numbers; set check_numbers = "
+         "true to find the first op that gave another",
          partial[bad], key, name_of(key));
   }
 }

@@ -402,6 +402,9 @@ class Server::State {
     const std::span<const float> all = request.state < 0
                                            ? shard_->values(request.keys)
                                            : shard_->state(request.state, request.keys);
+    // A worker that gets the values themselves knows them: coded answers tell it of later changes.
+    if (codec_ && request.state < 0 && !pending.listed && !reply.has(masked) && !reply.has(coded))
+      connection.known->set(request.keys, all);
     if (reply.has(in_place)) return place_of(connection, request, all);
     std::vector<float> wanted;
     if (pending.listed) {
