@@ -280,16 +280,21 @@ Entry override_entry(const std::string& text, toml::table& value) {
           fmt::format("--set {}", text), typed};
 }
 
+// The last assignment of a key, or of one that begins so, for messages.
+std::string place_of(const std::vector<Entry>& entries, std::string_view key) {
+  std::string where;
+  for (const Entry& entry : entries)
+    if (entry.key.starts_with(key)) where = fmt::format("[{}] ", entry.where);
+  return where;
+}
+
 // Fills in the defaults of the options; an error gets the place of the key's last assignment.
 optim::Options complete(const optim::Options& options, auto&& from_options,
                         const std::vector<Entry>& entries, std::string_view key) {
   try {
     return to_options(from_options(options));
   } catch (const Error& error) {
-    std::string where;
-    for (const Entry& entry : entries)
-      if (entry.key.starts_with(key)) where = fmt::format("[{}] ", entry.where);
-    fail(error.kind(), "{}{}", where, error.what());
+    fail(error.kind(), "{}{}", place_of(entries, key), error.what());
   }
 }
 
@@ -314,6 +319,11 @@ RunConfig parse_config(std::string_view text, std::string_view name,
       complete(train.optimizer, optim::optimizer_from_options, entries, "train.optimizer");
   train.schedule =
       complete(train.schedule, optim::schedule_from_options, entries, "train.schedule");
+  const double clip_norm = optim::optimizer_from_options(train.optimizer).clip_norm;
+  require(train.clip_norm == 0 || clip_norm == 0, ErrorKind::invalid_argument,
+          "{}train.clip_norm: got {}, and clip_norm = {} in train.optimizer, expected one of them; "
+          "try without the other",
+          place_of(entries, "train.clip_norm"), train.clip_norm, clip_norm);
   return config;
 }
 

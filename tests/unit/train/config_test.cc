@@ -138,6 +138,14 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
   EXPECT_TRUE(error_of("[train]\nepochs = \n").starts_with("[run.toml:2] not TOML: "));
 }
 
+TEST(Config, OneNormToClipTo) {
+  EXPECT_EQ(
+      error_of("[train]\nclip_norm = 1\noptimizer = { name = \"adam\", clip_norm = 2 }\n"),
+      "[run.toml:2] train.clip_norm: got 1, and clip_norm = 2 in train.optimizer, expected one "
+      "of them; try without the other");
+  EXPECT_EQ(parse("[train]\noptimizer = { clip_norm = 2 }\n").train.clip_norm, 0);
+}
+
 TEST(Config, MistakesInOverridesAreNamed) {
   EXPECT_EQ(error_of("", {"train.epochs"}),
             "[--set train.epochs] got no '=', expected KEY=VALUE such as train.epochs=10");
