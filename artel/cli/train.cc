@@ -47,6 +47,7 @@ FitOptions fit_options(const RunConfig& config, const RunData& data,
                        const std::filesystem::path& checkpoints, const Arguments& arguments) {
   const TrainConfig& train = config.train;
   return {.batch_size = train.batch_size,
+          .keep_last_batch = train.keep_last_batch,
           .epochs = train.steps > 0 ? 0 : train.epochs,
           .steps = train.steps,
           .augment = data.augment,

@@ -71,6 +71,11 @@ struct Loader::Source {
     return state;
   }
 
+  // Samples of the global batch that begins there.
+  int64_t total(LoaderState state) const {
+    return std::min(options.sampling.batch_size, set->size() - state.position);
+  }
+
   bool ended(LoaderState state) const {
     return options.epochs > 0 && state.epoch >= options.epochs;
   }
@@ -115,10 +120,10 @@ struct Loader::Source {
   }
 
   Batch batch(LoaderState state, int64_t begin, int64_t end) const {
-    const int64_t batch_end = std::min(state.position + options.sampling.batch_size, set->size());
-    const int64_t first = std::min(state.position + begin, batch_end);
-    const int64_t last = std::min(state.position + end, batch_end);
+    const int64_t first = state.position + std::min(begin, total(state));
+    const int64_t last = state.position + std::min(end, total(state));
     Batch result;
+    result.total = total(state);
     result.epoch = state.epoch;
     result.position = state.position;
     result.samples = sampler.samples(state.epoch, first, last);
@@ -141,8 +146,8 @@ struct Loader::Source {
 // Threads that make the batches from some state on and keep at most `prefetch` of them.
 class Loader::Prefetcher {
  public:
-  Prefetcher(const Source& source, LoaderState start, int64_t begin, int64_t end)
-      : source_(source), begin_(begin), end_(end), cursor_(start) {
+  Prefetcher(const Source& source, LoaderState start, const Share& share)
+      : source_(source), share_(share), cursor_(start) {
     const int threads = std::max(1, source.options.threads);
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   }
@@ -183,7 +188,9 @@ class Loader::Prefetcher {
       lock.unlock();
       Result result;
       try {
-        result.batch = source_.batch(state, begin_, end_);
+        const int64_t total = source_.total(state);
+        result.batch = source_.batch(state, total * share_.first / share_.parts,
+                                     total * share_.last / share_.parts);
       } catch (...) {
         result.error = std::current_exception();
       }
@@ -194,7 +201,7 @@ class Loader::Prefetcher {
   }
 
   const Source& source_;
-  const int64_t begin_, end_;
+  const Share share_;
   std::mutex mutex_;
   std::condition_variable ready_, room_;
   LoaderState cursor_;               // of the next batch to be started
@@ -205,8 +212,7 @@ class Loader::Prefetcher {
 };
 
 Loader::Loader(DatasetPtr set, LoaderOptions options)
-    : source_(std::make_unique<Source>(std::move(set), std::move(options))),
-      end_(source_->options.sampling.batch_size) {}
+    : source_(std::make_unique<Source>(std::move(set), std::move(options))) {}
 Loader::~Loader() = default;
 Loader::Loader(Loader&&) noexcept = default;
 
@@ -218,7 +224,7 @@ double Loader::seconds_waited() const { return waited_; }
 
 std::optional<Batch> Loader::next() {
   if (source_->ended(state_)) return std::nullopt;
-  if (!prefetcher_) prefetcher_ = std::make_unique<Prefetcher>(*source_, state_, begin_, end_);
+  if (!prefetcher_) prefetcher_ = std::make_unique<Prefetcher>(*source_, state_, share_);
   state_ = source_->after(state_);
   const auto start = Clock::now();
   Batch batch = prefetcher_->take();
@@ -233,13 +239,11 @@ void Loader::seek(LoaderState state) {
   state_ = source_->normalised(state);
 }
 
-void Loader::serve(int64_t begin, int64_t end) {
-  require(0 <= begin && begin <= end && end <= source_->options.sampling.batch_size,
-          ErrorKind::invalid_argument, "samples [{}, {}) of a batch of {}", begin, end,
-          source_->options.sampling.batch_size);
+void Loader::serve(int64_t first, int64_t last, int64_t parts) {
+  require(0 <= first && first <= last && last <= parts && parts > 0, ErrorKind::invalid_argument,
+          "parts [{}, {}) of a batch of {} parts", first, last, parts);
   prefetcher_.reset();
-  begin_ = begin;
-  end_ = end;
+  share_ = {first, last, parts};
 }
 
 Batch Loader::batch(LoaderState state, int64_t begin, int64_t end) const {

@@ -18,6 +18,7 @@ struct Batch {
   std::vector<int64_t> samples;  // which samples of the set these are
   int64_t epoch = 0;
   int64_t position = 0;  // how many samples of the epoch came before the global batch
+  int64_t total = 0;     // samples of the global batch
 
   int64_t size() const { return static_cast<int64_t>(samples.size()); }
 };
@@ -57,9 +58,9 @@ class Loader {
   LoaderState state() const;
   // Goes on from a state, here or in another process.
   void seek(LoaderState state);
-  // From the next batch on, `next` gives only the samples [begin, end) of each global batch (fewer
-  // or none where the last batch of an epoch is short).
-  void serve(int64_t begin, int64_t end);
+  // From the next batch on, each global batch, also a short one, is cut into `parts`, and `next`
+  // gives parts [first, last) of it: of n samples those from n first / parts to n last / parts.
+  void serve(int64_t first, int64_t last, int64_t parts);
 
   // The samples [begin, end) of the global batch that starts at `state`, read here and now. A pure
   // function of its arguments, the seed and the set; any thread.
@@ -69,12 +70,15 @@ class Loader {
   double seconds_waited() const;
 
  private:
+  struct Share {
+    int64_t first = 0, last = 1, parts = 1;
+  };
   class Prefetcher;
   struct Source;
   std::unique_ptr<Source> source_;
   std::unique_ptr<Prefetcher> prefetcher_;  // started by the first `next`
   LoaderState state_;
-  int64_t begin_ = 0, end_;
+  Share share_;
   double waited_ = 0;
 };
 

@@ -16,7 +16,10 @@ double sum_of_squares(ThreadPool& pool, std::span<const float> values) {
 float clip_scale(double norm, double max_norm) {
   if (max_norm == 0) return 1;
   require(std::isfinite(norm), ErrorKind::numeric,
-          "[clip_norm] the gradient's norm is {}; try a lower learning rate or a warm-up", norm);
+          "[clip_norm] the gradient's norm is {}, expected a finite number; set check_numbers = "
+          "true to "
+          "find the first op that gave another",
+          norm);
   // The small constant is PyTorch's, so that both clip by the same factor.
   const double scale = max_norm / (norm + 1e-6);
   return scale < 1 ? static_cast<float>(scale) : 1.0f;

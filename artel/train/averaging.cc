@@ -1,9 +1,18 @@
 #include "artel/train/averaging.h"
 
+#include <algorithm>
+
 #include "artel/train/stepper.h"
 #include "artel/train/worker_sum.h"
 
 namespace artel {
+namespace {
+
+// Names of what a worker keeps.
+constexpr const char *kResiduals = "changes", *kOwn = "own weights", *kCommon = "common weights",
+                     *kVelocity = "velocity";
+
+}  // namespace
 
 Averaging::Averaging(comm::Group& group, Parameters& parameters, Parameters& velocity,
                      const std::function<bool(const std::string&)>& moving,
@@ -59,6 +68,31 @@ int64_t Averaging::meet(float share, int64_t step) {
       own[i] = common_[i] += part.weight ? rate * change : change;
     }
   return sent;
+}
+
+OwnState Averaging::state(bool between) const {
+  OwnState state;
+  if (codec_) keep_residuals(feedback_, kResiduals, state);
+  if (!between) return state;
+  const auto keep = [&](const char* name, std::span<const float> block) {
+    state[name].assign(block.begin(), block.end());
+  };
+  keep(kOwn, parameters_.block());
+  keep(kCommon, common_);
+  keep(kVelocity, velocity_.block());
+  return state;
+}
+
+void Averaging::set_state(const OwnState& state) {
+  restore_residuals(state, kResiduals, feedback_);
+  const auto restore = [&](const char* name, std::span<float> block) {
+    const auto found = state.find(name);
+    if (found != state.end() && found->second.size() == block.size())
+      std::copy(found->second.begin(), found->second.end(), block.begin());
+  };
+  restore(kOwn, parameters_.block());
+  restore(kCommon, common_);
+  restore(kVelocity, velocity_.block());
 }
 
 }  // namespace artel

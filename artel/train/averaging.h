@@ -17,6 +17,7 @@
 #include "artel/comm/codecs/codec.h"
 #include "artel/comm/group.h"
 #include "artel/exec/parameters.h"
+#include "artel/train/own_state.h"
 
 namespace artel {
 
@@ -38,6 +39,11 @@ class Averaging {
   // the samples; those of all add up to 1. The bits of the result depend on the number of workers,
   // not on the transport. Returns the bytes that this worker sent.
   int64_t meet(float share, int64_t step);
+
+  // What was lost so far; `between` two meetings also where this worker and all have come to. Going
+  // on with it changes the parameters and the velocity, too.
+  OwnState state(bool between) const;
+  void set_state(const OwnState& state);
 
  private:
   struct Part {

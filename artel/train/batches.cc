@@ -25,6 +25,17 @@ int64_t count_correct(const Tensor& prediction, const Tensor& labels) {
   return correct;
 }
 
+Tensor largest_shares(const Tensor& shares) {
+  const int64_t rows = shares.shape()[0], classes = shares.shape()[1];
+  Tensor labels({rows}, DType::i32);
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* begin = shares.values<float>().data() + row * classes;
+    labels.values<int32_t>()[row] =
+        static_cast<int32_t>(std::max_element(begin, begin + classes) - begin);
+  }
+  return labels;
+}
+
 int64_t count_labels(const Tensor& labels) {
   if (labels.dtype() != DType::i32) return labels.elements();
   const auto ignored = static_cast<int32_t>(CrossEntropyOptions{}.ignore_index);

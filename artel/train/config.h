@@ -59,6 +59,7 @@ struct ByteSize {
 
 struct TrainConfig {
   int64_t batch_size = 32;
+  bool keep_last_batch = false;
   int64_t epochs = 1;
   int64_t steps = 0;
   int64_t seed = 0;

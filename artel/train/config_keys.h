@@ -134,6 +134,11 @@ void visit_keys(auto& config, auto&& field) {
          .help = "Samples of one step, of all workers together.",
          .least = 1},
         train.batch_size);
+  field(
+      {"train.keep_last_batch",
+       "The samples of an epoch that do not fill a batch make a smaller one. Otherwise each epoch "
+       "leaves other ones out."},
+      train.keep_last_batch);
   field({"train.epochs", "Times that all samples are seen. Unused if `steps` is given."},
         train.epochs);
   field({"train.steps", "Stop after so many steps in all. 0: by `epochs`."}, train.steps);
@@ -148,13 +153,20 @@ void visit_keys(auto& config, auto&& field) {
   field(
       {"train.loss", "`cross_entropy`, `mse`, `l1`, `smooth_l1`, `binary_cross_entropy` or `kl`."},
       train.loss);
-  field({.name = "train.label_smoothing",
-         .help = "Share of the target that is spread over all classes.",
-         .most = 1},
-        train.label_smoothing);
-  field({"train.clip_norm", "Scale the gradient down to this length. 0: never."}, train.clip_norm);
-  field({"train.l1", "With `ddpg`: weight of the sum of absolute weights."}, train.l1);
-  field({"train.l2", "With `ddpg`: weight of half the sum of squared weights."}, train.l2);
+  field(
+      {.name = "train.label_smoothing",
+       .help = "Share of the target that is spread over all classes in training. The test loss is "
+               "measured without.",
+       .most = 1},
+      train.label_smoothing);
+  field({"train.clip_norm",
+         "Scale the gradient down to this length. 0: never. The same as `clip_norm` of "
+         "`train.optimizer`; only one of them may be given."},
+        train.clip_norm);
+  field({"train.l1", "With `ddpg`: weight of the sum of absolute weights, without the bias."},
+        train.l1);
+  field({"train.l2", "With `ddpg`: weight of half the sum of squared weights, without the bias."},
+        train.l2);
   field({"train.tolerance",
          "With `ddpg`: stop when a pass changes the loss by less than this part. 0: never."},
         train.tolerance);

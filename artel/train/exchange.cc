@@ -1,6 +1,7 @@
 #include "artel/train/exchange.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "artel/base/error.h"
 #include "artel/base/text.h"
@@ -29,6 +30,14 @@ void add_here(const Bucket& part, const std::vector<std::byte*>& partials) {
     const std::byte* sources[] = {partials[0] + part.offset, partials[i] + part.offset};
     comm::add_lanes({0, 2}, sources, partials[0] + part.offset, comm::ElementType::f32,
                     part.bytes / sizeof(float));
+  }
+}
+
+// Puts gradients that lie side by side back to their places.
+void scatter(const Bucket& part, std::span<const float> gradients, std::byte* region) {
+  for (const Bucket::Gradient& gradient : part.gradients) {
+    std::memcpy(region + gradient.offset, gradients.data(), gradient.bytes());
+    gradients = gradients.subspan(gradient.matrix.size());
   }
 }
 
@@ -75,9 +84,28 @@ void Exchange::set_compress(const std::string& codec) {
 void Exchange::begin_step(int64_t step, const std::vector<Bucket>& buckets) {
   step_ = step;
   pending_.resize(buckets.size());
+  make_feedback(buckets);
+}
+
+void Exchange::make_feedback(const std::vector<Bucket>& buckets) {
   if (!codec_ || feedback_.size() == buckets.size()) return;
   feedback_.resize(buckets.size());
-  for (size_t i = 0; i < buckets.size(); ++i) feedback_[i].matrices = buckets[i].matrices;
+  for (size_t i = 0; i < buckets.size(); ++i)
+    for (const Bucket::Gradient& gradient : buckets[i].gradients)
+      feedback_[i].matrices.push_back(gradient.matrix);
+}
+
+OwnState Exchange::state() const {
+  OwnState state;
+  for (size_t i = 0; i < feedback_.size(); ++i)
+    keep_residuals(feedback_[i], fmt::format("bucket {}", i), state);
+  return state;
+}
+
+void Exchange::set_state(const OwnState& state, const std::vector<Bucket>& buckets) {
+  make_feedback(buckets);
+  for (size_t i = 0; i < feedback_.size(); ++i)
+    restore_residuals(state, fmt::format("bucket {}", i), feedback_[i]);
 }
 
 void Exchange::start(int bucket, const Bucket& part, const std::vector<std::byte*>& partials) {
@@ -115,14 +143,29 @@ int64_t Exchange::reduce_exactly(comm::Group& group, const Bucket& part,
   return all_reduce_bytes(part.bytes * (partials.size() + 1) / 2, group.size());
 }
 
-// Gradients are packed; statistics and observations beside them in a bucket stay exact.
+std::span<float> Exchange::gathered(const Bucket& part, const std::byte* region) {
+  side_by_side_.clear();
+  for (const Bucket::Gradient& gradient : part.gradients) {
+    const auto* const values = reinterpret_cast<const float*>(region + gradient.offset);
+    side_by_side_.insert(side_by_side_.end(), values, values + gradient.matrix.size());
+  }
+  return side_by_side_;
+}
+
+// Gradients are packed; statistics and observations beside them in a bucket stay exact. Codecs see
+// the gradients side by side: a zero that stands between two of them would come back as something
+// else, and would be part of what codecs take the values around it for.
 int64_t Exchange::reduce_packed(comm::Group& group, int bucket, const Bucket& part,
                                 const std::vector<std::byte*>& partials) {
-  size_t floats = 0;
-  for (const comm::MatrixShape& matrix : part.matrices) floats += matrix.size();
-  const size_t begin = part.first_gradient, end = begin + floats * sizeof(float);
   add_here(part, partials);
   std::byte* const region = partials.front();
+  const size_t begin = part.first_gradient, end = part.gradients_end;
+  std::span<float> gradients = {reinterpret_cast<float*>(region + begin),
+                                (end - begin) / sizeof(float)};
+  size_t floats = 0;
+  for (const Bucket::Gradient& gradient : part.gradients) floats += gradient.matrix.size();
+  const bool apart = floats < gradients.size();
+  if (apart) gradients = gathered(part, region);
   const auto add_exactly = [&](size_t from, size_t to) {
     return add_over_workers(group, {region + from, to - from}, comm::ElementType::f32,
                             "statistics");
@@ -132,7 +175,8 @@ int64_t Exchange::reduce_packed(comm::Group& group, int bucket, const Bucket& pa
   if (end > begin)
     sent += static_cast<int64_t>(codec_->all_reduce(
         group, {.seed = options_.seed, .step = step_, .stream = static_cast<uint64_t>(bucket)},
-        feedback_[bucket], {reinterpret_cast<float*>(region + begin), floats}, false));
+        feedback_[bucket], gradients, false));
+  if (apart) scatter(part, gradients, region);
   if (end < part.offset + part.bytes) sent += add_exactly(end, part.offset + part.bytes);
   return sent;
 }

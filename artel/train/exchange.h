@@ -8,6 +8,7 @@
 
 #include "artel/comm/codecs/codec.h"
 #include "artel/comm/group.h"
+#include "artel/train/own_state.h"
 #include "artel/train/stepper.h"
 #include "artel/train/timeline.h"
 
@@ -47,6 +48,9 @@ class Exchange {
   // From the next step on, gradients are packed by this codec; "": by none.
   void set_compress(const std::string& codec);
   bool lossy() const { return codec_ != nullptr; }
+  // What was lost so far, by bucket, and going on with it; of those buckets.
+  OwnState state() const;
+  void set_state(const OwnState& state, const std::vector<Bucket>& buckets);
 
   // Before the first bucket of a step: which buckets there will be.
   void begin_step(int64_t step, const std::vector<Bucket>& buckets);
@@ -71,6 +75,9 @@ class Exchange {
     int64_t sent_bytes = 0;
   };
 
+  void make_feedback(const std::vector<Bucket>& buckets);
+  // The gradients of a bucket, side by side.
+  std::span<float> gathered(const Bucket& part, const std::byte* region);
   // Each returns the bytes that this worker sent.
   int64_t reduce(comm::Group& group, int bucket, const Bucket& part,
                  const std::vector<std::byte*>& partials);
@@ -87,6 +94,7 @@ class Exchange {
   comm::Algorithm algorithm_ = comm::Algorithm::automatic;
   std::unique_ptr<comm::Codec> codec_;
   std::vector<comm::ErrorFeedback> feedback_;  // by bucket
+  std::vector<float> side_by_side_;            // gradients of a bucket; on the group's thread
   bool apart_ = false;
   comm::LaneLayout layout_;
   int64_t step_ = 0;

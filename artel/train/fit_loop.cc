@@ -1,6 +1,7 @@
 #include "artel/train/fit_loop.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "artel/base/error.h"
 #include "artel/train/batches.h"
@@ -13,7 +14,10 @@ Trainer::FitLoop::FitLoop(Trainer& trainer, data::DatasetPtr train, const FitOpt
       options_(options),
       validation_(options.validation && options.validation->size() > 0 ? options.validation
                                                                        : nullptr),
-      loader_(train, {.sampling = {.batch_size = options.batch_size, .seed = s_.options.seed},
+      loader_(train, {.sampling = {.batch_size = options.batch_size,
+                                   .seed = s_.options.seed,
+                                   .last_batch = options.keep_last_batch ? data::LastBatch::keep
+                                                                         : data::LastBatch::drop},
                       .augmentation = options.augment,
                       .threads = options.loader_threads,
                       .epochs = options.steps > 0 && options.epochs <= 0 ? 0 : options.epochs}),
@@ -33,21 +37,25 @@ Trainer::FitLoop::FitLoop(Trainer& trainer, data::DatasetPtr train, const FitOpt
   require(options.batch_size >= s_.lanes, ErrorKind::invalid_argument,
           "batch_size: got {}, expected at least one sample for each of the {} lanes",
           options.batch_size, s_.lanes);
-  stepper_ = &s_.stepper_for(target_type(loader_.layout()));
-  if (s_.cluster.group()) share_state(*s_.cluster.group());
-  if (s_.cluster.servers() > 0) begin_serving();
-  loader_.seek(s_.position);
-  set_layout(comm::LaneLayout::even(s_.lanes, s_.cluster.size()));
+  stepper_ = &s_.stepper_for(loader_.layout());
   const int64_t by_epochs = options.epochs > 0 ? options.epochs * per_epoch_ : INT64_MAX;
   now_.steps = options.steps > 0 ? std::min(options.steps, by_epochs) : by_epochs;
   now_.epochs = (now_.steps + per_epoch_ - 1) / per_epoch_;
   now_.step = s_.step;
+  if (s_.cluster.group()) share_state(*s_.cluster.group());
+  if (s_.cluster.servers() > 0) begin_serving();
+  loader_.seek(s_.position);
+  set_layout(comm::LaneLayout::even(s_.lanes, s_.cluster.size()));
   schedule_.emplace(s_.options.schedule, s_.options.optimizer.learning_rate,
                     optim::Horizon{.total_steps = now_.steps,
                                    .steps_per_epoch = per_epoch_,
                                    .batch_size = options.batch_size});
-  if (const auto* plateau = std::get_if<optim::Plateau>(&s_.options.schedule.shape))
+  if (const auto* plateau = std::get_if<optim::Plateau>(&s_.options.schedule.shape)) {
+    require(!plateau->maximize || loader_.layout().classes > 0, ErrorKind::invalid_argument,
+            "[schedule plateau] maximize: got true, but without classes there is no accuracy to "
+            "watch; try false");
     plateau_.emplace(*plateau, s_.plateau);
+  }
   if (options.timeline) record_kernels();
 }
 
@@ -58,6 +66,11 @@ Trainer::FitLoop::~FitLoop() {
 FitResult Trainer::FitLoop::run() {
   s_.stop = false;
   if (s_.step >= now_.steps) result_.stopped_by = "steps";
+  // Stopped by request with the last step of an epoch, whose end is still due.
+  if (result_.stopped_by.empty() && s_.step % per_epoch_ == 0 && s_.epoch.samples > 0) {
+    now_.epoch = s_.step / per_epoch_;
+    end_epoch();
+  }
   while (result_.stopped_by.empty()) {
     std::optional<data::Batch> batch;
     {
@@ -76,9 +89,7 @@ FitResult Trainer::FitLoop::run() {
     }
   }
   if (remote_) finish_serving();
-  // A run by steps is judged at its end, wherever in an epoch that is; weights of servers only at
-  // the end of epochs.
-  if (!remote_ && options_.steps > 0 && result_.stopped_by == "steps" && s_.epoch.samples > 0) {
+  if (ends_within_epoch()) {
     judge();
     report();
   }
@@ -89,11 +100,16 @@ FitResult Trainer::FitLoop::run() {
   return std::move(result_);
 }
 
+// A run by steps is judged at its end, wherever in an epoch that is.
+bool Trainer::FitLoop::ends_within_epoch() const {
+  return options_.steps > 0 && result_.stopped_by == "steps" && s_.epoch.samples > 0;
+}
+
 // Every kernel becomes a span on the thread of its lane.
 void Trainer::FitLoop::record_kernels() {
-  stepper_->buckets(options_.batch_size);
+  compile(*stepper_);
   stepper_->set_timing([this](int lane, const StepTiming& timing) {
-    const auto [begin, end] = Stepper::rows_of_lane(options_.batch_size, s_.lanes, lane);
+    const auto [begin, end] = Stepper::rows_of_lane(batch_, s_.lanes, lane);
     const Plan& plan = stepper_->program(end - begin).plan();
     const Clock::time_point now = Clock::now();
     timeline_->add("compute", Timeline::kFirstLane + lane, plan.steps[timing.step].op,
@@ -103,16 +119,22 @@ void Trainer::FitLoop::record_kernels() {
   });
 }
 
-std::pair<int64_t, int64_t> Trainer::FitLoop::own_rows() const {
+double Trainer::FitLoop::own_share(int64_t samples) const {
   const comm::LaneRange own = exchange_.layout().range(s_.cluster.rank());
-  return {Stepper::rows_of_lane(options_.batch_size, s_.lanes, own.first).first,
-          Stepper::rows_of_lane(options_.batch_size, s_.lanes, own.last).first};
+  const int64_t rows = Stepper::rows_of_lane(samples, s_.lanes, own.last).first -
+                       Stepper::rows_of_lane(samples, s_.lanes, own.first).first;
+  return static_cast<double>(rows) / static_cast<double>(samples);
 }
 
-double Trainer::FitLoop::share() const {
-  if (!averaging_ && !apart()) return 1;
-  const auto [first, last] = own_rows();
-  return static_cast<double>(last - first) / static_cast<double>(options_.batch_size);
+double Trainer::FitLoop::share() const { return updates_alone() ? own_share(batch_) : 1; }
+
+Stepper::Work Trainer::FitLoop::work() const {
+  const comm::LaneRange own = exchange_.layout().range(s_.cluster.rank());
+  return {.range = own,
+          .observing = updates_alone() ? own : comm::LaneRange{0, s_.lanes},
+          .batch = batch_,
+          .step = s_.step,
+          .stop = s_.stop};
 }
 
 void Trainer::FitLoop::step(const data::Batch& batch) {
@@ -120,25 +142,23 @@ void Trainer::FitLoop::step(const data::Batch& batch) {
   now_.step = s_.step;
   now_.epoch = batch.epoch + 1;
   now_.learning_rate = schedule_->at(s_.step) * (plateau_ ? plateau_->factor() : 1);
-  const std::vector<Bucket>& buckets = stepper_->buckets(options_.batch_size);
+  batch_ = batch.total;
+  const std::vector<Bucket>& buckets = stepper_->buckets(batch_);
   if (remote_) return step_with_servers(batch);
   exchange_.begin_step(s_.step, buckets);
   const Clock::time_point before = Clock::now();
   {
     const Timeline::Scope scope(timeline_.get(), "compute", Timeline::kMain,
                                 "forward and backward");
-    stepper_->compute({.range = exchange_.layout().range(s_.cluster.rank()),
-                       .batch = options_.batch_size,
-                       .step = s_.step,
-                       .stop = s_.stop},
-                      batch.x, batch.y, [&](int bucket, const std::vector<std::byte*>& partials) {
+    stepper_->compute(work(), batch.x, batch.y,
+                      [&](int bucket, const std::vector<std::byte*>& partials) {
                         exchange_.start(bucket, buckets[bucket], partials);
                       });
   }
   const double computing = seconds_between(before, Clock::now());
   computing_ += computing;
   const StepStatistics statistics = stepper_->read_statistics(exchange_.wait(0), s_.step);
-  update(buckets);
+  if (share() > 0) update(buckets);  // else nothing of the batch is this worker's
   s_.position = loader_.state();
   account(statistics, batch);
   if (may_save_bytes_) consider_saving(computing);
@@ -166,20 +186,21 @@ void Trainer::FitLoop::update(const std::vector<Bucket>& buckets) {
 }
 
 void Trainer::FitLoop::account(const StepStatistics& own, const data::Batch& batch) {
-  const int64_t samples = options_.batch_size;
-  // Language models have a label for each position; every sample has as many.
-  const int64_t labels =
-      batch.size() > 0 ? count_labels(batch.y) * samples / batch.size() : samples;
-  now_.loss = own.loss / share();
-  now_.samples += samples;
-  now_.accuracy = static_cast<double>(own.correct) / (share() * static_cast<double>(labels));
-  s_.epoch.labels += labels;
-  s_.epoch.samples += samples;
-  since_meeting_.loss += own.loss * static_cast<double>(samples);
-  since_meeting_.correct += static_cast<double>(own.correct);
+  const double share = this->share();
+  if (share > 0) {
+    now_.loss = own.loss / share;
+    now_.accuracy =
+        static_cast<double>(own.correct) / static_cast<double>(std::max<int64_t>(1, own.labels));
+  }
+  now_.samples += batch.total;
+  // Apart from the others, a worker takes what it has seen of a batch for the whole.
+  const double whole = !apart() ? 1 : share > 0 ? 1 / share : 0;
+  if (whole > 0) s_.epoch.samples += batch.total;
+  since_meeting_.loss += whole * own.loss * static_cast<double>(batch.total);
+  since_meeting_.correct += whole * static_cast<double>(own.correct);
+  since_meeting_.labels += whole * static_cast<double>(own.labels);
   since_meeting_.stop = own.stop;
   const bool together = !averaging_ || meets();
-  if (apart()) since_meeting_.loss /= share(), since_meeting_.correct /= share();
   if (averaging_ && together) meet();
   now_.seconds = seconds_between(begin_, Clock::now());
   now_.seconds_waited = loader_.seconds_waited();
@@ -195,7 +216,8 @@ void Trainer::FitLoop::account(const StepStatistics& own, const data::Batch& bat
   if (!go_on || time_is_up) s_.stop = true;
   if (!together) return;
   s_.epoch.loss += since_meeting_.loss;
-  s_.epoch.correct += static_cast<int64_t>(since_meeting_.correct);
+  s_.epoch.correct += std::llround(since_meeting_.correct);
+  s_.epoch.labels += std::llround(since_meeting_.labels);
   // Several workers stop together: the wish of one travels with the sums of the next step.
   const bool stop = apart()                 ? s_.stop || remote_->stopping()
                     : s_.cluster.size() > 1 ? since_meeting_.stop > 0
@@ -208,7 +230,8 @@ void Trainer::FitLoop::account(const StepStatistics& own, const data::Batch& bat
 // The means of the epoch so far, and a test of the network as it is. Returns the loss to watch.
 double Trainer::FitLoop::judge() {
   now_.loss = s_.epoch.loss / static_cast<double>(s_.epoch.samples);
-  now_.accuracy = static_cast<double>(s_.epoch.correct) / static_cast<double>(s_.epoch.labels);
+  now_.accuracy = static_cast<double>(s_.epoch.correct) /
+                  static_cast<double>(std::max<int64_t>(1, s_.epoch.labels));
   if (!validation_ || (apart() && s_.cluster.rank() > 0)) return now_.loss;
   const Evaluation test = trainer_.evaluate(validation_, options_.augment.for_testing());
   now_.tested = true;
@@ -237,7 +260,8 @@ void Trainer::FitLoop::end_epoch() {
   s_.has_best = true;
   if (options_.patience > 0 && s_.bad_epochs >= options_.patience) result_.stopped_by = "patience";
   if (plateau_) {
-    plateau_->observe(watched);
+    const bool maximize = std::get<optim::Plateau>(s_.options.schedule.shape).maximize;
+    plateau_->observe(!maximize ? watched : now_.tested ? now_.test_accuracy : now_.accuracy);
     s_.plateau = plateau_->state();
   }
   if (!report()) {
@@ -248,7 +272,9 @@ void Trainer::FitLoop::end_epoch() {
 }
 
 void Trainer::FitLoop::save(bool best) {
+  if (!saves_anyway()) keep_own(true);
   settle();
+  keep_own(false);
   if (options_.checkpoints.empty() || s_.cluster.rank() != 0) return;
   if (saved_ == s_.step && !best) return;
   if (remote_) remote_->fetch(true, false);

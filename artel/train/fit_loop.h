@@ -1,5 +1,6 @@
 // One call of Trainer::fit: the loop, its criteria and what it saves (fit_loop.cc), what workers do
-// together (fit_together.cc) and with parameter servers (fit_servers.cc). Internal to train.
+// together (fit_together.cc), what each keeps (fit_own.cc), and what they do with parameter servers
+// (fit_servers.cc). Internal to train.
 #pragma once
 
 #include <limits>
@@ -32,12 +33,17 @@ class Trainer::FitLoop {
   void share_state(comm::Group& group);
   void begin_serving();
   void begin_averaging(int64_t every, const std::string& compress);
+  std::string purpose();
+  void restore_own(comm::Group& group);
+  void compile(Stepper& stepper) const;
   void record_kernels();
   void set_layout(comm::LaneLayout layout);
 
   void step(const data::Batch& batch);
   void step_with_servers(const data::Batch& batch);
   void update(const std::vector<Bucket>& buckets);
+  bool meets_anyway() const;
+  bool saves_anyway() const;
   bool meets() const;
   void meet();
   void judge_meeting(double seconds);
@@ -46,15 +52,21 @@ class Trainer::FitLoop {
   bool report();
   void end_epoch();
   void settle();
+  void keep_own(bool between);
   void save(bool best);
+  bool ends_within_epoch() const;
   void balance();
   void balance_apart();
   void finish_serving();
   void consider_saving(double computing);
 
-  // The rows of a batch that this worker has, and the part of it that this worker's sums cover.
-  std::pair<int64_t, int64_t> own_rows() const;
+  // The part of a batch of so many samples that this worker has, and the part of the current one
+  // that this worker's sums cover.
+  double own_share(int64_t samples) const;
   double share() const;
+  // Whether this worker's own lanes make an update of their own.
+  bool updates_alone() const { return averaging_.has_value() || apart(); }
+  Stepper::Work work() const;
   // Whether each worker goes its own way, without collective calls.
   bool apart() const { return remote_ && !remote_->together(); }
 
@@ -76,12 +88,15 @@ class Trainer::FitLoop {
   FitResult result_;
   Clock::time_point begin_ = Clock::now();
   double computing_ = 0;  // seconds since the last balance
+  int64_t batch_ = 0;     // samples of the current global batch
   // Of this worker since the last meeting; `stop` is the wish of any worker.
   struct {
-    double loss = 0, correct = 0, stop = 0;
+    double loss = 0, correct = 0, labels = 0, stop = 0;
   } since_meeting_;
   Exchange::Traffic meetings_;
-  int64_t saved_ = -1, settled_ = -1;
+  int64_t saved_ = -1, settled_ = -1, kept_ = -1, gathered_ = -1;
+  OwnState own_;        // as it was kept
+  bool saves_ = false;  // checkpoints are wanted
   // While "auto" may still choose to exchange less: what the steps so far have cost.
   bool may_save_bytes_ = false;
   int64_t measured_ = 0;

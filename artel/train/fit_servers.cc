@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "artel/base/error.h"
+#include "artel/base/log.h"
 #include "artel/train/fit_loop.h"
 
 namespace artel {
@@ -24,6 +25,12 @@ void Trainer::FitLoop::begin_serving() {
       downpour ? s_.step < options.synchronous_epochs * per_epoch_ : options.delay == 0;
   remote_->begin(*s_.cluster.group(), together, s_.step);
   s_.alone = apart();
+  if (s_.step > 0 && !options.compress.empty() && s_.cluster.rank() == 0)
+    log(LogLevel::warning,
+        "step {}: with parameter servers, compression goes on without what was lost before: not "
+        "with "
+        "the bits of a run that was never stopped",
+        s_.step);
 }
 
 // The same with parameter servers, which make the update.
@@ -38,12 +45,11 @@ void Trainer::FitLoop::step_with_servers(const data::Batch& batch) {
   {
     const Timeline::Scope scope(timeline_.get(), "compute", Timeline::kMain,
                                 "forward and backward");
-    stepper_->compute(
-        {.range = step.lanes, .batch = options_.batch_size, .step = s_.step, .stop = s_.stop},
-        batch.x, batch.y, [&](int bucket, const std::vector<std::byte*>& partials) {
-          if (remote_->together()) remote_->start(bucket, partials, step);
-          own = partials;
-        });
+    stepper_->compute(work(), batch.x, batch.y,
+                      [&](int bucket, const std::vector<std::byte*>& partials) {
+                        if (remote_->together()) remote_->start(bucket, partials, step);
+                        own = partials;
+                      });
   }
   computing_ += seconds_between(before, Clock::now());
   const Timeline::Scope scope(timeline_.get(), "wait", Timeline::kMain, "servers");
@@ -71,7 +77,7 @@ void Trainer::FitLoop::finish_serving() {
   if (s_.cluster.rank() != 0) return;
   remote_->fetch(false, apart());
   result_.servers = remote_->report();
-  if (apart() && validation_ && !result_.epochs.empty()) {
+  if (apart() && validation_ && !result_.epochs.empty() && !ends_within_epoch()) {
     // The weights have changed since this worker's last epoch ended.
     const Evaluation test = trainer_.evaluate(validation_, options_.augment.for_testing());
     result_.epochs.back().test_loss = now_.test_loss = test.loss;

@@ -37,12 +37,18 @@ void Trainer::FitLoop::begin_together() {
   comm::Group& group = *s_.cluster.group();
   if (s_.choices.tune) {
     // Timing decides on worker 0 only; all others get its choices.
-    if (group.rank() == 0)
-      s_.stepper_for(target_type(loader_.layout())).buckets(options_.batch_size);
+    if (group.rank() == 0) compile(s_.stepper_for(loader_.layout()));
     s_.choices.tune = false;
   }
   s_.restore_state(broadcast_text(group, s_.state_text()));
   check_agreement(group, facts());
+}
+
+// For every size that a batch may have.
+void Trainer::FitLoop::compile(Stepper& stepper) const {
+  stepper.buckets(options_.batch_size);
+  const int64_t rest = loader_.sampler().samples_per_epoch() % options_.batch_size;
+  if (rest > 0) stepper.buckets(rest);
 }
 
 Facts Trainer::FitLoop::facts() const {
@@ -52,6 +58,7 @@ Facts Trainer::FitLoop::facts() const {
                  {"sample", to_string(input_type(layout))},
                  {"classes", std::to_string(layout.classes)},
                  {"batch_size", std::to_string(options_.batch_size)},
+                 {"keep_last_batch", options_.keep_last_batch ? "yes" : "no"},
                  {"epochs", std::to_string(options_.epochs)},
                  {"steps", std::to_string(options_.steps)},
                  {"seed", std::to_string(s_.options.seed)},
@@ -100,6 +107,7 @@ void Trainer::FitLoop::share_state(comm::Group& group) {
     begin_averaging(s_.saving.local_steps, s_.saving.compress);
   else if (s_.options.local_steps > 1)
     begin_averaging(s_.options.local_steps, s_.options.compress);
+  restore_own(group);
   may_save_bytes_ = s_.options.allow_lossy && s_.options.strategy == "auto" && !averaging_ &&
                     !exchange_.lossy() && group.size() > 1;
 }
@@ -122,25 +130,34 @@ void Trainer::FitLoop::set_layout(comm::LaneLayout layout) {
           "cluster.lanes: got {}, expected at least one for each of the {} workers", s_.lanes,
           s_.cluster.size());
   exchange_.set_layout(std::move(layout));
-  const auto [first, last] = own_rows();
-  loader_.serve(first, last);
+  const comm::LaneRange own = exchange_.layout().range(s_.cluster.rank());
+  loader_.serve(own.first, own.last, s_.lanes);
+}
+
+// Whether this step is followed by a checkpoint, or a meeting, also in a run that goes on.
+bool Trainer::FitLoop::saves_anyway() const {
+  return s_.step % per_epoch_ == 0 ||
+         (options_.save_every > 0 && s_.step % options_.save_every == 0);
+}
+bool Trainer::FitLoop::meets_anyway() const {
+  return s_.step % local_steps_ == 0 || saves_anyway();
 }
 
 // With local steps: whether the workers meet after this step. They do wherever the weights matter
 // to others: for a test, a checkpoint or the end.
-bool Trainer::FitLoop::meets() const {
-  return s_.step % local_steps_ == 0 || s_.step % per_epoch_ == 0 || s_.step >= now_.steps ||
-         (options_.save_every > 0 && s_.step % options_.save_every == 0);
-}
+bool Trainer::FitLoop::meets() const { return meets_anyway() || s_.step >= now_.steps; }
 
 void Trainer::FitLoop::meet() {
+  if (!meets_anyway()) keep_own(true);
   const Timeline::Scope scope(timeline_.get(), "wire", Timeline::kMain, "average");
   const Clock::time_point before = Clock::now();
-  meetings_.sent_bytes += averaging_->meet(static_cast<float>(share()), s_.step);
-  std::array sums = {since_meeting_.loss, since_meeting_.correct, s_.stop ? 1.0 : 0.0};
+  meetings_.sent_bytes +=
+      averaging_->meet(static_cast<float>(own_share(options_.batch_size)), s_.step);
+  std::array sums = {since_meeting_.loss, since_meeting_.correct, since_meeting_.labels,
+                     s_.stop ? 1.0 : 0.0};
   add_over_workers(*s_.cluster.group(), std::as_writable_bytes(std::span(sums)),
                    comm::ElementType::f64, "statistics");
-  since_meeting_ = {sums[0], sums[1], sums[2]};
+  since_meeting_ = {sums[0], sums[1], sums[2], sums[3]};
   const double seconds = seconds_between(before, Clock::now());
   meetings_.waited_seconds += seconds;
   if (unjudged_meetings_ > 0) judge_meeting(seconds);
@@ -165,7 +182,7 @@ void Trainer::FitLoop::judge_meeting(double seconds) {
 // and all go on from it, as a run that is resumed does.
 void Trainer::FitLoop::settle() {
   if (!averaging_ || settled_ == s_.step) return;
-  const auto share = static_cast<float>(this->share());
+  const auto share = static_cast<float>(own_share(options_.batch_size));
   for (const std::span<float> block : stepper_->optimizer_memory()) {
     for (float& value : block) value *= share;
     add_over_workers(*s_.cluster.group(), std::as_writable_bytes(block), comm::ElementType::f32,

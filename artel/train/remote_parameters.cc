@@ -1,6 +1,7 @@
 #include "artel/train/remote_parameters.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "artel/ps/rules/rule.h"
@@ -10,15 +11,11 @@ namespace {
 
 constexpr size_t kStatistics = Stepper::kStatisticsBytes / sizeof(float);
 
-ps::KeyRange keys_of(const Bucket& bucket) {
-  return {bucket.offset / sizeof(float), (bucket.offset + bucket.bytes) / sizeof(float)};
-}
-
-std::vector<ps::Segment> segments_of(const std::vector<Stepper::Summed>& parts) {
+std::vector<ps::Segment> segments_of(const std::vector<Stepper::Summed>& parts, bool side_by_side) {
   std::vector<ps::Segment> segments = {
       {.name = "loss and counts", .keys = {0, kStatistics}, .kind = ps::SegmentKind::sum}};
   for (const Stepper::Summed& part : parts) {
-    const uint64_t first = part.offset / sizeof(float);
+    const uint64_t first = side_by_side ? segments.back().keys.last : part.offset / sizeof(float);
     segments.push_back({.name = part.name,
                         .keys = {first, first + part.values.size()},
                         .kind = part.is_state ? ps::SegmentKind::average : ps::SegmentKind::weight,
@@ -55,15 +52,41 @@ RemoteParameters::RemoteParameters(comm::Group& world, Stepper& stepper, int64_t
       options_(options),
       buckets_(stepper.buckets(batch)),
       parts_(stepper.summed_parts()),
-      segments_(segments_of(parts_)),
+      segments_(segments_of(parts_, !options.compress.empty())),
       client_(world, world.size() - options.servers,
               shards_of(keys_of(buckets_.back()).last, segments_, options, stepper.clips()),
               options.seed),
       states_(static_cast<int>(ps::make_rule(options.rule)->states().size())),
       statistics_(kStatistics) {
   client_.set_codec(options.compress);
-  if (!options.compress.empty()) lost_.resize(client_.map().keys());
+  if (!options.compress.empty()) {
+    lost_.resize(client_.map().keys());
+    by_key_.resize(client_.map().keys());
+  }
   if (options.push_every > 1) accrued_ = world.allocate(client_.map().keys() * sizeof(float));
+}
+
+ps::KeyRange RemoteParameters::keys_of(const Bucket& bucket) const {
+  const size_t end = bucket.offset + bucket.bytes;
+  if (options_.compress.empty()) return {bucket.offset / sizeof(float), end / sizeof(float)};
+  ps::KeyRange keys = {0, bucket.offset == 0 ? kStatistics : 0};
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (!bucket.contains(parts_[i].offset)) continue;
+    if (keys.last == 0) keys.first = segments_[i + 1].keys.first;
+    keys.last = segments_[i + 1].keys.last;
+  }
+  return keys;
+}
+
+float* RemoteParameters::by_key(std::byte* region, const ps::KeyRange& keys) {
+  if (options_.compress.empty()) return floats_of(region);
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const ps::KeyRange& own = segments_[i].keys;
+    const size_t offset = i > 0 ? parts_[i - 1].offset : 0;
+    if (keys.contains(own))
+      std::memcpy(&by_key_[own.first], region + offset, own.size() * sizeof(float));
+  }
+  return by_key_.data();
 }
 
 void RemoteParameters::begin(comm::Group& workers, bool together, int64_t steps) {
@@ -118,9 +141,9 @@ void RemoteParameters::start(int bucket, const std::vector<std::byte*>& partials
   }
   pushes_ = step.number;
   if (!options_.compress.empty()) {
-    add_here(partials, request.keys);
-    request.values = {floats_of(partials.front())};
-    return start_coded(part, std::move(request), last);
+    add_here(partials, {part.offset / sizeof(float), (part.offset + part.bytes) / sizeof(float)});
+    request.values = {by_key(partials.front(), request.keys)};
+    return start_coded(std::move(request), last);
   }
   for (const std::byte* partial : partials)
     request.values.push_back(floats_of(partial) + request.keys.first);
@@ -128,19 +151,21 @@ void RemoteParameters::start(int bucket, const std::vector<std::byte*>& partials
 }
 
 // Gradients are packed; statistics and observations beside them in a bucket stay exact.
-void RemoteParameters::start_coded(const Bucket& bucket, ps::Request request, bool last) {
+void RemoteParameters::start_coded(ps::Request request, bool last) {
   const ps::KeyRange all = request.keys;
-  float* const region = const_cast<float*>(request.values.front());
-  uint64_t gradients = bucket.first_gradient / sizeof(float);
-  const uint64_t first = gradients;
-  for (const comm::MatrixShape& matrix : bucket.matrices) gradients += matrix.size();
-  const ps::KeyRange pieces[] = {{all.first, first}, {first, gradients}, {gradients, all.last}};
+  float* const sums = const_cast<float*>(request.values.front());
+  const uint64_t first = std::max(all.first, uint64_t{kStatistics});
+  uint64_t end = first;
+  for (const ps::Segment& segment : segments_)
+    if (segment.kind == ps::SegmentKind::weight && all.contains(segment.keys))
+      end = segment.keys.last;
+  const ps::KeyRange pieces[] = {{all.first, first}, {first, end}, {end, all.last}};
   request.lanes = {client_.worker(), client_.worker() + 1};
   for (int i = 0; i < 3; ++i) {
     const bool ends = last && i == 2;
     if (pieces[i].empty() && !ends) continue;
     request.keys = pieces[i];
-    request.values = {region + request.keys.first};
+    request.values = {sums + request.keys.first};
     request.sink = sink(request.keys.first);
     request.flags &= ~(ps::finishes | ps::coded);
     if (ends) request.flags |= ps::finishes;
@@ -149,7 +174,7 @@ void RemoteParameters::start_coded(const Bucket& bucket, ps::Request request, bo
       request.flags |= ps::coded;
       request.lost = std::span(lost_).subspan(request.keys.first, request.keys.size());
       for (uint64_t key = request.keys.first; key < request.keys.last; ++key)
-        region[key] += lost_[key];
+        sums[key] += lost_[key];
     }
     send(request);
   }
@@ -189,23 +214,31 @@ const std::byte* RemoteParameters::finish() {
 const std::byte* RemoteParameters::step_apart(const std::vector<std::byte*>& partials,
                                               const Step& step, float share) {
   const ps::KeyRange all = {0, client_.map().keys()};
-  add_here(partials, all);
-  if (stepper_.clips()) clip_own(partials.front(), share);
-  float* sums = floats_of(partials.front());
-  ++accrued_steps_;
-  if (accrued_) {
+  add_here(partials, {0, stepper_.sum_bytes() / sizeof(float)});
+  if (stepper_.clips() && share > 0) clip_own(partials.front(), share);
+  float* sums = by_key(partials.front(), all);
+  accrued_shares_ += share;
+  if (accrued_ && share > 0) {
     float* const accrued = floats_of(accrued_.get());
     for (const ps::Segment& segment : segments_)
       for (uint64_t key = segment.keys.first; key < segment.keys.last; ++key)
         accrued[key] =
             segment.kind == ps::SegmentKind::weight ? accrued[key] + sums[key] : sums[key];
-    sums = accrued;
   }
+  if (accrued_) sums = floats_of(accrued_.get());
   const bool pushes = step.number % options_.push_every == 0 || step.last || step.stop;
   const bool fetches = step.number % options_.fetch_every == 0 || step.last;
   if (!fetches) update_here(floats_of(partials.front()), step.learning_rate);
-  if (pushes) {
-    const float weight = share * static_cast<float>(accrued_steps_);
+  if (pushes && accrued_shares_ == 0) {
+    // Nothing to add, but the servers' clock goes on.
+    client_.run({.kind = ps::Kind::push,
+                 .flags = ps::finishes | (step.stop ? ps::stop : 0u),
+                 .iteration = ++pushes_,
+                 .keys = {},
+                 .lanes = step.lanes});
+    if (fetches) fetch(false, false);
+  } else if (pushes) {
+    const float weight = accrued_shares_;
     ps::Request request = {.kind = fetches ? ps::Kind::exchange : ps::Kind::push,
                            .flags = ps::finishes | (step.stop ? ps::stop : 0u),
                            .iteration = ++pushes_,
@@ -219,7 +252,7 @@ const std::byte* RemoteParameters::step_apart(const std::vector<std::byte*>& par
       client_.run(request);
     else
       run_coded(request);
-    accrued_steps_ = 0;
+    accrued_shares_ = 0;
     if (accrued_) std::fill_n(floats_of(accrued_.get()), all.size(), 0.0f);
   } else if (fetches) {
     fetch(false, false);
@@ -229,29 +262,30 @@ const std::byte* RemoteParameters::step_apart(const std::vector<std::byte*>& par
 
 void RemoteParameters::clip_own(std::byte* region, float share) {
   const float scale = stepper_.clip_scale(region, 1 / share);
-  for (const ps::Segment& segment : segments_)
-    if (segment.kind == ps::SegmentKind::weight)
-      for (uint64_t key = segment.keys.first; key < segment.keys.last; ++key)
-        floats_of(region)[key] *= scale;
+  for (const Stepper::Summed& part : parts_) {
+    float* const sums = floats_of(region + part.offset);
+    if (!part.is_state)
+      for (size_t i = 0; i < part.values.size(); ++i) sums[i] *= scale;
+  }
 }
 
 // Gradients, which lie side by side, are packed; the rest of the region stays exact.
 void RemoteParameters::run_coded(ps::Request request) {
-  float* const region = const_cast<float*>(request.values.front());
+  float* const sums = const_cast<float*>(request.values.front());
   ps::KeyRange gradients = {kStatistics, kStatistics};
   for (const ps::Segment& segment : segments_)
     if (segment.kind == ps::SegmentKind::weight) gradients.last = segment.keys.last;
   const uint32_t flags = request.flags;
   request.keys = gradients;
   request.flags = (flags & ~uint32_t{ps::finishes}) | ps::coded;
-  request.values = {region + gradients.first};
+  request.values = {sums + gradients.first};
   request.lost = std::span(lost_).subspan(gradients.first, gradients.size());
-  for (uint64_t key = gradients.first; key < gradients.last; ++key) region[key] += lost_[key];
+  for (uint64_t key = gradients.first; key < gradients.last; ++key) sums[key] += lost_[key];
   request.sink = sink(gradients.first);
   const ps::Client::Ticket packed = client_.start(request);
   request.keys = {gradients.last, client_.map().keys()};
   request.flags = flags;
-  request.values = {region + gradients.last};
+  request.values = {sums + gradients.last};
   request.lost = {};
   request.sink = sink(gradients.last);
   client_.run(request);

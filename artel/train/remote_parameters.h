@@ -2,7 +2,8 @@
 //
 // The key of a value is its place, in floats, in the region of sums that a Stepper forms: loss and
 // counts first, then gradients in the order in which they become ready, then observations of
-// states. So a bucket is a range of keys, and the servers' values lie like gradients do.
+// states. So a bucket is a range of keys, and the servers' values lie like gradients do. With a
+// codec, which must not see what lies between tensors, keys leave that out.
 //
 // Where the stepper clips by norm and all go together, a step takes two turns: servers hold the
 // whole sum back and tell its squares, tensor by tensor; each worker works out the same factor and
@@ -59,7 +60,7 @@ class RemoteParameters {
 
   // Apart: makes the update with this worker's own sums, which are `share` of a batch: on the
   // servers every push_every steps, with new values from there every fetch_every, and meanwhile
-  // here. Returns the region with the sums.
+  // here. A share of 0 makes no update. Returns the region with the sums.
   const std::byte* step_apart(const std::vector<std::byte*>& partials, const Step& step,
                               float share);
 
@@ -75,9 +76,12 @@ class RemoteParameters {
   ps::Client::Traffic traffic() const { return client_.traffic(); }
 
  private:
+  ps::KeyRange keys_of(const Bucket& bucket) const;
+  // The sums of some keys in the order of keys, copied where the region has another one.
+  float* by_key(std::byte* region, const ps::KeyRange& keys);
   void assign_all();
   void run_coded(ps::Request request);
-  void start_coded(const Bucket& bucket, ps::Request request, bool last);
+  void start_coded(ps::Request request, bool last);
   void send(const ps::Request& request);
   void release_held();
   void wait_for_answers();
@@ -102,8 +106,9 @@ class RemoteParameters {
   std::vector<ps::Request> held_;  // pushes of this step that servers hold back
   ps::Squares squares_;            // of them
   std::vector<float> lost_;        // by the codec, by key
+  std::vector<float> by_key_;      // with a codec: sums
   comm::SharedBytes accrued_;      // sums of steps that were not pushed yet, if there can be any
-  int64_t accrued_steps_ = 0;
+  float accrued_shares_ = 0;       // of batches, that those sums are
 };
 
 }  // namespace artel

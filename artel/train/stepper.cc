@@ -22,31 +22,59 @@ struct Statistics {
   float loss = 0;  // times the lane's share of the batch
   float correct = 0;
   float stop = 0;
+  float labels = 0;
 };
 
 constexpr size_t kStatisticsBytes = Stepper::kStatisticsBytes;
 
 constexpr size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+std::span<float> region_part(std::byte* region, const GradientSlot& slot) {
+  return {reinterpret_cast<float*>(region + kStatisticsBytes + slot.offset),
+          slot.bytes / sizeof(float)};
+}
+
+// What is known of why a loss is not finite. Weights that have grown beyond all measure come of
+// steps that were too large; others do not.
+std::string suspicion(const Parameters& parameters) {
+  constexpr float kBeyondMeasure = 1e6f;
+  float largest = 0;
+  std::string name;
+  for (const ParameterEntry& entry : parameters.entries())
+    for (const float value : parameters.values(entry)) {
+      if (!std::isfinite(value))
+        return fmt::format(
+            "'{}' has been {} since an earlier update; set check_numbers = true to "
+            "find the first op that gave such a number",
+            entry.name, value);
+      if (!entry.trained || std::fabs(value) <= largest) continue;
+      largest = std::fabs(value);
+      name = entry.name;
+    }
+  if (largest > kBeyondMeasure)
+    return fmt::format("weights have grown to {:.1e} in '{}'; try a lower learning rate", largest,
+                       name);
+  return fmt::format(
+      "no weight is larger than {:.3g}; set check_numbers = true to find the first "
+      "op that gave such a number, and look at the data",
+      largest);
+}
+
 // Parts of at least `bytes`; the first begins with the statistics.
 std::vector<Bucket> cut_into_buckets(const Graph& graph, const Plan& plan, size_t bytes) {
   std::vector<Bucket> buckets;
-  Bucket current = {0, kStatisticsBytes, kStatisticsBytes};
+  Bucket current = {0, kStatisticsBytes, kStatisticsBytes, kStatisticsBytes};
   for (const GradientSlot& slot : plan.gradients) {
     if (current.bytes >= bytes) {
       buckets.push_back(current);
       const size_t end = current.offset + current.bytes;
-      current = {end, 0, end};
+      current = {end, 0, end, end};
     }
     current.bytes = kStatisticsBytes + slot.offset + padded(slot.bytes) - current.offset;
     if (slot.is_state) continue;
-    // Layouts may pad a tensor; then it is no matrix any more.
-    const Shape& shape = graph.type(slot.value).shape;
-    const bool whole = slot.bytes == static_cast<size_t>(shape.elements()) * sizeof(float);
-    current.matrices.push_back(whole ? matrix_of(shape)
-                                     : comm::MatrixShape{1, slot.bytes / sizeof(float)});
-    if (const size_t rest = padded(slot.bytes) - slot.bytes; rest > 0)
-      current.matrices.push_back({1, rest / sizeof(float)});
+    current.gradients.push_back(
+        {kStatisticsBytes + slot.offset, matrix_of(graph.type(slot.value).shape)});
+    current.gradients_end = current.offset + current.bytes;
   }
   buckets.push_back(current);
   return buckets;
@@ -179,6 +207,17 @@ const std::vector<Bucket>& Stepper::buckets(int64_t batch) {
   return buckets_;
 }
 
+float Stepper::observation_scale(const Work& work) const {
+  const comm::LaneRange all =
+      work.observing.size() > 0 ? work.observing : comm::LaneRange{0, options_.lanes};
+  int seeing = 0;
+  for (int lane = all.first; lane < all.last; ++lane) {
+    const auto [begin, end] = rows_of_lane(work.batch, options_.lanes, lane);
+    if (end > begin) ++seeing;
+  }
+  return seeing > 0 ? static_cast<float>(all.size()) / static_cast<float>(seeing) : 1;
+}
+
 std::byte* Stepper::take_buffer(Slot& slot) {
   if (slot.spare.empty()) {
     const std::lock_guard lock(buffers_mutex_);
@@ -211,18 +250,26 @@ void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, 
   Lane* memory = nullptr;
   const Compiled* program = nullptr;  // of the lane's samples, if it has any
   const float weight = static_cast<float>(samples) / static_cast<float>(work.batch);
+  const float observed = observation_scale(work);
   const auto report = [&](int step) {
     while (next < buckets_.size() && (!program || program->ready[next] <= step)) {
       if (next == 0) {
         Statistics statistics;
         statistics.stop = work.stop ? 1 : 0;
         if (memory) {
+          const Tensor labels = options_.mixtures ? largest_shares(y) : y;
           statistics.loss = memory->scalar("loss") * weight;
-          statistics.correct = static_cast<float>(count_correct(memory->output("prediction"), y));
+          statistics.correct =
+              static_cast<float>(count_correct(memory->output("prediction"), labels));
+          statistics.labels = static_cast<float>(count_labels(labels));
         }
         std::memcpy(buffer, &statistics, sizeof statistics);
       }
       const Bucket& bucket = buckets_[next];
+      if (program && observed != 1)
+        for (const GradientSlot& slot : program->program.plan().gradients)
+          if (slot.is_state && bucket.contains(kStatisticsBytes + slot.offset))
+            for (float& value : region_part(buffer, slot)) value *= observed;
       if (assembly && assembly->missing[next].fetch_sub(1) == 1) {
         for (const auto& [into, from] : assembly->merges)
           merge(pool, assembly->data[into], assembly->data[from], bucket.offset, bucket.bytes);
@@ -311,11 +358,11 @@ std::span<const float> Stepper::summed(const std::byte* total, const GradientSlo
 StepStatistics Stepper::read_statistics(const std::byte* total, int64_t step) const {
   Statistics statistics;
   std::memcpy(&statistics, total, sizeof statistics);
-  require(std::isfinite(statistics.loss), ErrorKind::numeric,
-          "[step {}] the loss is {}; lower the learning rate, or set check_numbers = true to find "
-          "the first op that produced it",
-          step, statistics.loss);
-  return {statistics.loss, static_cast<int64_t>(statistics.correct), statistics.stop > 0};
+  if (!std::isfinite(statistics.loss))
+    fail(ErrorKind::numeric, "[step {}] the loss is {}, expected a finite number: {}", step,
+         statistics.loss, suspicion(parameters_));
+  return {statistics.loss, static_cast<int64_t>(statistics.correct),
+          static_cast<int64_t>(statistics.labels), statistics.stop > 0};
 }
 
 float Stepper::clip_scale(const std::byte* total, float scale) {

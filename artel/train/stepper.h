@@ -33,6 +33,7 @@ struct StepperOptions {
   uint64_t seed = 0;
   size_t memory_limit = 0;
   bool check_numbers = false;
+  bool mixtures = false;  // targets are shares of classes, as mixup makes them
   std::function<bool(const std::string&)> trained = {};  // which parameters; absent: all
   // Memory for sums, zeroed and aligned; absent: ordinary memory.
   std::function<std::shared_ptr<std::byte>(size_t)> allocate_sums = {};
@@ -42,10 +43,15 @@ struct StepperOptions {
 // A part of the summed region. The first bucket begins with the statistics.
 struct Bucket {
   size_t offset = 0, bytes = 0;
-  // The gradients in it, which lie side by side from `first_gradient` on, as low-rank codecs see
-  // them; what is before and behind them is statistics and observations.
-  size_t first_gradient = 0;
-  std::vector<comm::MatrixShape> matrices = {};
+  // The gradients in it, from `first_gradient` to `gradients_end`, with zeros between them; what is
+  // before and behind them is statistics and observations.
+  struct Gradient {
+    size_t offset = 0;         // bytes in the region
+    comm::MatrixShape matrix;  // what low-rank codecs take it for
+    size_t bytes() const { return matrix.size() * sizeof(float); }
+  };
+  size_t first_gradient = 0, gradients_end = 0;
+  std::vector<Gradient> gradients = {};
   bool contains(size_t at) const { return at >= offset && at < offset + bytes; }
 };
 
@@ -54,7 +60,9 @@ comm::MatrixShape matrix_of(const Shape& shape);
 
 struct StepStatistics {
   double loss = 0;      // the mean over the global batch
-  int64_t correct = 0;  // predictions whose largest output is the label; 0 for other targets
+  int64_t correct = 0;  // predictions whose largest output is the label (of a mixture, the one with
+                        // the largest share); 0 for other targets
+  int64_t labels = 0;   // that there are to be right about
   bool stop = false;    // some worker wants to stop after this step
 };
 
@@ -82,8 +90,13 @@ class Stepper {
   // each bucket in order, from a thread of the pool, with one pointer (to the beginning of the
   // region) for each of the maximal subtrees of the range, left to right; they stay valid until the
   // next call.
+  //
+  // Lanes may be empty, where the batch is smaller than they are many. They add zeros to the sums,
+  // and what the others have observed counts for them too: so the mean over the lanes `observing`
+  // is that over the lanes that have seen something.
   struct Work {
     comm::LaneRange range;
+    comm::LaneRange observing = {0, 0};  // whose observations are averaged; none: all
     int64_t batch = 0;
     int64_t step = 0;
     bool stop = false;  // carried to all workers with the statistics
@@ -91,8 +104,9 @@ class Stepper {
   using Ready = std::function<void(int bucket, const std::vector<std::byte*>& partials)>;
   void compute(const Work& work, const Tensor& x, const Tensor& y, const Ready& ready);
 
-  // The second half: reads the statistics (throws if the loss is not finite), then updates the
-  // parameters and states of one bucket after another. `total` is the region summed over lanes.
+  // The second half: reads the statistics (throws if the loss is not finite, and says what is known
+  // of the cause), then updates the parameters and states of one bucket after another. `total` is
+  // the region summed over lanes.
   StepStatistics read_statistics(const std::byte* total, int64_t step) const;
   struct Update {
     int64_t step = 0;
@@ -145,6 +159,8 @@ class Stepper {
   void run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, const Tensor& y,
                 const Work& work, Assembly* assembly);
   std::byte* take_buffer(Slot& slot);
+  // By what a lane with samples multiplies its observations.
+  float observation_scale(const Work& work) const;
   void merge(ThreadPool& pool, std::byte* into, const std::byte* from, size_t offset, size_t bytes);
   void follow(const GradientSlot& slot, std::span<float> state, std::span<const float> observed,
               int lanes) const;

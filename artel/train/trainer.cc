@@ -58,7 +58,7 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
        .threads = 1,
        .epochs = 1});
   s.build(input_type(loader.layout()));
-  Evaluator evaluator(s.model, s.sample, target_type(loader.layout()), s.loss, s.parameters,
+  Evaluator evaluator(s.model, s.sample, target_type(loader.layout()), s.test_loss, s.parameters,
                       s.choices, s.threads);
   // Workers take batches in turn; sums are added in the order of batches, so that the result does
   // not depend on the number of workers.
@@ -104,7 +104,7 @@ Tensor Trainer::predict(const Tensor& x) {
   Shape sample = x.shape();
   sample = Shape(std::vector<int64_t>(sample.extents().begin() + 1, sample.extents().end()));
   s.build({x.dtype(), sample});
-  return Evaluator(s.model, s.sample, std::nullopt, s.loss, s.parameters, s.choices, s.threads)
+  return Evaluator(s.model, s.sample, std::nullopt, s.test_loss, s.parameters, s.choices, s.threads)
       .predict(x);
 }
 

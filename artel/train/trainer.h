@@ -80,6 +80,9 @@ using Callback = std::function<bool(const TrainingState&)>;
 
 struct FitOptions {
   int64_t batch_size = 32;  // of all workers together
+  // The samples of an epoch that do not fill a batch make a smaller one, whose gradient is the mean
+  // over them; otherwise each epoch leaves other ones out.
+  bool keep_last_batch = false;
   int64_t epochs = 1;
   int64_t steps = 0;  // stop after so many steps in all; 0: by epochs
   data::Augmentation augment = {};

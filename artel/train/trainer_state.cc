@@ -1,6 +1,7 @@
 #include "artel/train/trainer_state.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
@@ -15,6 +16,30 @@ namespace {
 using Json = nlohmann::json;
 
 const std::string kOuterVelocity = "outer velocity/";
+
+// Names of a worker's own state among the tensors of a checkpoint: "worker 3/bucket 0/sum".
+constexpr std::string_view kWorker = "worker ";
+constexpr size_t kMostWorkers = 1 << 16;
+
+void add_own_state(NamedTensors& tensors, size_t worker, const OwnState& state) {
+  for (const auto& [name, values] : state) {
+    Tensor tensor({static_cast<int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), tensor.values<float>().begin());
+    tensors.push_back({fmt::format("{}{}/{}", kWorker, worker, name), std::move(tensor)});
+  }
+}
+
+void read_own_state(const NamedTensor& tensor, std::vector<OwnState>& states) {
+  if (!tensor.name.starts_with(kWorker)) return;
+  const char* const begin = tensor.name.data() + kWorker.size();
+  const char* const end = tensor.name.data() + tensor.name.size();
+  size_t worker = 0;
+  const auto [slash, error] = std::from_chars(begin, end, worker);
+  if (error != std::errc{} || slash == end || worker >= kMostWorkers) return;
+  if (worker >= states.size()) states.resize(worker + 1);
+  const std::span<const float> values = tensor.tensor.values<float>();
+  states[worker][std::string(slash + 1, end)].assign(values.begin(), values.end());
+}
 
 // Gradients that other workers will read lie in shared memory from the start.
 std::function<std::shared_ptr<std::byte>(size_t)> sum_memory(comm::Group* group) {
@@ -41,6 +66,7 @@ Trainer::State::State(Cluster& cluster, Model model, TrainerOptions given)
   if (options.strategy == "downpour" && sgd && sgd->momentum == 0)
     options.optimizer.rule = optim::Adagrad{.weight_decay = sgd->weight_decay};
   loss = loss_by_name(options.loss, options.label_smoothing);
+  test_loss = loss_by_name(options.loss);
   choices.tune = options.tune;
   choices.exact_convolutions = options.exact_convolutions;
   require(options.precision == "fp32" || options.precision == "bf16", ErrorKind::invalid_argument,
@@ -77,7 +103,8 @@ void Trainer::State::build(const TensorType& type) {
   built = true;
 }
 
-Stepper& Trainer::State::stepper_for(const TensorType& target) {
+Stepper& Trainer::State::stepper_for(const data::SampleLayout& layout) {
+  const TensorType target = target_type(layout);
   if (stepper && stepper_target == target) return *stepper;
   stepper = std::make_unique<Stepper>(
       model, sample, target, loss, options.optimizer, parameters, choices,
@@ -86,6 +113,8 @@ Stepper& Trainer::State::stepper_for(const TensorType& target) {
                      .seed = options.seed,
                      .memory_limit = options.memory_limit,
                      .check_numbers = options.check_numbers,
+                     .mixtures = layout.target_kind == data::TargetKind::values &&
+                                 layout.classes > 0 && layout.target == Shape{layout.classes},
                      .trained = [this](const std::string& name) { return trained(name); },
                      .allocate_sums = sum_memory(cluster.group())});
   stepper_target = target;
@@ -103,6 +132,8 @@ checkpoint::Checkpoint Trainer::State::checkpoint() const {
   for (const ParameterEntry& entry : outer_velocity.entries())
     if (entry.trained)
       result.optimizer.push_back({kOuterVelocity + entry.name, outer_velocity.get(entry.name)});
+  for (size_t worker = 0; worker < own_states.size(); ++worker)
+    add_own_state(result.optimizer, worker, own_states[worker]);
   result.state = state_text();
   return result;
 }
@@ -127,6 +158,7 @@ std::string Trainer::State::state_text() const {
                {"has_best", has_best},
                {"bad_epochs", bad_epochs},
                {"saving", {{"local_steps", saving.local_steps}, {"compress", saving.compress}}},
+               {"own_purpose", own_purpose},
                {"plan", to_string(choices)}})
       .dump();
 }
@@ -134,11 +166,14 @@ std::string Trainer::State::state_text() const {
 void Trainer::State::restore(const checkpoint::Checkpoint& saved) {
   artel::load_weights(parameters, saved.weights);
   restore_state(saved.state);
+  own_states.clear();
   stepper.reset();
   pending_optimizer = saved.optimizer;
-  for (const NamedTensor& tensor : saved.optimizer)
+  for (const NamedTensor& tensor : saved.optimizer) {
     if (tensor.name.starts_with(kOuterVelocity) && !outer_velocity.entries().empty())
       outer_velocity.set(tensor.name.substr(kOuterVelocity.size()), tensor.tensor);
+    read_own_state(tensor, own_states);
+  }
 }
 
 void Trainer::State::restore_state(const std::string& text) {
@@ -162,6 +197,7 @@ void Trainer::State::restore_state(const std::string& text) {
     bad_epochs = state.at("bad_epochs");
     if (state.contains("saving"))
       saving = {state["saving"].at("local_steps"), state["saving"].at("compress")};
+    own_purpose = state.value("own_purpose", "");
     const bool tune = choices.tune;
     choices = parse_choices(state.at("plan").get<std::string>());
     choices.tune = tune;

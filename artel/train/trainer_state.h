@@ -6,6 +6,7 @@
 #include <string>
 
 #include "artel/data/loader.h"
+#include "artel/train/own_state.h"
 #include "artel/train/saving.h"
 #include "artel/train/stepper.h"
 #include "artel/train/trainer.h"
@@ -20,7 +21,8 @@ struct Trainer::State {
   Cluster& cluster;
   Model model;
   TrainerOptions options;
-  Loss loss;
+  Loss loss;       // that is trained
+  Loss test_loss;  // the same without label smoothing
   KernelChoices choices;
   int threads, lanes;
   TensorType sample;
@@ -32,6 +34,10 @@ struct Trainer::State {
   // Of the outer update of local steps, laid out like the parameters; empty without one.
   Parameters outer_velocity;
   Saving saving;  // that "auto" has chosen
+  // Of all workers, at worker 0: what they need to go on with the same bits where exchanges are
+  // lossy, and what it is good for (FitLoop::purpose).
+  std::vector<OwnState> own_states;
+  std::string own_purpose;
   int64_t step = 0;
   data::LoaderState position;
   optim::PlateauState plateau;
@@ -49,7 +55,8 @@ struct Trainer::State {
 
   bool trained(const std::string& name) const;
   void build(const TensorType& type);
-  Stepper& stepper_for(const TensorType& target);
+  // For samples and targets of this layout.
+  Stepper& stepper_for(const data::SampleLayout& layout);
 
   checkpoint::Checkpoint checkpoint() const;
   void restore(const checkpoint::Checkpoint& saved);

@@ -59,12 +59,32 @@ TEST(Loader, GivesTheSameBitsWithAnyNumberOfThreads) {
 TEST(Loader, PartsOfABatchAddUpToTheWhole) {
   const DatasetPtr set = images(50);
   Loader whole(set, options()), left(set, options()), right(set, options());
-  left.serve(0, 5);
-  right.serve(5, 12);
+  left.serve(0, 5, 12);
+  right.serve(5, 12, 12);
   for (int step = 0; step < 6; ++step) {
     const Batch all = whole.next().value();
     EXPECT_EQ(values(all.x.rows(0, 5)), values(left.next().value().x));
     EXPECT_EQ(values(all.x.rows(5, 12)), values(right.next().value().x));
+  }
+}
+
+// Short batches are cut in the same proportions as whole ones; some parts of them are empty.
+TEST(Loader, PartsOfAShortBatchAddUpToo) {
+  const DatasetPtr set = images(50);
+  LoaderOptions all = options();
+  all.sampling.last_batch = LastBatch::keep;
+  Loader whole(set, all);
+  std::vector<Loader> parts;
+  for (int64_t i = 0; i < 5; ++i) parts.emplace_back(set, all).serve(i, i + 1, 5);
+  for (int step = 0; step < 10; ++step) {
+    const Batch expected = whole.next().value();
+    EXPECT_EQ(expected.total, step % 5 == 4 ? 2 : 12);
+    for (int64_t i = 0; i < 5; ++i) {
+      const Batch part = parts[i].next().value();
+      EXPECT_EQ(part.total, expected.total);
+      EXPECT_EQ(values(part.x),
+                values(expected.x.rows(expected.total * i / 5, expected.total * (i + 1) / 5)));
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tests/unit/train/servers.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -17,25 +18,11 @@ struct Outcome {
 // Trains with `servers` behind the workers; what worker 0 has at the end.
 Outcome train_on_servers(int workers, int servers, const TrainerOptions& options, FitOptions fit) {
   Outcome outcome;
-  static std::atomic<int> runs = 0;
-  const std::string name = fmt::format("servers_test_{}_{}", ::getpid(), runs++);
-  std::vector<std::thread> threads;
-  std::vector<std::string> errors(static_cast<size_t>(workers + servers));
-  for (int rank = 0; rank < workers + servers; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        Cluster cluster(comm::GroupOptions{
-            .rank = rank, .size = workers + servers, .address = name, .servers = servers});
-        if (cluster.is_server()) return cluster.serve();
-        Trainer trainer(cluster, network(), options);
-        const FitResult result = trainer.fit(samples(), fit);
-        if (rank == 0) outcome = {flat(trainer.weights()), result};
-      } catch (const std::exception& error) {
-        errors[static_cast<size_t>(rank)] = error.what();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& error : errors) EXPECT_EQ(error, "");
+  on_workers_and_servers(workers, servers, [&](int rank, Cluster& cluster) {
+    Trainer trainer(cluster, network(), options);
+    const FitResult result = trainer.fit(samples(), fit);
+    if (rank == 0) outcome = {flat(trainer.weights()), result};
+  });
   return outcome;
 }
 
