@@ -52,7 +52,8 @@ void Trainer::FitLoop::keep_own(bool between) {
 void Trainer::FitLoop::restore_own(comm::Group& group) {
   saves_ = !broadcast_text(group, options_.checkpoints.empty() ? "" : "yes").empty();
   const bool goes_on = s_.step > 0 && s_.step < now_.steps && s_.cluster.servers() == 0;
-  if (!goes_on || !(averaging_ || exchange_.lossy())) return;
+  if (!(averaging_ || exchange_.lossy())) return s_.own_states.clear();  // of another exchange
+  if (!goes_on) return;
   stepper_->buckets(options_.batch_size);
   const bool fits =
       static_cast<int>(s_.own_states.size()) == group.size() && s_.own_purpose == purpose();
