@@ -38,6 +38,7 @@ Trainer::FitLoop::FitLoop(Trainer& trainer, data::DatasetPtr train, const FitOpt
           "batch_size: got {}, expected at least one sample for each of the {} lanes",
           options.batch_size, s_.lanes);
   stepper_ = &s_.stepper_for(loader_.layout());
+  compile(*stepper_);  // what does not fit a batch of any size is said before the first step
   const int64_t by_epochs = options.epochs > 0 ? options.epochs * per_epoch_ : INT64_MAX;
   now_.steps = options.steps > 0 ? std::min(options.steps, by_epochs) : by_epochs;
   now_.epochs = (now_.steps + per_epoch_ - 1) / per_epoch_;
@@ -107,7 +108,6 @@ bool Trainer::FitLoop::ends_within_epoch() const {
 
 // Every kernel becomes a span on the thread of its lane.
 void Trainer::FitLoop::record_kernels() {
-  compile(*stepper_);
   stepper_->set_timing([this](int lane, const StepTiming& timing) {
     const auto [begin, end] = Stepper::rows_of_lane(batch_, s_.lanes, lane);
     const Plan& plan = stepper_->program(end - begin).plan();

@@ -77,6 +77,18 @@ TEST(LastBatch, GradientIsTheMeanOverItsSamples) {
   }
 }
 
+// 13 samples leave one of an epoch, which batch norm of one value a channel cannot train on.
+TEST(LastBatch, WhatDoesNotFitItIsSaidBeforeTheFirstStep) {
+  Cluster cluster;
+  Trainer trainer(cluster, nn::sequential({nn::flatten(), nn::batch_norm(), nn::dense(3)}),
+                  {.threads = 1, .lanes = 1});
+  int64_t steps = 0;
+  FitOptions fit = {.batch_size = 13, .keep_last_batch = true, .epochs = 2};
+  fit.after_step.push_back([&](const TrainingState&) { return ++steps > 0; });
+  EXPECT_THROW(trainer.fit(samples(), fit), Error);
+  EXPECT_EQ(steps, 0);
+}
+
 // Three samples in eight lanes: running means follow those three, not the empty lanes, whether the
 // update is one for all workers or each worker's own.
 TEST(LastBatch, EmptyLanesObserveNothing) {
