@@ -1,0 +1,39 @@
+#include "artel/base/random.h"
+#include "tests/reference/rules.h"
+
+namespace artel::reference {
+
+uint64_t random_key(const Call& call) {
+  return mix_key({call.key.seed, static_cast<uint64_t>(call.key.step),
+                  static_cast<uint64_t>(call.key.lane),
+                  hash_name(call.attributes().text("stream"))});
+}
+
+// Element i is dropped if number i of the stream is below the probability, both as floats.
+std::vector<double> dropout_factors(uint64_t key, double probability, int64_t count) {
+  Random random(key);
+  std::vector<double> factors;
+  for (int64_t i = 0; i < count; ++i)
+    factors.push_back(random.uniform() < static_cast<float>(probability) ? 0
+                                                                         : 1 / (1 - probability));
+  return factors;
+}
+
+namespace {
+
+// The gradient is dropped as the operand was.
+Array dropped(const Call& call, Array x) {
+  const std::vector<double> factors = dropout_factors(
+      random_key(call), call.attributes().number("probability"), x.shape.elements());
+  for (size_t i = 0; i < x.data.size(); ++i) x.data[i] *= factors[i];
+  return x;
+}
+
+}  // namespace
+
+std::vector<Rule> dropout_rules() {
+  return {{"dropout", [](const Call& call) -> Arrays { return {dropped(call, call.in(0))}; },
+           [](const Call& call) -> Arrays { return {dropped(call, call.dy())}; }}};
+}
+
+}  // namespace artel::reference
