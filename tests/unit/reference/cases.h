@@ -1,0 +1,25 @@
+// Random small uses of every op, for the tests that compare rules with each other.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/unit/exec/graph_harness.h"
+
+namespace artel::reference {
+
+// One use: the shapes of parameters p0, p1, ..., and what is computed of them (of any shape).
+struct Use {
+  std::vector<Shape> shapes;
+  testing::Function function;
+};
+
+struct Case {
+  std::string name;
+  std::function<Use(Random&)> draw;  // sizes and settings
+  testing::Range range = {};         // of the parameters
+};
+
+std::vector<Case> all_cases();
+
+}  // namespace artel::reference

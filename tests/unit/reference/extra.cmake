@@ -1,0 +1,3 @@
+# Compiled programs and artel's optimizers are compared with the reference.
+target_sources(artel_reference_test PRIVATE unit/reference/cases.cc)
+target_link_libraries(artel_reference_test PRIVATE artel_exec artel_optim)
