@@ -73,6 +73,18 @@ Case binary_case(std::string op) {
       {0.5f, 2}};
 }
 
+// Comparisons have no gradient; what they choose has one.
+Use draw_comparisons(Random& random) {
+  const Shape shape = shape_of(random, 3), small = narrower(random, shape);
+  const Tensor left = random_tensor(random, shape, -1, 1);
+  const Tensor right = random_tensor(random, small, -1, 1);
+  return {{shape, small}, [=](Graph& g, const Values& p) {
+            const Value larger = greater(g.constant("left", left), g.constant("right", right));
+            return add(select(larger, mul(p[0], p[0]), p[1]),
+                       mul(equal(larger, mul_scalar(larger, 0)), p[0]));
+          }};
+}
+
 std::vector<Case> elementwise_cases() {
   std::vector<Case> cases;
   for (const auto* op : {"neg", "square", "exp", "sin", "cos", "tanh", "sigmoid", "relu", "silu",
@@ -90,14 +102,7 @@ std::vector<Case> elementwise_cases() {
                                           mul(clamp_min(p[0], -0.4), clamp_max(p[0], 0.3)));
                              }};
                    }});
-  cases.push_back({"comparisons", [](Random& random) -> Use {
-                     const Shape shape = shape_of(random, 3), small = narrower(random, shape);
-                     return {{shape, small}, [](Graph&, const Values& p) {
-                               const Value larger = greater(p[0], p[1]);
-                               return add(select(larger, mul(p[0], p[0]), p[1]),
-                                          mul(equal(larger, mul_scalar(larger, 0)), p[0]));
-                             }};
-                   }});
+  cases.push_back({"comparisons", draw_comparisons});
   return cases;
 }
 
@@ -360,6 +365,66 @@ std::vector<Case> composed_losses() {
   return cases;
 }
 
+// Sizes at which kernels cut their work into blocks, and one more or less.
+int64_t large_extent(Random& random) {
+  static constexpr int64_t kExtents[] = {1, 6, 15, 16, 17, 31, 33, 64, 97, 130};
+  return kExtents[random.below(std::size(kExtents))];
+}
+
+Use draw_large_matmul(Random& random) {
+  const bool ta = coin(random), tb = coin(random);
+  const int64_t m = large_extent(random), k = large_extent(random), n = large_extent(random);
+  return {{ta ? Shape{k, m} : Shape{m, k}, tb ? Shape{n, k} : Shape{k, n}},
+          [ta, tb](Graph&, const Values& p) {
+            return matmul(p[0], p[1], {.transpose_a = ta, .transpose_b = tb});
+          }};
+}
+
+// The kernels of networks for images, which have algorithms of their own.
+Use draw_large_conv(Random& random) {
+  static constexpr int64_t kChannels[] = {1, 3, 8, 15, 16, 17, 32, 33};
+  const int64_t in = kChannels[random.below(8)], out = kChannels[random.below(8)];
+  const int64_t kernel = std::array{1, 3, 3, 5}[random.below(4)];
+  const int64_t stride = between(random, 1, 2), padding = coin(random) ? kernel / 2 : 0;
+  const bool activated = coin(random);
+  const ConvOptions options = {.stride = {stride, stride}, .padding = {padding, padding}};
+  return {{{between(random, 1, 3), in, between(random, 5, 20), between(random, 5, 20)},
+           {out, in, kernel, kernel},
+           {out}},
+          [=](Graph&, const Values& p) {
+            const Value y = conv2d(p[0], p[1], p[2], options);
+            return activated ? relu(y) : y;
+          }};
+}
+
+Use draw_large_attention(Random& random) {
+  const int64_t heads = between(random, 1, 2), width = heads * extent(random);
+  const int64_t positions = between(random, 90, 130);
+  const AttentionOptions options = {.heads = heads, .causal = coin(random), .dropout = 0.1};
+  return {{{1, positions, 3 * width}},
+          [=](Graph&, const Values& p) { return attention(p[0], options); }};
+}
+
+// Many rows: sums are formed in chunks.
+Use draw_large_norms(Random& random) {
+  const int64_t rows = between(random, 1000, 3000), width = large_extent(random) / 4 + 8;
+  return {{{rows, width}, {width}, {width}, {width}, {width}, {width}},
+          [](Graph& g, const Values& p) {
+            const Value x = batch_norm(p[0], p[1], p[2], g.state("mean", p[1].shape()),
+                                       g.state("variance", p[1].shape()));
+            return rms_norm(layer_norm(x, p[3], p[4]), p[5]);
+          }};
+}
+
+Use draw_large_loss(Random& random) {
+  const int64_t rows = between(random, 500, 1500), classes = between(random, 2, 40);
+  const Tensor labels = random_integers(random, {rows}, classes);
+  return {{{rows, classes}}, [=](Graph& g, const Values& p) {
+            return add(cross_entropy(p[0], g.constant("labels", labels)),
+                       mean(unary("square", p[0])));
+          }};
+}
+
 }  // namespace
 
 std::vector<Case> all_cases() {
@@ -392,6 +457,13 @@ std::vector<Case> all_cases() {
   add("reduce_min", draw_reduction, Reduction::min);
   add("cross_entropy", draw_cross_entropy);
   for (const auto* op : {"softmax", "log_softmax"}) cases.push_back(unary_case(op, {-3, 3}));
+  const size_t small = cases.size();
+  add("large_matmul", draw_large_matmul);
+  add("large_conv2d", draw_large_conv);
+  add("large_attention", draw_large_attention);
+  add("large_norms", draw_large_norms);
+  add("large_loss", draw_large_loss);
+  for (size_t i = small; i < cases.size(); ++i) cases[i].large = true;
   return cases;
 }
 

@@ -1,6 +1,7 @@
 // Random small uses of every op, for the tests that compare rules with each other.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,10 @@ struct Case {
   std::string name;
   std::function<Use(Random&)> draw;  // sizes and settings
   testing::Range range = {};         // of the parameters
+  bool large = false;                // too large for central differences
 };
+
+inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 std::vector<Case> all_cases();
 
