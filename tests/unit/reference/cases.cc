@@ -181,7 +181,8 @@ Use draw_transposed(Random& random) {
   for (int i = 0; i < 2; ++i) {
     g.options.padding[i] =
         std::min(g.options.padding[i], g.options.dilation[i] * (g.kernel[i] - 1) / 2);
-    g.options.output_padding[i] = between(random, 0, g.options.stride[i] - 1);
+    g.options.output_padding[i] =
+        between(random, 0, std::max(g.options.stride[i], g.options.dilation[i]) - 1);
     x[2 + i] = between(random, 1, 5);
   }
   std::vector<Shape> shapes = {x, {g.in, g.out / g.options.groups, g.kernel[0], g.kernel[1]}};
@@ -405,6 +406,13 @@ Use draw_large_attention(Random& random) {
           [=](Graph&, const Values& p) { return attention(p[0], options); }};
 }
 
+// Integers that a layer computes with.
+Use draw_integers(Random& random) {
+  const int64_t in = extent(random), out = extent(random);
+  const Tensor x = random_integers(random, {extent(random), in}, 9);
+  return {{{out, in}}, [=](Graph& g, const Values& p) { return dense(g.constant("x", x), p[0]); }};
+}
+
 // Many rows: sums are formed in chunks.
 Use draw_large_norms(Random& random) {
   const int64_t rows = between(random, 1000, 3000), width = large_extent(random) / 4 + 8;
@@ -449,6 +457,7 @@ std::vector<Case> all_cases() {
   add("attention", draw_attention, false);
   add("packed_attention", draw_attention, true);
   add("embedding", draw_embedding);
+  add("integers", draw_integers);
   add("shapes", draw_shapes);
   add("broadcast_to", draw_broadcast);
   add("reduce_sum", draw_reduction, Reduction::sum);
