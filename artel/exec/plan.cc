@@ -229,8 +229,18 @@ class Planner {
       candidates_.push_back({step.outputs[output], step.inputs[input], now()});
   }
 
-  // Gradients in the order in which they become ready, then the observed statistics. A gradient
-  // that is a leaf, a view or already placed is copied into its slot.
+  // The first node that uses each value, or none. Forward nodes come first, and the gradient of a
+  // parameter is complete after the backward pass of its first user.
+  std::vector<NodeId> first_users() const {
+    std::vector<NodeId> first(graph_.values().size(), -1);
+    for (auto id = static_cast<NodeId>(graph_.nodes().size()) - 1; id >= 0; --id)
+      for (const ValueId input : graph_.node(id).inputs) first[input] = id;
+    return first;
+  }
+
+  // Gradients, those of the last layers first, then the observed statistics. A gradient that is a
+  // leaf, a view or already placed is copied into its slot. The order follows the forward pass and
+  // not this plan's steps: lanes of any size, whatever they recompute, are added place by place.
   void place_gradients() {
     struct Wanted {
       ValueId target, value;
@@ -239,9 +249,9 @@ class Planner {
     std::vector<Wanted> wanted;
     for (const GradientOf& g : graph_.gradients())
       wanted.push_back({g.parameter, g.gradient, false});
+    const std::vector<NodeId> first = first_users();
     std::stable_sort(wanted.begin(), wanted.end(), [&](const Wanted& a, const Wanted& b) {
-      return plan_.buffers[plan_.buffer_of[a.value]].first <
-             plan_.buffers[plan_.buffer_of[b.value]].first;
+      return first[a.target] > first[b.target];
     });
     for (const StateUpdate& u : graph_.state_updates())
       wanted.push_back({u.state, u.observed, true});

@@ -1,8 +1,9 @@
 // The plan of a step: which kernels run in which order, and where every value lies in memory.
 //
 // Values with disjoint life times share memory, an output may take the place of an input that is
-// not used again, and gradients lie in one contiguous region in the order in which they become
-// ready, so that communication can use them without a copy.
+// not used again, and gradients lie in one contiguous region, those of the last layers first as
+// they become ready, so that communication can use them without a copy. The places in that region
+// are the same for every batch size of a model.
 #pragma once
 
 #include <cstddef>

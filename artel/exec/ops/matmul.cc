@@ -98,6 +98,12 @@ Kernel make_matmul(const KernelRequest& request) {
   });
 }
 
+LayoutChoice channel_layouts(const Graph& graph, const Node& node,
+                             const std::vector<Layout>& offered) {
+  if (node.attributes.flag("channels_first")) return images_channels_last(graph, node, offered);
+  return {std::vector<Layout>(node.inputs.size()), std::vector<Layout>(node.outputs.size())};
+}
+
 Rows channels(const KernelRequest& request) {
   return request.attributes().flag("channels_first") ? channel_rows(request.in(0))
                                                      : rows_of(request.in(0));
@@ -132,8 +138,8 @@ Kernel make_column_sum(const KernelRequest& request) {
 std::vector<KernelDefinition> matmul_kernels() {
   return {{"dense", make_dense},
           {"matmul", make_matmul},
-          {"bias_backward", make_bias_backward, images_channels_last},
-          {"column_sum", make_column_sum, images_channels_last}};
+          {"bias_backward", make_bias_backward, channel_layouts},
+          {"column_sum", make_column_sum, channel_layouts}};
 }
 
 }  // namespace artel
