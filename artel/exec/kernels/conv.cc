@@ -5,6 +5,7 @@
 #include "artel/base/error.h"
 #include "artel/exec/kernels/conv_kernel.h"
 #include "artel/exec/kernels/conv_onednn.h"
+#include "artel/exec/kernels/conv_part.h"
 #include "artel/exec/kernels/conv_patches.h"
 #include "artel/exec/kernels/conv_pointwise.h"
 #include "artel/exec/kernels/conv_positions.h"
@@ -63,8 +64,12 @@ std::unique_ptr<ConvKernel> make_kernel(const ConvShape& shape, ConvPass pass,
       to_string(choose_conv(shape, pass, false)));
   switch (algorithm) {
     case ConvAlgorithm::direct:
-    case ConvAlgorithm::bf16:
-      return make_onednn(shape, pass, algorithm == ConvAlgorithm::bf16, threads);
+    case ConvAlgorithm::bf16: {
+      const auto make = [&](const ConvShape& s) {
+        return make_onednn(s, pass, algorithm == ConvAlgorithm::bf16, threads);
+      };
+      return reads_part(shape) ? make_on_part(shape, pass, make) : make(shape);
+    }
     case ConvAlgorithm::im2col:
       if (positions_pay(shape)) return make_positions(shape, pass, threads);
       if (pass == ConvPass::backward_weights) return make_patch_weights(shape, threads);

@@ -10,9 +10,9 @@ using kernels::Convolution;
 using kernels::ConvPass;
 using kernels::ConvShape;
 
-// `x` is the larger image (the input side of the convolution), `w` its weights [k, c / groups, h,
-// w].
-ConvShape conv_shape(const Attributes& a, const Shape& x, const Shape& w) {
+// `x` is the larger image (the input side of the convolution), `y` the smaller one, `w` the weights
+// [k, c / groups, h, w].
+ConvShape conv_shape(const Attributes& a, const Shape& x, const Shape& w, const Shape& y) {
   const auto &stride = a.integers("stride"), &padding = a.integers("padding"),
              &dilation = a.integers("dilation");
   ConvShape s;
@@ -22,6 +22,12 @@ ConvShape conv_shape(const Attributes& a, const Shape& x, const Shape& w) {
   s.pad_top = s.pad_bottom = padding[0];
   s.pad_left = s.pad_right = padding[1];
   s.dilation_h = dilation[0], s.dilation_w = dilation[1];
+  // A transposed convolution that pads its output by its stride or more makes rows that would hold
+  // another window: what is before them ends where the last window does.
+  if (s.out_h() != y[2])
+    s.pad_bottom = (y[2] - 1) * s.stride_h + s.dilation_h * (s.kh - 1) + 1 - s.h - s.pad_top;
+  if (s.out_w() != y[3])
+    s.pad_right = (y[3] - 1) * s.stride_w + s.dilation_w * (s.kw - 1) + 1 - s.w - s.pad_left;
   s.groups = a.integer("groups");
   return s;
 }
@@ -61,16 +67,17 @@ Kernel choose_and_make(const KernelRequest& request, const ConvShape& s, ConvPas
 
 Kernel make_forward(const KernelRequest& request) {
   const bool bias = request.inputs() == 3, relu = request.attributes().flag("relu");
-  return choose_and_make(request, conv_shape(request.attributes(), request.in(0), request.in(1)),
-                         ConvPass::forward, [=](const Convolution& conv, const KernelRun& run) {
-                           conv.forward(run.pool, run.in(0), run.in(1), bias ? run.in(2) : nullptr,
-                                        relu, run.out(0), run.workspace);
-                         });
+  return choose_and_make(
+      request, conv_shape(request.attributes(), request.in(0), request.in(1), request.out()),
+      ConvPass::forward, [=](const Convolution& conv, const KernelRun& run) {
+        conv.forward(run.pool, run.in(0), run.in(1), bias ? run.in(2) : nullptr, relu, run.out(0),
+                     run.workspace);
+      });
 }
 
 Kernel make_backward_data(const KernelRequest& request) {
   return choose_and_make(
-      request, conv_shape(request.attributes(), request.out(), request.in(1)),
+      request, conv_shape(request.attributes(), request.out(), request.in(1), request.in(0)),
       ConvPass::backward_data, [](const Convolution& conv, const KernelRun& run) {
         conv.backward_data(run.pool, run.in(0), run.in(1), run.out(0), run.workspace);
       });
@@ -78,7 +85,7 @@ Kernel make_backward_data(const KernelRequest& request) {
 
 Kernel make_backward_weights(const KernelRequest& request) {
   return choose_and_make(
-      request, conv_shape(request.attributes(), request.in(0), request.out()),
+      request, conv_shape(request.attributes(), request.in(0), request.out(), request.in(1)),
       ConvPass::backward_weights, [](const Convolution& conv, const KernelRun& run) {
         conv.backward_weights(run.pool, run.in(0), run.in(1), run.out(0), run.workspace);
       });
@@ -89,18 +96,18 @@ Kernel make_transposed(const KernelRequest& request) {
   const Rows all = channel_rows(request.out());
   const int64_t rows = all.rows, channels = all.columns;
   const bool bias = request.inputs() == 3;
-  return choose_and_make(request, conv_shape(request.attributes(), request.out(), request.in(1)),
-                         ConvPass::backward_data,
-                         [=](const Convolution& conv, const KernelRun& run) {
-                           float* y = run.out(0);
-                           conv.backward_data(run.pool, run.in(0), run.in(1), y, run.workspace);
-                           if (!bias) return;
-                           const float* b = run.in(2);
-                           parallel_for(run.pool, rows, 64, [&](int64_t begin, int64_t end) {
-                             for (int64_t row = begin; row < end; ++row)
-                               for (int64_t c = 0; c < channels; ++c) y[row * channels + c] += b[c];
-                           });
-                         });
+  return choose_and_make(
+      request, conv_shape(request.attributes(), request.out(), request.in(1), request.in(0)),
+      ConvPass::backward_data, [=](const Convolution& conv, const KernelRun& run) {
+        float* y = run.out(0);
+        conv.backward_data(run.pool, run.in(0), run.in(1), y, run.workspace);
+        if (!bias) return;
+        const float* b = run.in(2);
+        parallel_for(run.pool, rows, 64, [&](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row)
+            for (int64_t c = 0; c < channels; ++c) y[row * channels + c] += b[c];
+        });
+      });
 }
 
 LayoutChoice image_and_weights(const Graph&, const Node& node, const std::vector<Layout>&) {

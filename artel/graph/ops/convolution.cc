@@ -134,8 +134,15 @@ std::vector<Value> transposed_gradient(GradientContext& context) {
   std::vector<Value> results(context.inputs());
   if (context.inputs() == 3 && context.needs(2))
     results[2] = graph.add_one("column_sum", {dy}, {{"channels_first", int64_t{1}}});
-  if (context.needs(0))
-    results[0] = graph.add_one("conv2d", {dy, context.input(1)}, context.attributes());
+  if (context.needs(0)) {
+    // Where the output is padded by the stride or more, dy has room for more windows than there
+    // were.
+    Value dx = graph.add_one("conv2d", {dy, context.input(1)}, context.attributes());
+    for (int axis = 2; axis < 4; ++axis)
+      if (const int64_t extent = context.input(0).shape()[axis]; dx.shape()[axis] > extent)
+        dx = slice(dx, axis, 0, extent);
+    results[0] = dx;
+  }
   if (context.needs(1))
     results[1] = graph.add_one("conv2d_backward_weights", {dy, context.input(0)},
                                like(context.attributes(), context.input(1).shape()));

@@ -94,6 +94,7 @@ std::vector<float> computed(const ConvShape& shape, ConvPass pass, ConvAlgorithm
   } else {
     convolution.backward_weights(pool, first, second, out.data(), workspace.data());
   }
+  EXPECT_TRUE(workspace.tail_is_untouched()) << to_string(algorithm) << " " << describe(shape);
   return out;
 }
 
@@ -123,6 +124,7 @@ const std::vector<ConvShape> kShapes = {{1, 1, 1, 1, 1, 1, 1},
                                         {2, 11, 10, 5, 9, 3, 2, 3, 1, 1, 0, 2, 1, 2, 3},
                                         {2, 7, 7, 8, 12, 1, 1},
                                         {2, 9, 8, 8, 12, 1, 1, 2, 2},
+                                        {6, 16, 16, 2, 1, 1, 1, 2, 2},
                                         {2, 7, 7, 8, 12, 1, 1, 1, 1, 1, 1, 1, 1},
                                         {2, 6, 6, 8, 12, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 4},
                                         {2, 7, 6, 10, 10, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 10},
@@ -142,6 +144,55 @@ TEST_P(ConvTest, EveryAlgorithmMatchesTheReference) {
                        fmt::format("{} {} {}", to_string(algorithm), describe(shape), epilogue));
         }
       }
+    }
+  }
+}
+
+// Small extents around vectors and blocks, every stride, padding, dilation and grouping; also
+// images that end before their last window would, as transposed convolutions have them.
+ConvShape random_shape(Random& random) {
+  const auto up_to = [&](int64_t most) {
+    return 1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(most)));
+  };
+  for (;;) {
+    ConvShape s{up_to(4), up_to(9), up_to(9), up_to(4), up_to(4), up_to(3), up_to(3)};
+    if (random.below(3) == 0) s.kh = s.kw = 1;
+    s.groups = random.below(3) == 0 ? up_to(3) : 1;
+    if (random.below(3) == 0) s.c = up_to(20), s.k = up_to(20);
+    if (random.below(3) == 0) s.h = up_to(20), s.w = up_to(20);
+    s.c *= s.groups, s.k *= s.groups;
+    s.stride_h = up_to(3), s.stride_w = up_to(3);
+    s.dilation_h = up_to(3), s.dilation_w = up_to(3);
+    s.pad_top = up_to(3) - 1, s.pad_left = up_to(3) - 1;
+    s.pad_bottom = up_to(3) - 1, s.pad_right = up_to(3) - 1;
+    if (random.below(2) == 0) s.pad_top = s.pad_left = s.pad_bottom = s.pad_right = 0;
+    if (random.below(3) == 0) {
+      const int64_t extra_h = up_to(std::max(s.stride_h, s.dilation_h)) - 1;
+      const int64_t extra_w = up_to(std::max(s.stride_w, s.dilation_w)) - 1;
+      s.pad_bottom = s.pad_top - extra_h, s.pad_right = s.pad_left - extra_w;
+      s.h = (up_to(4) - 1) * s.stride_h + s.dilation_h * (s.kh - 1) + 1 - s.pad_top - s.pad_bottom;
+      s.w = (up_to(4) - 1) * s.stride_w + s.dilation_w * (s.kw - 1) + 1 - s.pad_left - s.pad_right;
+      if (s.h < 1 || s.w < 1) continue;
+    }
+    const int64_t room_h = s.h + s.pad_top + s.pad_bottom - s.dilation_h * (s.kh - 1) - 1;
+    const int64_t room_w = s.w + s.pad_left + s.pad_right - s.dilation_w * (s.kw - 1) - 1;
+    if (room_h >= 0 && room_w >= 0) return s;
+  }
+}
+
+TEST_P(ConvTest, RandomShapesMatchTheReference) {
+  for (uint64_t seed = 0; seed < 600; ++seed) {
+    Random random{seed, 77};
+    const ConvShape shape = random_shape(random);
+    const bool epilogue = GetParam() == ConvPass::forward && seed % 2 == 0;
+    const Case in(shape, GetParam(), epilogue);
+    for (const ConvAlgorithm algorithm : conv_candidates(shape, GetParam(), false)) {
+      const std::vector<float> one = computed(shape, GetParam(), algorithm, 1, in);
+      const std::string what =
+          fmt::format("{} {} seed {}", to_string(algorithm), describe(shape), seed);
+      // Few products may cancel out, so the rounding is large beside their sum.
+      expect_close(one, in.expected, 10 * tolerance(algorithm), what);
+      EXPECT_EQ(one, computed(shape, GetParam(), algorithm, 2, in)) << what;
     }
   }
 }

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,15 +24,25 @@ inline std::vector<float> random_values(int64_t count, uint64_t seed) {
   return values;
 }
 
-// Uninitialised memory aligned for kernels.
+// Memory aligned for kernels, full of NaN: what a kernel reads before it writes it shows, and so
+// does what it writes behind the end.
 class Workspace {
  public:
   explicit Workspace(size_t bytes)
-      : data_(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)),
-              &std::free) {}
+      : bytes_(bytes),
+        data_(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + kTail + 63) / 64 * 64)),
+              &std::free) {
+    std::memset(data_.get(), 0xff, bytes + kTail);
+  }
   std::byte* data() const { return data_.get(); }
+  bool tail_is_untouched() const {
+    return std::all_of(data_.get() + bytes_, data_.get() + bytes_ + kTail,
+                       [](std::byte b) { return b == std::byte{0xff}; });
+  }
 
  private:
+  static constexpr size_t kTail = 1024;
+  size_t bytes_;
   std::unique_ptr<std::byte, decltype(&std::free)> data_;
 };
 
