@@ -65,10 +65,13 @@ std::vector<Value> Graph::add(std::string_view op, std::vector<Value> inputs,
   node.op = &find_op(op);
   node.name = scope_;
   node.attributes = std::move(attributes);
-  for (const Value& input : inputs) {
-    require(input && &input.graph() == this, ErrorKind::invalid_argument,
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    require(inputs[i] && &inputs[i].graph() == this, ErrorKind::invalid_argument,
             "[{}] {}: an input is missing or belongs to another graph", scope_, op);
-    node.inputs.push_back(input.id());
+    const auto& takes_integers = node.op->takes_integers;
+    const bool as_it_is = inputs[i].type().dtype == DType::f32 ||
+                          (takes_integers && takes_integers(node.attributes, static_cast<int>(i)));
+    node.inputs.push_back(as_it_is ? inputs[i].id() : add_one("to_f32", {inputs[i]}).id());
   }
   return append(std::move(node));
 }

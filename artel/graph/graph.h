@@ -99,8 +99,8 @@ class Graph {
   Value state(std::string_view name, Shape shape);
   Value constant(std::string name, Tensor value);
 
-  // Adds a node and returns its outputs. Throws an Error of kind shape if the op refuses the
-  // inputs.
+  // Adds a node and returns its outputs. Integers that an op computes with are converted to f32 by
+  // a node of their own. Throws an Error of kind shape if the op refuses the inputs.
   std::vector<Value> add(std::string_view op, std::vector<Value> inputs,
                          Attributes attributes = {});
   // The first output of the same.

@@ -74,6 +74,9 @@ struct OpDefinition {
   std::function<std::vector<Value>(GradientContext&)> gradient;
   // Floating-point operations, for profiles and plans; absent: one for each output element.
   std::function<double(const InferContext&)> flops;
+  // Whether an input may be other than f32, as indices and labels are. Absent: none may, and
+  // integers are converted to f32 before the node.
+  std::function<bool(const Attributes&, int input)> takes_integers = {};
 };
 
 // Throws if an op of that name exists. Thread safe; definitions live until the program ends.

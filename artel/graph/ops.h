@@ -126,7 +126,8 @@ Value reduce(Reduction reduction, Value x, std::vector<int64_t> axes = {}, bool 
 Value sum(Value x, std::vector<int64_t> axes = {}, bool keep = false);
 Value mean(Value x, std::vector<int64_t> axes = {}, bool keep = false);
 
-// Losses: scalars, the mean over the batch.
+// Losses: scalars, the mean over the batch. Targets have the shape of the prediction; [batch] will
+// do for [batch, 1].
 struct CrossEntropyOptions {
   double label_smoothing = 0;
   int64_t ignore_index = -100;

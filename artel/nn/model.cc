@@ -57,8 +57,9 @@ Loss loss_by_name(const std::string& name, double label_smoothing) {
       // [batch, positions, classes], as language models give, are rows too.
       const Shape& shape = prediction.shape();
       if (shape.rank() > 2) {
+        const bool labels = target.type().dtype == DType::i32;
+        target = reshape(target, labels ? Shape{-1} : Shape{-1, shape.back()});
         prediction = reshape(prediction, {-1, shape.back()});
-        target = reshape(target, {-1});
       }
       return cross_entropy(prediction, target, {}, {.label_smoothing = label_smoothing});
     };

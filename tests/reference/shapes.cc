@@ -128,7 +128,8 @@ std::vector<Rule> shape_rules() {
           {"concat", concat, concat_gradient},
           {"slice", slice, slice_gradient},
           {"slice_backward", slice_backward, slice_backward_gradient},
-          {"broadcast_to", broadcast_to, broadcast_gradient}};
+          {"broadcast_to", broadcast_to, broadcast_gradient},
+          {"to_f32", [](const Call& call) -> Arrays { return {call.in(0)}; }}};
 }
 
 }  // namespace artel::reference

@@ -183,7 +183,9 @@ HWY_INLINE V gated_slope(D d, V x, V s, V v_slope) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE ValueAndSlope<D> gelu_tanh(D d, V x) {
   const auto s = sigmoid(d, gelu_argument(d, x));
-  const auto v_slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 1.5957691216f * 3 * 0.044715f),
+  // Where x^2 could overflow, s has stopped rising.
+  const auto square = hn::Min(hn::Mul(x, x), hn::Set(d, 1e4f));
+  const auto v_slope = hn::MulAdd(square, hn::Set(d, 1.5957691216f * 3 * 0.044715f),
                                   hn::Set(d, 1.5957691216f));
   return {hn::Mul(x, s), gated_slope(d, x, s, v_slope)};
 }

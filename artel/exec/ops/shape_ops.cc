@@ -1,4 +1,5 @@
-// Kernels that move or sum elements by strides, whatever the layout of their input.
+// Kernels that move, convert or sum elements, whatever the layout of their input.
+#include <algorithm>
 #include <cstring>
 
 #include "artel/exec/kernels/copy.h"
@@ -104,6 +105,13 @@ Kernel make_broadcast(const KernelRequest& request) {
   return copy_kernel(y, strides, row_major_strides(y));
 }
 
+Kernel make_to_f32(const KernelRequest& request) {
+  const int64_t count = request.in(0).elements();
+  return {{}, 0, [=](const KernelRun& run) {
+            std::copy_n(run.as_input<const int32_t>(0), count, run.out(0));
+          }};
+}
+
 std::function<Kernel(const KernelRequest&)> reduce(kernels::ReduceOp op) {
   return [op](const KernelRequest& request) -> Kernel {
     const Shape& x = request.in(0);
@@ -128,6 +136,7 @@ std::vector<KernelDefinition> shape_kernels() {
           {"slice_backward", make_slice_backward, image_layouts},
           {"concat", make_concat, image_layouts},
           {"broadcast_to", make_broadcast, any_input},
+          {"to_f32", make_to_f32},
           {"reduce_sum", reduce(ReduceOp::sum), any_input},
           {"reduce_mean", reduce(ReduceOp::mean), any_input},
           {"reduce_max", reduce(ReduceOp::max), any_input},

@@ -101,9 +101,16 @@ Value add_attention(std::vector<Value> inputs, const AttentionOptions& options, 
 }  // namespace
 
 std::vector<OpDefinition> attention_ops() {
-  return {{"attention", infer_attention, attention_gradient, attention_flops},
-          {"attention_backward", infer_backward, nullptr, backward_flops},
-          {"cached_attention", infer_cached, nullptr, nullptr}};
+  // The mask follows q, k and v, or all three in one.
+  const auto mask_from = [](int first) {
+    return [first](const Attributes& attributes, int input) {
+      return input == first + (attributes.flag("packed") ? 1 : 3);
+    };
+  };
+  return {{"attention", infer_attention, attention_gradient, attention_flops, mask_from(0)},
+          {"attention_backward", infer_backward, nullptr, backward_flops, mask_from(2)},
+          {"cached_attention", infer_cached, nullptr, nullptr,
+           [](const Attributes&, int input) { return input == 2; }}};
 }
 
 Value attention(Value q, Value k, Value v, const AttentionOptions& options) {

@@ -92,12 +92,17 @@ std::vector<OpDefinition> elementwise_ops() {
       [](C& c, Value dy) { return artel::unary("neg", div(mul(dy, y(c)), c.input(1))); });
   binary("maximum", chosen(0, true), chosen(1, true));
   binary("minimum", chosen(0, false), chosen(1, false));
+  // Zero to the power zero is 1 and flat in both; zero to a positive one is flat in the exponent.
   binary(
       "pow",
       [](C& c, Value dy) {
-        return mul(dy, mul(c.input(1), pow(c.input(0), add_scalar(c.input(1), -1))));
+        const Value slope = mul(c.input(1), pow(c.input(0), add_scalar(c.input(1), -1)));
+        return mul(dy, select(c.input(1), slope, mul_scalar(c.input(1), 0)));
       },
-      [](C& c, Value dy) { return mul(dy, mul(y(c), artel::unary("log", c.input(0)))); });
+      [](C& c, Value dy) {
+        const Value slope = mul(y(c), artel::unary("log", c.input(0)));
+        return mul(dy, select(c.input(0), slope, mul_scalar(c.input(0), 0)));
+      });
   plain("greater", 2);
   plain("equal", 2);
   ops.push_back(
@@ -142,6 +147,7 @@ std::vector<OpDefinition> elementwise_ops() {
   });
   unary("pow_scalar", [](C& c, Value dy) {
     const double exponent = c.attributes().number("value");
+    if (exponent == 0) return mul_scalar(dy, 0);
     return mul(dy, mul_scalar(pow_scalar(x(c), exponent - 1), exponent));
   });
   // 1 strictly inside the bound, else 0.

@@ -32,8 +32,10 @@ std::vector<TensorType> infer_backward(const InferContext& context) {
 }  // namespace
 
 std::vector<OpDefinition> embedding_ops() {
-  return {{"embedding", infer_embedding, embedding_gradient, nullptr},
-          {"embedding_backward", infer_backward, nullptr, nullptr}};
+  return {{"embedding", infer_embedding, embedding_gradient, nullptr,
+           [](const Attributes&, int input) { return input == 0; }},
+          {"embedding_backward", infer_backward, nullptr, nullptr,
+           [](const Attributes&, int input) { return input == 1; }}};
 }
 
 Value embedding(Value indices, Value table) {

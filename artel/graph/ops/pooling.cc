@@ -91,7 +91,8 @@ std::vector<OpDefinition> pooling_ops() {
        backward("max_pool_backward"), nullptr},
       {"adaptive_average_pool", infer_adaptive, backward("adaptive_average_pool_backward"),
        nullptr},
-      {"max_pool_backward", infer_backward, nullptr, nullptr},
+      {"max_pool_backward", infer_backward, nullptr, nullptr,
+       [](const Attributes&, int input) { return input == 1; }},
       {"average_pool_backward", infer_backward, nullptr, nullptr},
       {"adaptive_average_pool_backward", infer_backward, nullptr, nullptr},
   };

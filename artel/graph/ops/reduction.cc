@@ -51,7 +51,8 @@ std::vector<Value> mean_gradient(GradientContext& context) {
 std::vector<Value> extreme_gradient(GradientContext& context) {
   const Shape kept = kept_shape(context);
   const Value chosen = equal(context.input(0), reshape(context.output(), kept));
-  const Value count = sum(chosen, context.attributes().integers("axes"), true);
+  const std::vector<int64_t>& axes = context.attributes().integers("axes");
+  const Value count = axes.empty() ? chosen : sum(chosen, axes, true);
   return {mul(chosen, div(reshape(context.gradient(), kept), count))};
 }
 

@@ -1,4 +1,4 @@
-// Ops that move elements and compute nothing.
+// Ops that move or convert elements and compute nothing.
 #include <algorithm>
 #include <numeric>
 
@@ -129,6 +129,15 @@ std::vector<Value> broadcast_gradient(GradientContext& context) {
   return {sum_to(context.gradient(), context.input(0).shape())};
 }
 
+std::vector<TensorType> infer_to_f32(const InferContext& context) {
+  context.check_inputs(1, 1);
+  context.check(context.type(0).dtype == DType::i32, "got {}, expected f32 or i32",
+                to_string(context.type(0)));
+  return {{DType::f32, context.shape(0)}};
+}
+
+bool any_type(const Attributes&, int) { return true; }
+
 }  // namespace
 
 int64_t normalise_axis(const InferContext& context, int64_t axis, int rank) {
@@ -137,10 +146,11 @@ int64_t normalise_axis(const InferContext& context, int64_t axis, int rank) {
 }
 
 std::vector<OpDefinition> shape_ops() {
-  return {{"reshape", infer_reshape, reshape_gradient, nullptr},
-          {"transpose", infer_transpose, transpose_gradient, nullptr},
-          {"concat", infer_concat, concat_gradient, nullptr},
-          {"slice", infer_slice, slice_gradient, nullptr},
+  return {{"reshape", infer_reshape, reshape_gradient, nullptr, any_type},
+          {"transpose", infer_transpose, transpose_gradient, nullptr, any_type},
+          {"concat", infer_concat, concat_gradient, nullptr, any_type},
+          {"slice", infer_slice, slice_gradient, nullptr, any_type},
+          {"to_f32", infer_to_f32, nullptr, nullptr, any_type},
           {"slice_backward", infer_to_shape, pad_gradient, nullptr},  // zero outside the range
           {"broadcast_to", infer_broadcast_to, broadcast_gradient, nullptr}};
 }

@@ -1,4 +1,5 @@
 // Softmax, and the cross-entropy fused with it.
+#include "artel/base/error.h"
 #include "artel/graph/op.h"
 #include "artel/graph/ops.h"
 #include "artel/graph/ops/catalogue.h"
@@ -40,6 +41,9 @@ std::vector<TensorType> infer_cross_entropy(const InferContext& context) {
 }
 
 std::vector<Value> cross_entropy_gradient(GradientContext& context) {
+  require(
+      !context.needs(1) && (context.inputs() < 3 || !context.needs(2)), ErrorKind::unsupported,
+      "[cross_entropy] targets and class weights have no gradient; make them inputs or constants");
   std::vector<Value> inputs = {context.gradient(), context.output(1)};
   for (int i = 0; i < context.inputs(); ++i) inputs.push_back(context.input(i));
   std::vector<Value> results(context.inputs());
@@ -55,11 +59,12 @@ std::vector<OpDefinition> softmax_ops() {
           {"log_softmax", infer_rows, from_output("log_softmax_backward"), nullptr},
           {"softmax_backward", infer_first, nullptr, nullptr},
           {"log_softmax_backward", infer_first, nullptr, nullptr},
-          {"cross_entropy", infer_cross_entropy, cross_entropy_gradient, nullptr},
+          {"cross_entropy", infer_cross_entropy, cross_entropy_gradient, nullptr,
+           [](const Attributes&, int input) { return input == 1; }},
           // Inputs: the gradient of the loss, the saved logarithms, then those of cross_entropy.
           {"cross_entropy_backward",
            [](const InferContext& c) -> std::vector<TensorType> { return {c.type(2)}; }, nullptr,
-           nullptr}};
+           nullptr, [](const Attributes&, int input) { return input == 3; }}};
 }
 
 Value softmax(Value x) { return unary("softmax", x); }

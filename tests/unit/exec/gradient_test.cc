@@ -374,5 +374,27 @@ TEST(Gradient, CrossAttentionWithMask) {
   });
 }
 
+TEST(Gradient, IsFiniteWhereARootOrAPowerHasNoSlope) {
+  // An all-zero row, as behind a ReLU, and 0 to the powers 0, 1 and 2.
+  const std::vector<testing::Function> functions = {
+      [](Graph& g, const std::vector<Value>& p) {
+        const Value other = g.constant("o", Tensor::from<float>({1, 2}, {1, 2}));
+        return add(mean(cosine_similarity(mul_scalar(p[0], 0), other)),
+                   contrastive_loss(mul_scalar(p[0], 0), other));
+      },
+      [](Graph& g, const std::vector<Value>& p) {
+        const Value zero = mul_scalar(p[0], 0);
+        const Value powers = g.constant("o", Tensor::from<float>({1, 2}, {0, 2}));
+        return add(sum(pow(zero, powers)),
+                   sum(add(pow(zero, mul_scalar(p[0], 0)), pow_scalar(zero, 0))));
+      }};
+  for (const testing::Function& function : functions) {
+    testing::Harness harness({{1, 2}}, function);
+    EXPECT_TRUE(std::isfinite(harness.loss()));
+    const Tensor gradient = harness.gradient("p0");
+    for (const float x : gradient.values<float>()) EXPECT_TRUE(std::isfinite(x)) << x;
+  }
+}
+
 }  // namespace
 }  // namespace artel

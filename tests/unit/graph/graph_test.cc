@@ -138,5 +138,44 @@ TEST(Prune, DropsWhatNothingNeeds) {
   EXPECT_EQ(ops_of(prune(graph)), (std::vector<std::string>{"tanh"}));
 }
 
+TEST(Graph, ConvertsIntegersThatAnOpComputesWith) {
+  Graph graph;
+  const Value numbers = graph.input("x", {DType::i32, {3, 4}});
+  const Value table = graph.parameter("table", {5, 2}), weight = graph.parameter("w", {6, 4});
+  EXPECT_EQ(dense(numbers, weight).type(), (TensorType{DType::f32, {3, 6}}));
+  EXPECT_EQ(embedding(numbers, table).type(), (TensorType{DType::f32, {3, 4, 2}}));
+  EXPECT_EQ(reshape(numbers, {4, 3}).type(), (TensorType{DType::i32, {4, 3}}));
+  int conversions = 0;
+  for (const Node& node : graph.nodes()) conversions += node.op->name == "to_f32" ? 1 : 0;
+  EXPECT_EQ(conversions, 1);
+  EXPECT_THROW(relu(graph.input("z", {DType::f64, {3}})), Error);
+}
+
+TEST(Losses, RefuseTargetsOfAnotherShape) {
+  using Pair = Value (*)(Value, Value);
+  for (const Pair loss : std::vector<Pair>{
+           mean_squared_error, l1_loss, [](Value p, Value t) { return smooth_l1_loss(p, t); },
+           binary_cross_entropy, [](Value p, Value t) { return kl_divergence(p, t); }}) {
+    Graph graph;
+    const Value column = graph.input("p", {DType::f32, {5, 1}});
+    const Value rows = graph.input("q", {DType::f32, {5, 3}});
+    const auto target = [&](Shape shape) {
+      return graph.input("t" + std::to_string(graph.values().size()), {DType::f32, shape});
+    };
+    EXPECT_EQ(loss(column, target({5})).shape(), Shape{});
+    EXPECT_EQ(loss(column, target({5, 1})).shape(), Shape{});
+    EXPECT_EQ(loss(rows, target({5, 3})).shape(), Shape{});
+    for (const Shape& other : {Shape{5}, Shape{5, 1}, Shape{3}, Shape{}, Shape{1, 5, 3}}) {
+      try {
+        loss(rows, target(other));
+        ADD_FAILURE() << to_string(other);
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find(to_string(other)), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("[5, 3]"), std::string::npos) << error.what();
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace artel
