@@ -186,6 +186,7 @@ TrainerOptions trainer_options(const RunConfig& config) {
           .precision = train.precision,
           .memory_limit = static_cast<size_t>(train.memory_limit.bytes),
           .check_numbers = train.check_numbers,
+          .check_memory = train.check_memory,
           .freeze = train.freeze,
           .strategy = strategy_of(config.cluster),
           .reduction = config.cluster.reduction,

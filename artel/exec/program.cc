@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "artel/base/text.h"
 #include "artel/base/time.h"
+#include "artel/exec/memory_marks.h"
 #include "artel/exec/memory_plan.h"
 #include "artel/graph/passes/recompute.h"
 
@@ -90,8 +92,11 @@ std::vector<ParameterEntry> Program::parameter_entries() const {
 }
 
 void Program::run(Lane& lane, ThreadPool& pool, const RunOptions& options) const {
+  std::optional<MemoryMarks> marks;
+  if (options.check_memory) marks.emplace(graph_, plan_, lane.pointers_, lane.memory());
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     const PlannedStep& step = plan_.steps[i];
+    if (marks) marks->before(static_cast<int>(i));
     const std::span<std::byte* const> arguments = lane.arguments_[i];
     std::byte* workspace = step.workspace >= 0 ? lane.pointers_[step.workspace] : nullptr;
     const KernelRun run = {pool, arguments.first(step.inputs.size()),
@@ -103,6 +108,7 @@ void Program::run(Lane& lane, ThreadPool& pool, const RunOptions& options) const
     } else {
       step.kernel.run(run);
     }
+    if (marks) marks->after(static_cast<int>(i));
     if (options.check_numbers)
       check_finite(graph_, plan_, step, lane.pointers_, options.context.step);
     if (options.after_step) options.after_step(static_cast<int>(i));
@@ -110,7 +116,7 @@ void Program::run(Lane& lane, ThreadPool& pool, const RunOptions& options) const
 }
 
 Lane::Lane(const Program& program, Parameters& parameters, std::byte* gradients)
-    : program_(program), activations_(allocate(program.plan_.activation_bytes)) {
+    : program_(program), activations_(allocate(program.plan_.activation_bytes + kTail)) {
   const Plan& plan = program.plan_;
   if (!gradients) own_gradients_ = allocate(plan.gradient_bytes);
   gradients_ = gradients ? gradients : own_gradients_.get();
@@ -140,6 +146,11 @@ Lane::Lane(const Program& program, Parameters& parameters, std::byte* gradients)
     }
   }
   bind_arguments();
+}
+
+std::vector<std::span<std::byte>> Lane::memory() const {
+  const Plan& plan = program_.plan_;
+  return {{activations_.get(), plan.activation_bytes + kTail}, {gradients_, plan.gradient_bytes}};
 }
 
 void Lane::bind_arguments() {

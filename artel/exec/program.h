@@ -56,6 +56,9 @@ class Program {
     StepContext context;
     // Throw at the first step whose output is not finite, naming the layer.
     bool check_numbers = false;
+    // Throw at the first step that reads what nobody wrote, leaves part of its output, or writes
+    // what is not its own (exec/memory_marks.h).
+    bool check_memory = false;
     // Called after each step with its index and duration. Absent: no clock is read.
     std::function<void(const StepTiming&)> timing;
     // Called after the step with which some gradients became final.
@@ -92,6 +95,9 @@ class Lane {
 
  private:
   friend class Program;
+  // Behind the last activation, where check_memory sees what was written too far.
+  static constexpr size_t kTail = 4096;
+  std::vector<std::span<std::byte>> memory() const;
   const std::byte* output_memory(std::string_view name, ValueId& value) const;
   void bind_arguments();
 

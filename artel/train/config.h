@@ -81,6 +81,7 @@ struct TrainConfig {
   bool exact_convolutions = false;
   ByteSize memory_limit;
   bool check_numbers = false;
+  bool check_memory = false;
   std::string precision = "fp32";
 };
 

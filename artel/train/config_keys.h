@@ -196,6 +196,10 @@ void visit_keys(auto& config, auto&& field) {
         train.memory_limit);
   field({"train.check_numbers", "Stop at the first layer that gives NaN or infinity, naming it."},
         train.check_numbers);
+  field({"train.check_memory",
+         "Stop at the first layer that reads memory nobody wrote, or writes memory that is not its "
+         "own: a check of Artel's kernels, several times slower."},
+        train.check_memory);
   field({.name = "train.precision",
          .help = "What products are computed in: `fp32`, or `bf16` (summed in fp32) where the "
                  "processor has it.",

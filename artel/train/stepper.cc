@@ -80,6 +80,24 @@ std::vector<Bucket> cut_into_buckets(const Graph& graph, const Plan& plan, size_
   return buckets;
 }
 
+// Lanes are added place by place, so programs of every lane size must sum the same things there.
+void check_places(const Program& program, const Program& other) {
+  const std::vector<GradientSlot>&slots = program.plan().gradients,
+        &others = other.plan().gradients;
+  const auto name = [](const Program& p, const GradientSlot& slot) {
+    return p.graph().value(slot.value).name;
+  };
+  require(slots.size() == others.size(), ErrorKind::internal,
+          "[step] lanes of different sizes sum {} and {} tensors", slots.size(), others.size());
+  for (size_t i = 0; i < slots.size(); ++i)
+    require(name(program, slots[i]) == name(other, others[i]) &&
+                slots[i].offset == others[i].offset && slots[i].bytes == others[i].bytes,
+            ErrorKind::internal,
+            "[step] lanes of different sizes sum '{}' ({} bytes at {}) and '{}' ({} bytes at {})",
+            name(program, slots[i]), slots[i].bytes, slots[i].offset, name(other, others[i]),
+            others[i].bytes, others[i].offset);
+}
+
 }  // namespace
 
 comm::MatrixShape matrix_of(const Shape& shape) {
@@ -173,6 +191,7 @@ Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
                                      choices_),
                              {}});
     const Plan& plan = found->program.plan();
+    for (const auto& [samples, other] : programs_) check_places(found->program, other->program);
     if (buckets_.empty())
       buckets_ = cut_into_buckets(found->program.graph(), plan, options_.bucket_bytes);
     found->ready.assign(buckets_.size(), 0);
@@ -293,6 +312,7 @@ void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, 
     Program::RunOptions run;
     run.context = {options_.seed, work.step, lane};
     run.check_numbers = options_.check_numbers;
+    run.check_memory = options_.check_memory;
     run.after_step = report;
     if (timing_) run.timing = [&](const StepTiming& timing) { timing_(lane, timing); };
     program->program.run(*memory, pool, run);

@@ -33,6 +33,7 @@ struct StepperOptions {
   uint64_t seed = 0;
   size_t memory_limit = 0;
   bool check_numbers = false;
+  bool check_memory = false;
   bool mixtures = false;  // targets are shares of classes, as mixup makes them
   std::function<bool(const std::string&)> trained = {};  // which parameters; absent: all
   // Memory for sums, zeroed and aligned; absent: ordinary memory.

@@ -42,6 +42,7 @@ struct TrainerOptions {
   std::string precision = "fp32";  // of products: "fp32" or "bf16"; sums and weights are fp32
   size_t memory_limit = 0;         // bytes of activations of one lane; 0: no limit
   bool check_numbers = false;      // stop at the first op that gives NaN or infinity, naming it
+  bool check_memory = false;       // stop at the first op that reads or writes what it may not
   std::vector<std::string> freeze = {};  // parameters whose names begin so are not trained
   // How the gradients of several workers meet (train/exchange.h).
   std::string strategy = "auto";

@@ -113,6 +113,7 @@ Stepper& Trainer::State::stepper_for(const data::SampleLayout& layout) {
                      .seed = options.seed,
                      .memory_limit = options.memory_limit,
                      .check_numbers = options.check_numbers,
+                     .check_memory = options.check_memory,
                      .mixtures = layout.target_kind == data::TargetKind::values &&
                                  layout.classes > 0 && layout.target == Shape{layout.classes},
                      .trained = [this](const std::string& name) { return trained(name); },

@@ -5,7 +5,10 @@
 
 #include <cstring>
 
+#include "artel/base/error.h"
 #include "artel/nn/layers.h"
+#include "artel/nn/parse_layers.h"
+#include "artel/nn/zoo/registry.h"
 #include "artel/train/batches.h"
 
 namespace artel {
@@ -157,6 +160,85 @@ TEST(Stepper, SaysTheLeastMemoryOfUnevenLanes) {
 TEST(Stepper, PlanNeverOverlapsLiveBuffers) {
   Training training({});
   check_plan(training.stepper().program(7).graph(), training.stepper().program(7).plan());
+}
+
+struct SmallModel {
+  nn::ModelOptions options = {};
+  Shape sample;
+};
+
+// A network of the zoo at a size that compiles at once.
+SmallModel small_variant(const nn::ModelDescription& model) {
+  if (model.input_type == DType::i32)
+    return {{.width = 24, .depth = 2, .heads = 2, .positions = 9, .vocabulary = 31}, {9}};
+  if (model.name.starts_with("vit_"))
+    return {{.width = 24, .depth = 2, .heads = 2, .patch = 4}, {3, 16, 16}};
+  if (model.input == Shape{3, 224, 224}) return {{.small_images = true}, {3, 32, 32}};
+  return {{}, model.input};
+}
+
+// Lanes of two and of one sample, which may recompute differently, are added place by place; the
+// stepper checks that each place holds the same. Parameters whose gradients need no sum over a
+// batch of one, such as a class token's, become ready at other times there.
+TEST(Stepper, EveryModelSumsTheSameThingsInLanesOfAnySize) {
+  for (const nn::ModelDescription& description : nn::model_list()) {
+    const SmallModel small = small_variant(description);
+    const Model model = nn::model_by_name(description.name, small.options);
+    const TensorType x = {description.input_type, small.sample};
+    ModelGraph graph = inference_graph(model, batch_of(x, 1));
+    const Shape output = graph.graph.output("prediction").shape();
+    KernelChoices choices;
+    Parameters parameters(Program(std::move(graph.graph), {}, choices).parameter_entries());
+    // Any loss will do: that of the network's own output beside zeros.
+    const TensorType y = {DType::f32, Shape(std::vector<int64_t>(output.extents().begin() + 1,
+                                                                 output.extents().end()))};
+    const auto stepper = [&](size_t limit) {
+      return std::make_unique<Stepper>(model, x, y, loss_by_name("mse"), optim::sgd(0.1),
+                                       parameters, choices,
+                                       StepperOptions{.lanes = 2, .memory_limit = limit});
+    };
+    const size_t bytes = stepper(0)->program(2).plan().activation_bytes;
+    for (const size_t limit : {size_t{0}, bytes * 3 / 4}) {
+      try {
+        EXPECT_FALSE(stepper(limit)->buckets(3).empty()) << description.name;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::memory) << description.name << ": " << error.what();
+      }
+    }
+  }
+}
+
+// What the gradients of lanes of one and of two samples add up to is what one lane gives.
+TEST(Stepper, LanesOfDifferentSizesGiveTheGradientOfOne) {
+  const Model model = nn::parse_layers({"dense 8", "class_token", "flatten", "dense 2"});
+  const TensorType x = {DType::f32, {3, 8}}, y = {DType::f32, {2}};
+  const auto weights = [&](int lanes) {
+    KernelChoices choices;
+    ModelGraph graph = inference_graph(model, batch_of(x, 1));
+    const Program program(std::move(graph.graph), {}, choices);
+    Parameters parameters(program.parameter_entries());
+    for (const ParameterEntry& entry : parameters.entries())
+      parameters.set(entry.name, nn::initial_value(3, entry.name, entry.shape,
+                                                   graph.initialisers.at(entry.name)));
+    Stepper stepper(model, x, y, loss_by_name("mse"), optim::sgd(0.1), parameters, choices,
+                    {.lanes = lanes});
+    Tensor inputs({3, 3, 8}), targets({3, 2});
+    Random random{7};
+    for (float& v : inputs.values<float>()) v = random.normal();
+    for (float& v : targets.values<float>()) v = random.normal();
+    stepper.step(inputs, targets, 1, 0.1f);
+    std::vector<float> all;
+    for (const ParameterEntry& entry : parameters.entries()) {
+      const Tensor tensor = parameters.get(entry.name);
+      all.insert(all.end(), tensor.values<float>().begin(), tensor.values<float>().end());
+    }
+    return all;
+  };
+  const std::vector<float> one = weights(1);
+  for (const int lanes : {2, 3}) {
+    const std::vector<float> several = weights(lanes);
+    for (size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(several[i], one[i], 1e-6) << lanes;
+  }
 }
 
 }  // namespace
