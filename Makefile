@@ -1,5 +1,6 @@
 # The two commands to know: `make demo` and `make test`. Everything else is CMake (see CMakePresets.json).
-.PHONY: demo test build setup format check clean
+.PHONY: demo test build setup format check clean fuzz-models
+MINUTES ?= 10
 
 build: setup
 	cmake --preset release
@@ -12,6 +13,10 @@ demo: build
 test: build
 	tools/setup test
 	ctest --preset release --no-tests=error
+
+# Random networks beside a plain reference, on all cores; what is wrong is reduced and written down.
+fuzz-models: build
+	build/release/artel_model_fuzz --seconds $$(($(MINUTES) * 60)) --jobs $$(nproc) --failures build/failures
 
 setup:
 	tools/setup build

@@ -1,6 +1,9 @@
 #include "tests/reference/interpreter.h"
 
+#include <deque>
+
 #include "artel/base/error.h"
+#include "artel/base/random.h"
 #include "artel/graph/op.h"
 #include "tests/reference/rules.h"
 
@@ -60,6 +63,30 @@ std::vector<bool> dependents(const Graph& graph, const std::vector<ValueId>& wrt
   return depends;
 }
 
+class Disturbance {
+ public:
+  explicit Disturbance(const Noise& noise) : size_(noise.size), random_(noise.seed) {}
+
+  void apply(Array& array) {
+    if (size_ > 0)
+      for (double& value : array.data) value *= 1 + size_ * random_.normal();
+  }
+
+  // The value as one of its readers sees it: a copy of its own, disturbed; else the value itself.
+  Array* seen(Array& value, bool floating) {
+    if (size_ == 0 || !floating) return &value;
+    copies_.push_back(value);
+    apply(copies_.back());
+    return &copies_.back();
+  }
+  void forget() { copies_.clear(); }
+
+ private:
+  double size_;
+  Random random_;
+  std::deque<Array> copies_;
+};
+
 void add_to(Array& sum, const Array& term) {
   if (sum.data.empty()) {
     sum = term;
@@ -70,19 +97,24 @@ void add_to(Array& sum, const Array& term) {
 
 }  // namespace
 
-std::vector<Array> run(const Graph& graph, const Leaves& leaves, const RandomKey& key) {
+std::vector<Array> run(const Graph& graph, const Leaves& leaves, const RandomKey& key,
+                       const Noise& noise) {
+  Disturbance disturbance(noise);
   std::vector<Array> values(graph.values().size());
   for (ValueId id = 0; id < static_cast<ValueId>(values.size()); ++id)
     if (graph.value(id).kind != ValueKind::computed) values[id] = leaf_of(graph, id, leaves);
   for (const Node& node : graph.nodes()) {
     Call call{graph, node, {}, key};
-    for (const ValueId input : node.inputs) call.inputs.push_back(&values[input]);
+    for (const ValueId input : node.inputs)
+      call.inputs.push_back(disturbance.seen(values[input], is_floating(graph.type(input).dtype)));
     Arrays results = rule_of(node).forward(call);
+    disturbance.forget();
     require(results.size() == node.outputs.size(), ErrorKind::internal,
             "[reference] layer '{}': {} gave {} results, expected {}", node.name, node.op->name,
             results.size(), node.outputs.size());
     for (size_t i = 0; i < results.size(); ++i) {
       check_shape(node, "result", i, results[i], graph.type(node.outputs[i]).shape);
+      if (is_floating(graph.type(node.outputs[i]).dtype)) disturbance.apply(results[i]);
       values[node.outputs[i]] = std::move(results[i]);
     }
   }
@@ -90,7 +122,9 @@ std::vector<Array> run(const Graph& graph, const Leaves& leaves, const RandomKey
 }
 
 std::vector<Array> gradients(const Graph& graph, const std::vector<Array>& values, ValueId loss,
-                             const std::vector<ValueId>& wrt, const RandomKey& key) {
+                             const std::vector<ValueId>& wrt, const RandomKey& key,
+                             const Noise& noise) {
+  Disturbance disturbance({noise.size, noise.seed + 1});
   require(graph.type(loss).shape.elements() == 1, ErrorKind::shape,
           "[reference] the loss has shape {}, expected a scalar",
           to_string(graph.type(loss).shape));
@@ -113,17 +147,21 @@ std::vector<Array> gradients(const Graph& graph, const std::vector<Array>& value
             "[reference] layer '{}': op '{}' has no gradient rule", node.name, node.op->name);
     Call call{graph, node, {}, key};
     // Gradient rules only read their inputs.
-    for (const ValueId input : node.inputs)
-      call.inputs.push_back(const_cast<Array*>(&values[input]));
-    for (const ValueId output : node.outputs) call.outputs.push_back(&values[output]);
+    const auto seen = [&](ValueId id) {
+      return disturbance.seen(const_cast<Array&>(values[id]), is_floating(graph.type(id).dtype));
+    };
+    for (const ValueId input : node.inputs) call.inputs.push_back(seen(input));
+    for (const ValueId output : node.outputs) call.outputs.push_back(seen(output));
     call.gradient = &results[node.outputs[0]];
-    const Arrays parts = rule.backward(call);
+    Arrays parts = rule.backward(call);
+    disturbance.forget();
     require(parts.size() == node.inputs.size(), ErrorKind::internal,
             "[reference] layer '{}': {} gave {} gradients, expected {}", node.name, node.op->name,
             parts.size(), node.inputs.size());
     for (size_t i = 0; i < parts.size(); ++i) {
       if (parts[i].data.empty() || !depends[node.inputs[i]]) continue;
       check_shape(node, "gradient", i, parts[i], graph.type(node.inputs[i]).shape);
+      disturbance.apply(parts[i]);
       add_to(results[node.inputs[i]], parts[i]);
     }
   }

@@ -20,18 +20,29 @@ struct RandomKey {
   int lane = 0;
 };
 
+// Rounding errors at random: each number that a node gives, and each that it reads, is multiplied
+// by one that differs from 1 by about `size`. What sways by it is what compiled programs, which
+// round to f32, cannot agree on: sums that cancel out, a ReLU at zero, a normalisation of almost
+// equal numbers.
+struct Noise {
+  double size = 0;
+  uint64_t seed = 0;
+};
+
 // By full name: inputs, parameters, states. Constants come from the graph.
 using Leaves = std::map<std::string, Array>;
 
 // Every value of the graph, by ValueId. The cache of cached_attention is given as it is after the
 // run. Throws for a leaf that is missing or has another shape.
-std::vector<Array> run(const Graph& graph, const Leaves& leaves, const RandomKey& key = {});
+std::vector<Array> run(const Graph& graph, const Leaves& leaves, const RandomKey& key = {},
+                       const Noise& noise = {});
 
 // Reverse mode by rules of its own (not graph's differentiate): the gradient of the scalar value
 // `loss` with respect to each of `wrt` (leaves), zeros where the loss does not depend on it.
 // `values` is what run() gave.
 std::vector<Array> gradients(const Graph& graph, const std::vector<Array>& values, ValueId loss,
-                             const std::vector<ValueId>& wrt, const RandomKey& key = {});
+                             const std::vector<ValueId>& wrt, const RandomKey& key = {},
+                             const Noise& noise = {});
 
 // All op names that have a forward rule, and those that have a gradient rule, here.
 std::vector<std::string> forward_rules();
