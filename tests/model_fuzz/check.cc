@@ -9,6 +9,7 @@
 #include "artel/base/error.h"
 #include "artel/data/dataset.h"
 #include "artel/train/batches.h"
+#include "tests/model_fuzz/compare.h"
 #include "tests/model_fuzz/training.h"
 #include "tests/reference/optimizers.h"
 #include "tests/unit/train/workers.h"
@@ -94,30 +95,6 @@ class Expectation {
   std::map<std::string, double> momentum_;
 };
 
-double largest(const Array& array) {
-  double most = 0;
-  for (const double value : array.data) most = std::max(most, std::abs(value));
-  return most;
-}
-
-double distance(const Array& a, const Array& b) {
-  double most = 0;
-  for (size_t i = 0; i < a.data.size(); ++i) {
-    const double d = std::abs(a.data[i] - b.data[i]);
-    if (!(d <= most)) most = std::isnan(d) ? INFINITY : d;
-  }
-  return most;
-}
-
-// Rounding alone explains a difference of this share of the numbers involved.
-constexpr double kRounding = 2e-4;
-// What is left of terms of order 1 that cancel out.
-constexpr double kCancelled = 5e-7;
-// Where that is exceeded, the reference itself is run with rounding errors, to see how far they
-// take it where sums cancel out, a ReLU flips or a normalisation divides by nearly nothing.
-constexpr double kNoise = 1e-7;
-constexpr int kNoisyRuns = 8;
-
 class Comparison {
  public:
   Comparison(const NetworkCase& network, Training& training)
@@ -197,11 +174,13 @@ class Comparison {
       }
     }
     for (const Difference& difference : wrong)
-      if (!(difference.found <= difference.allowed + 10 * sway[difference.what]))
+      if (!(difference.found <= difference.allowed + kSway * sway[difference.what]))
         return fmt::format(
-            "step {}: {} differs from the reference by {:.3g}, allowed {:.3g} and "
-            "10 times {:.3g} by which the reference sways",
-            step, difference.what, difference.found, difference.allowed, sway[difference.what]);
+            "step {}: {} differs from the reference by {:.3g}, allowed {:.3g} and {} times {:.3g} "
+            "by "
+            "which the reference sways",
+            step, difference.what, difference.found, difference.allowed, kSway,
+            sway[difference.what]);
     return std::nullopt;
   }
 

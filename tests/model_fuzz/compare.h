@@ -1,0 +1,37 @@
+// How far arrays are apart.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/reference/array.h"
+
+namespace artel::model_fuzz {
+
+// Rounding alone explains a difference of this share of the numbers involved.
+inline constexpr double kRounding = 2e-4;
+// What is left of terms of order 1 that cancel out.
+inline constexpr double kCancelled = 5e-7;
+// Where that is exceeded, the reference itself is run with rounding errors, to see how far they
+// take it where sums cancel out, a ReLU flips or a normalisation divides by nearly nothing.
+inline constexpr double kNoise = 1e-7;
+inline constexpr int kNoisyRuns = 8;
+inline constexpr double kSway = 10;  // how much further a compiled program may be
+
+inline double largest(const reference::Array& array) {
+  double most = 0;
+  for (const double value : array.data) most = std::max(most, std::abs(value));
+  return most;
+}
+
+// The largest difference; infinite if any is not a number.
+inline double distance(const reference::Array& a, const reference::Array& b) {
+  double most = 0;
+  for (size_t i = 0; i < a.data.size(); ++i) {
+    const double d = std::abs(a.data[i] - b.data[i]);
+    if (!(d <= most)) most = std::isnan(d) ? INFINITY : d;
+  }
+  return most;
+}
+
+}  // namespace artel::model_fuzz
