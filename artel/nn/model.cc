@@ -16,7 +16,8 @@ Value build_network(const Model& model, ModelGraph& result, const TensorType& x,
                     Value places = {}) {
   nn::Build build(result.graph, training, places);
   const Value input = result.graph.input("x", x);
-  const Value prediction = model.network()(build, input);
+  Value prediction = model.network()(build, input);
+  if (prediction.type().dtype != DType::f32) prediction = unary("to_f32", prediction);
   result.initialisers = build.initialisers();
   result.graph.set_output("prediction", prediction);
   return prediction;

@@ -427,20 +427,21 @@ std::optional<std::string> compare(const Graph& graph, uint64_t seed) {
     for (const Result& result : noisy) most = std::max(most, difference(result));
     return most;
   };
-  if (const double off = std::abs(found.result.loss - expected.loss);
-      !(off <= kRounding * std::max(1e-3, std::abs(expected.loss))) &&
-      !(off <= kSway * sway([&](const Result& r) { return std::abs(r.loss - expected.loss); })))
+  const double loss_off = std::abs(found.result.loss - expected.loss);
+  const double loss_allowed = kRounding * std::max(1e-3, std::abs(expected.loss));
+  const auto loss_sway = [&](const Result& noisy) { return std::abs(noisy.loss - expected.loss); };
+  if (!(loss_off <= loss_allowed) && !(loss_off <= loss_allowed + kSway * sway(loss_sway)))
     return fmt::format("the loss is {:.7g}, expected {:.7g}", found.result.loss, expected.loss);
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const double off = distance(found.result.gradients[i], expected.gradients[i]);
-    if (off <= kRounding * std::max(largest(expected.gradients[i]), 1e-2 * scale) + kCancelled)
-      continue;
-    if (off <= kSway * sway([&](const Result& r) {
-                 return distance(r.gradients[i], expected.gradients[i]);
-               }))
-      continue;
+    const reference::Array& gradient = expected.gradients[i];
+    const double off = distance(found.result.gradients[i], gradient);
+    const double allowed = kRounding * std::max(largest(gradient), 1e-2 * scale) + kCancelled;
+    const auto own_sway = [&](const Result& noisy) {
+      return distance(noisy.gradients[i], gradient);
+    };
+    if (off <= allowed || off <= allowed + kSway * sway(own_sway)) continue;
     return fmt::format("the gradient of {} is off by {:.3g} of {:.3g}",
-                       graph.value(parameters[i]).name, off, largest(expected.gradients[i]));
+                       graph.value(parameters[i]).name, off, largest(gradient));
   }
   for (const int threads : {2, 3}) {
     const Computed other = computed_result(graph, seed, threads);

@@ -5,6 +5,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/text.h"
+#include "artel/graph/ops.h"
 #include "artel/train/batches.h"
 #include "tests/model_fuzz/network_case.h"
 
@@ -180,13 +181,11 @@ Shape random_sample(Random& random) {
 std::optional<Shape> output_shape(const NetworkCase& network) {
   try {
     if (!is_small(network)) return std::nullopt;
+    const Loss average = [](Value prediction, Value) { return mean(prediction); };
     for (int64_t lane = 0; lane < network.lanes; ++lane) {
       const int64_t samples =
           network.batch * (lane + 1) / network.lanes - network.batch * lane / network.lanes;
-      if (samples == 0) continue;
-      Graph graph;
-      nn::Build build(graph, true);
-      network.model().network()(build, graph.input("x", batch_of(network.x(), samples)));
+      if (samples > 0) training_graph(network.model(), batch_of(network.x(), samples), {}, average);
     }
     ModelGraph graph = inference_graph(network.model(), batch_of(network.x(), 2));
     const Shape shape = graph.graph.output("prediction").shape();

@@ -140,7 +140,7 @@ Arrays attention(const Call& call) {
 }
 
 // The gradients of q, k and v, side by side if they came so.
-Arrays attention_gradients(const Operands& o, const Array& dy, bool packed) {
+Arrays attention_gradients(const Call& call, const Operands& o, const Array& dy) {
   Array dq = zeros(o.q.shape), dk = zeros(o.k.shape), dv = zeros(o.v.shape);
   for_each_query(o, [&](int64_t sample, int64_t head, int64_t query) {
     const Seen seen = look(o, sample, head, query);
@@ -158,26 +158,27 @@ Arrays attention_gradients(const Operands& o, const Array& dy, bool packed) {
       mean += seen.probabilities[key] * dp[key];
     }
     for (int64_t key = 0; key < o.keys(); ++key) {
-      const double ds = seen.probabilities[key] * (dp[key] - mean) * o.scale();
+      const double ds =
+          seen.probabilities[key] * (call.disturbance.apply(dp[key]) - mean) * o.scale();
       for (int64_t c = 0; c < o.width(); ++c) {
         dq.data[at(dq, query, c)] += ds * o.k.data[at(o.k, key, c)];
         dk.data[at(dk, key, c)] += ds * o.q.data[at(o.q, query, c)];
       }
     }
   });
-  if (packed) return {side_by_side({dq, dk, dv})};
+  if (call.flag("packed")) return {side_by_side({dq, dk, dv})};
   return {dq, dk, dv};
 }
 
 Arrays attention_gradient(const Call& call) {
-  Arrays results = attention_gradients(operands_of(call, 0), call.dy(), call.flag("packed"));
+  Arrays results = attention_gradients(call, operands_of(call, 0), call.dy());
   results.resize(call.inputs.size());  // none for the mask
   return results;
 }
 
 // Inputs: dy, the logarithms (which are computed again here), then those of attention.
 Arrays attention_backward(const Call& call) {
-  return attention_gradients(operands_of(call, 2), call.in(0), call.flag("packed"));
+  return attention_gradients(call, operands_of(call, 2), call.in(0));
 }
 
 // qkv [1, tokens, 3 * width], a cache [2, positions, width] of keys and values, and the places of

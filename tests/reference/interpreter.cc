@@ -63,27 +63,25 @@ std::vector<bool> dependents(const Graph& graph, const std::vector<ValueId>& wrt
   return depends;
 }
 
-class Disturbance {
+// What the readers of values see while there is noise: copies of their own, disturbed.
+class Readings {
  public:
-  explicit Disturbance(const Noise& noise) : size_(noise.size), random_(noise.seed) {}
+  explicit Readings(Disturbance& disturbance) : disturbance_(disturbance) {}
 
-  void apply(Array& array) {
-    if (size_ > 0)
-      for (double& value : array.data) value *= 1 + size_ * random_.normal();
+  void disturb(Array& array) {
+    if (disturbance_.none()) return;
+    for (double& value : array.data) value = disturbance_.apply(value);
   }
 
-  // The value as one of its readers sees it: a copy of its own, disturbed; else the value itself.
-  Array* seen(Array& value, bool floating) {
-    if (size_ == 0 || !floating) return &value;
+  Array* of(Array& value, bool floating) {
+    if (disturbance_.none() || !floating) return &value;
     copies_.push_back(value);
-    apply(copies_.back());
+    disturb(copies_.back());
     return &copies_.back();
   }
-  void forget() { copies_.clear(); }
 
  private:
-  double size_;
-  Random random_;
+  Disturbance& disturbance_;
   std::deque<Array> copies_;
 };
 
@@ -104,17 +102,17 @@ std::vector<Array> run(const Graph& graph, const Leaves& leaves, const RandomKey
   for (ValueId id = 0; id < static_cast<ValueId>(values.size()); ++id)
     if (graph.value(id).kind != ValueKind::computed) values[id] = leaf_of(graph, id, leaves);
   for (const Node& node : graph.nodes()) {
-    Call call{graph, node, {}, key};
+    Readings readings(disturbance);
+    Call call{graph, node, {}, key, disturbance};
     for (const ValueId input : node.inputs)
-      call.inputs.push_back(disturbance.seen(values[input], is_floating(graph.type(input).dtype)));
+      call.inputs.push_back(readings.of(values[input], is_floating(graph.type(input).dtype)));
     Arrays results = rule_of(node).forward(call);
-    disturbance.forget();
     require(results.size() == node.outputs.size(), ErrorKind::internal,
             "[reference] layer '{}': {} gave {} results, expected {}", node.name, node.op->name,
             results.size(), node.outputs.size());
     for (size_t i = 0; i < results.size(); ++i) {
       check_shape(node, "result", i, results[i], graph.type(node.outputs[i]).shape);
-      if (is_floating(graph.type(node.outputs[i]).dtype)) disturbance.apply(results[i]);
+      if (is_floating(graph.type(node.outputs[i]).dtype)) readings.disturb(results[i]);
       values[node.outputs[i]] = std::move(results[i]);
     }
   }
@@ -145,23 +143,23 @@ std::vector<Array> gradients(const Graph& graph, const std::vector<Array>& value
     const Rule& rule = rule_of(node);
     require(static_cast<bool>(rule.backward), ErrorKind::unsupported,
             "[reference] layer '{}': op '{}' has no gradient rule", node.name, node.op->name);
-    Call call{graph, node, {}, key};
+    Readings readings(disturbance);
+    Call call{graph, node, {}, key, disturbance};
     // Gradient rules only read their inputs.
     const auto seen = [&](ValueId id) {
-      return disturbance.seen(const_cast<Array&>(values[id]), is_floating(graph.type(id).dtype));
+      return readings.of(const_cast<Array&>(values[id]), is_floating(graph.type(id).dtype));
     };
     for (const ValueId input : node.inputs) call.inputs.push_back(seen(input));
     for (const ValueId output : node.outputs) call.outputs.push_back(seen(output));
     call.gradient = &results[node.outputs[0]];
     Arrays parts = rule.backward(call);
-    disturbance.forget();
     require(parts.size() == node.inputs.size(), ErrorKind::internal,
             "[reference] layer '{}': {} gave {} gradients, expected {}", node.name, node.op->name,
             parts.size(), node.inputs.size());
     for (size_t i = 0; i < parts.size(); ++i) {
       if (parts[i].data.empty() || !depends[node.inputs[i]]) continue;
       check_shape(node, "gradient", i, parts[i], graph.type(node.inputs[i]).shape);
-      disturbance.apply(parts[i]);
+      readings.disturb(parts[i]);
       add_to(results[node.inputs[i]], parts[i]);
     }
   }

@@ -6,9 +6,28 @@
 #include <string>
 #include <vector>
 
+#include "artel/base/random.h"
 #include "tests/reference/interpreter.h"
 
 namespace artel::reference {
+
+// Rounding errors at random (see Noise); none by default.
+class Disturbance {
+ public:
+  explicit Disturbance(const Noise& noise) : size_(noise.size), random_(noise.seed) {}
+
+  bool none() const { return size_ == 0; }
+  // Functions such as GELU are inexact in proportion to their terms, not to what is left of them:
+  // hence the part that does not depend on the value. What is zero stays so.
+  double apply(double value) {
+    if (size_ == 0 || value == 0) return value;
+    return value * (1 + size_ * random_.normal()) + 0.1 * size_ * random_.normal();
+  }
+
+ private:
+  double size_;
+  Random random_;
+};
 
 // One node with its operands.
 struct Call {
@@ -16,6 +35,7 @@ struct Call {
   const Node& node;
   std::vector<Array*> inputs;  // only cached_attention writes to one
   RandomKey key;
+  Disturbance& disturbance;  // rules apply it to what they compute on the way and subtract
   // For gradient rules: the results, and the gradient of the loss with respect to the first.
   std::vector<const Array*> outputs = {};
   const Array* gradient = nullptr;
