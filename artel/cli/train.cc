@@ -115,9 +115,71 @@ void follow(const Arguments& arguments, const RunConfig& config, Cluster& cluste
   trainer.fit(data.split.train, fit_options(config, data, {}, arguments));
 }
 
+// What worker 0 does: it trains with the others, and writes and reports. Says whether a signal has
+// stopped it.
+bool lead(const Arguments& arguments, const RunConfig& config, Cluster& cluster) {
+  const RunFolder folder =
+      choose_folder({arguments.file, arguments.out, arguments.name, arguments.resume});
+  const RunData data = open_data(config);
+  const data::SampleLayout& layout = data.layout();
+  const bool has_classes = layout.target_kind == data::TargetKind::classes;
+
+  Trainer trainer(cluster, make_model(config.model, layout), trainer_options(config));
+  trainer.build(sample_type(layout, data.augment));
+  load_configured_weights(trainer, config.model);
+
+  const int64_t resumed_step = arguments.resume ? step_to_resume(folder) : 0;
+  const bool is_new = std::filesystem::create_directories(folder.path());
+  write_file_atomically(folder.config(), to_toml(config));
+  folder.save_layout(layout);
+
+  const StopOnSignal stop(trainer);
+  RunReport report(folder, resumed_step, has_classes);
+  report.note(fmt::format("{}: {} training and {} test samples {}, {} parameters", config.data.set,
+                          format_count(data.split.train->size()),
+                          format_count(data.split.test->size()), to_string(layout.input),
+                          format_count(count_parameters(trainer))));
+  if (cluster.size() > 1)
+    for (const std::string& member : cluster.members()) report.note(member);
+  if (arguments.resume) report.note(folder.resume_note("step", resumed_step));
+
+  FitOptions fit = fit_options(config, data, folder.checkpoints(), arguments);
+  fit.resume = resumed_step > 0;
+  bool begun = false;
+  fit.after_step.push_back([&](const TrainingState& state) {
+    begun = true;
+    report.after_step(state);
+    return true;
+  });
+  fit.after_epoch.push_back([&](const TrainingState& state) {
+    report.after_epoch(state);
+    return true;
+  });
+  FitResult result;
+  try {
+    result = trainer.fit(data.split.train, fit);
+  } catch (...) {
+    if (is_new && !begun) std::filesystem::remove_all(folder.path());
+    throw;
+  }
+  write_file_atomically(folder.plan(), to_string(trainer.choices()));
+  report.finish(result, count_parameters(trainer));
+  if (!arguments.trace.empty()) save_trace(result.timeline, arguments.trace);
+  if (StopOnSignal::received() == 0) return false;
+  println("stopped; to go on: {}", resume_command(arguments, folder));
+  return true;
+}
+
+void train_sparse_model(const Arguments& arguments, const RunConfig& config, Cluster& cluster) {
+  if (cluster.rank() > 0) return train_linear(config, cluster, nullptr);
+  const RunFolder folder =
+      choose_folder({arguments.file, arguments.out, arguments.name, arguments.resume});
+  train_linear(config, cluster, &folder, arguments.resume);
+}
+
 void train(const Arguments& arguments) {
   const RunConfig config = read_config(arguments.file, arguments.overrides);
-  const TrainerOptions options = trainer_options(config);
+  trainer_options(config);  // refuses what is wrong before workers are started
   const int servers = server_count(config);
   const bool linear = config.cluster.strategy == "ddpg";
   const std::optional<comm::GroupOptions> place = place_of(arguments, config);
@@ -144,64 +206,16 @@ void train(const Arguments& arguments) {
     std::signal(SIGTERM, SIG_IGN);
     return cluster.serve();
   }
-  const std::vector<std::string> members = cluster.members();
-  if (linear) {
-    if (cluster.rank() > 0) return train_linear(config, cluster, nullptr);
-    const RunFolder folder =
-        choose_folder({arguments.file, arguments.out, arguments.name, arguments.resume});
-    return train_linear(config, cluster, &folder, arguments.resume);
-  }
-  if (cluster.rank() > 0) return follow(arguments, config, cluster);
-  const RunFolder folder =
-      choose_folder({arguments.file, arguments.out, arguments.name, arguments.resume});
-  const RunData data = open_data(config);
-  const data::SampleLayout& layout = data.layout();
-  const bool has_classes = layout.target_kind == data::TargetKind::classes;
-
-  Trainer trainer(cluster, make_model(config.model, layout), options);
-  trainer.build(sample_type(layout, data.augment));
-  load_configured_weights(trainer, config.model);
-
-  const int64_t resumed_step = arguments.resume ? step_to_resume(folder) : 0;
-  const bool is_new = std::filesystem::create_directories(folder.path());
-  write_file_atomically(folder.config(), to_toml(config));
-  folder.save_layout(layout);
-
-  const StopOnSignal stop(trainer);
-  RunReport report(folder, resumed_step, has_classes);
-  report.note(fmt::format("{}: {} training and {} test samples {}, {} parameters", config.data.set,
-                          format_count(data.split.train->size()),
-                          format_count(data.split.test->size()), to_string(layout.input),
-                          format_count(count_parameters(trainer))));
-  if (cluster.size() > 1)
-    for (const std::string& member : members) report.note(member);
-  if (arguments.resume) report.note(folder.resume_note("step", resumed_step));
-
-  FitOptions fit = fit_options(config, data, folder.checkpoints(), arguments);
-  fit.resume = resumed_step > 0;
-  bool begun = false;
-  fit.after_step.push_back([&](const TrainingState& state) {
-    begun = true;
-    report.after_step(state);
-    return true;
+  bool stopped = false;
+  cluster.attempt([&] {
+    if (linear)
+      train_sparse_model(arguments, config, cluster);
+    else if (cluster.rank() > 0)
+      follow(arguments, config, cluster);
+    else
+      stopped = lead(arguments, config, cluster);
   });
-  fit.after_epoch.push_back([&](const TrainingState& state) {
-    report.after_epoch(state);
-    return true;
-  });
-  FitResult result;
-  try {
-    result = trainer.fit(data.split.train, fit);
-  } catch (...) {
-    if (is_new && !begun) std::filesystem::remove_all(folder.path());
-    throw;
-  }
-  write_file_atomically(folder.plan(), to_string(trainer.choices()));
-  report.finish(result, count_parameters(trainer));
-  if (!arguments.trace.empty()) save_trace(result.timeline, arguments.trace);
-  if (StopOnSignal::received() == 0) return;
-  println("stopped; to go on: {}", resume_command(arguments, folder));
-  throw CLI::RuntimeError(128 + StopOnSignal::received());
+  if (stopped) throw CLI::RuntimeError(128 + StopOnSignal::received());
 }
 
 }  // namespace

@@ -58,6 +58,15 @@ void Cluster::connect(const comm::GroupOptions& options) {
   share_cores();
 }
 
+void Cluster::attempt(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    if (group_) group_->abort(fmt::format("worker {}: {}", rank(), error.what()));
+    throw;
+  }
+}
+
 void Cluster::serve() {
   world_->set_phase("serving");
   ps::Server(*world_, {.workers = world_->size() - servers_}).run();

@@ -6,6 +6,7 @@
 // `serve`, and the others are the workers.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ class Cluster {
   int cores() const { return cores_[static_cast<size_t>(rank())]; }
   // The workers; nothing for one worker.
   comm::Group* group() { return group_.get(); }
+
+  // Runs the body. If it throws, the other workers learn what happened here and stop, too.
+  void attempt(const std::function<void()>& body);
 
   // Parameter servers, whose number is 0 without them.
   int servers() const { return servers_; }

@@ -34,15 +34,13 @@ FitResult Trainer::fit(Tensor x, Tensor y, const FitOptions& options) {
 }
 
 FitResult Trainer::fit(data::DatasetPtr train, const FitOptions& options) {
-  std::optional<FitLoop> loop;  // outlives the abort, which ends what it has started
-  try {
+  std::optional<FitLoop> loop;  // outlives the attempt, whose failure ends what it has started
+  FitResult result;
+  state_->cluster.attempt([&] {
     loop.emplace(*this, std::move(train), options);
-    return loop->run();
-  } catch (const std::exception& error) {
-    if (comm::Group* group = state_->cluster.group())
-      group->abort(fmt::format("worker {}: {}", group->rank(), error.what()));
-    throw;
-  }
+    result = loop->run();
+  });
+  return result;
 }
 
 Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& augment,
