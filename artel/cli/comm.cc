@@ -8,10 +8,10 @@
 #include "artel/cli/commands.h"
 #include "artel/cli/run_options.h"
 #include "artel/cli/workers.h"
+#include "artel/cluster/cluster.h"
+#include "artel/cluster/launcher.h"
 #include "artel/comm/benchmark.h"
 #include "artel/data/fetch.h"
-#include "artel/train/cluster.h"
-#include "artel/train/launcher.h"
 
 namespace artel::cli {
 namespace {

@@ -11,12 +11,12 @@
 #include "artel/cli/run_folder.h"
 #include "artel/cli/run_options.h"
 #include "artel/cli/saved_run.h"
+#include "artel/cluster/launch.h"
 #include "artel/comm/codecs/codec.h"
 #include "artel/observe/metrics.h"
 #include "artel/observe/plot.h"
 #include "artel/observe/table.h"
 #include "artel/train/exchange.h"
-#include "artel/train/launch.h"
 
 namespace artel::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "artel/train/config.h"
+#include "artel/run/config.h"
 
 #include <CLI/CLI.hpp>
 

@@ -7,8 +7,8 @@
 #include "artel/cli/setup.h"
 #include "artel/cli/text_model.h"
 #include "artel/observe/table.h"
+#include "artel/predict/sentence_vectors.h"
 #include "artel/tensor/npy.h"
-#include "artel/train/sentence_vectors.h"
 
 namespace artel::cli {
 namespace {

@@ -6,12 +6,12 @@
 #include "artel/base/log.h"
 #include "artel/base/time.h"
 #include "artel/cli/run_options.h"
+#include "artel/cluster/cluster.h"
 #include "artel/exec/libraries.h"
 #include "artel/exec/memory_speed.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/observe/table.h"
-#include "artel/train/cluster.h"
-#include "artel/train/generate.h"
+#include "artel/predict/generate.h"
 
 namespace artel::cli {
 namespace {

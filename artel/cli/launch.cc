@@ -1,7 +1,7 @@
-#include "artel/train/launch.h"
+#include "artel/cluster/launch.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdlib>
 #include <filesystem>

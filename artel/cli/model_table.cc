@@ -4,7 +4,7 @@
 #include "artel/exec/program.h"
 #include "artel/nn/summary.h"
 #include "artel/observe/table.h"
-#include "artel/train/batches.h"
+#include "artel/predict/batches.h"
 
 namespace artel::cli {
 namespace {

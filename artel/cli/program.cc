@@ -7,7 +7,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
-#include "artel/train/launcher.h"
+#include "artel/cluster/launcher.h"
 
 namespace artel::cli {
 namespace {

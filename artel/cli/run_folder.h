@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "artel/data/dataset.h"
-#include "artel/train/config.h"
+#include "artel/run/config.h"
 
 namespace artel::cli {
 

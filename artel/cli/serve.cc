@@ -3,7 +3,7 @@
 
 #include "artel/base/log.h"
 #include "artel/cli/commands.h"
-#include "artel/train/cluster.h"
+#include "artel/cluster/cluster.h"
 
 namespace artel::cli {
 namespace {

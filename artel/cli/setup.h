@@ -4,7 +4,7 @@
 #include "artel/data/augment.h"
 #include "artel/data/dataset.h"
 #include "artel/nn/zoo/registry.h"
-#include "artel/train/config.h"
+#include "artel/run/config.h"
 #include "artel/train/trainer.h"
 
 namespace artel::cli {

@@ -1,7 +1,7 @@
 #include "artel/cli/step_bench.h"
 
 #include "artel/base/time.h"
-#include "artel/train/batches.h"
+#include "artel/predict/batches.h"
 
 namespace artel::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "artel/data/text/tokenizer.h"
 #include "artel/nn/model.h"
 #include "artel/tensor/named_tensor.h"
-#include "artel/train/config.h"
+#include "artel/run/config.h"
 
 namespace artel::cli {
 

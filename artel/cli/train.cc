@@ -14,9 +14,9 @@
 #include "artel/cli/setup.h"
 #include "artel/cli/train_linear.h"
 #include "artel/cli/workers.h"
+#include "artel/cluster/launcher.h"
+#include "artel/cluster/servers_inside.h"
 #include "artel/observe/trace.h"
-#include "artel/train/launcher.h"
-#include "artel/train/servers_inside.h"
 
 namespace artel::cli {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "artel/cli/run_folder.h"
-#include "artel/train/cluster.h"
-#include "artel/train/config.h"
+#include "artel/cluster/cluster.h"
+#include "artel/run/config.h"
 
 namespace artel::cli {
 

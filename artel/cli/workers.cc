@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "artel/base/error.h"
+#include "artel/cluster/launch.h"
 #include "artel/comm/control/socket.h"
-#include "artel/train/launch.h"
 
 namespace artel::cli {
 namespace {

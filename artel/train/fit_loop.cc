@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "artel/base/error.h"
-#include "artel/train/batches.h"
+#include "artel/predict/batches.h"
 
 namespace artel {
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "artel/cluster/cluster.h"
 #include "artel/ps/delayed_proximal.h"
-#include "artel/train/cluster.h"
 
 namespace artel {
 
@@ -32,8 +32,8 @@ struct SparseTraining {
   ps::Report servers;
 };
 
-// A collective call of the workers. Their shares of the samples follow their speeds. `after_pass` is
-// called on each worker.
+// A collective call of the workers. Their shares of the samples follow their speeds. `after_pass`
+// is called on each worker.
 SparseTraining train_sparse(Cluster& cluster, const SparseTrainingOptions& options,
                             const ps::AfterPass& after_pass = {});
 

@@ -12,7 +12,7 @@
 #include "artel/exec/libraries.h"
 #include "artel/optim/clipping.h"
 #include "artel/optim/running_average.h"
-#include "artel/train/batches.h"
+#include "artel/predict/batches.h"
 
 namespace artel {
 namespace {

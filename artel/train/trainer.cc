@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "artel/data/loader.h"
-#include "artel/train/batches.h"
-#include "artel/train/evaluator.h"
+#include "artel/predict/batches.h"
+#include "artel/predict/evaluator.h"
+#include "artel/predict/load_weights.h"
 #include "artel/train/fit_loop.h"
-#include "artel/train/load_weights.h"
 #include "artel/train/trainer_state.h"
 
 namespace artel {
@@ -102,8 +102,10 @@ Tensor Trainer::predict(const Tensor& x) {
   Shape sample = x.shape();
   sample = Shape(std::vector<int64_t>(sample.extents().begin() + 1, sample.extents().end()));
   s.build({x.dtype(), sample});
-  return Evaluator(s.model, s.sample, std::nullopt, s.test_loss, s.parameters, s.choices, s.threads)
-      .predict(x);
+  if (!s.predictor)
+    s.predictor = std::make_unique<Evaluator>(s.model, s.sample, std::nullopt, s.test_loss,
+                                              s.parameters, s.choices, s.threads);
+  return s.predictor->predict(x);
 }
 
 }  // namespace artel

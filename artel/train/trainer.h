@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "artel/checkpoint/checkpoint.h"
+#include "artel/cluster/cluster.h"
 #include "artel/data/augment.h"
 #include "artel/data/dataset.h"
 #include "artel/exec/program.h"
@@ -23,7 +24,6 @@
 #include "artel/optim/config.h"
 #include "artel/optim/schedule.h"
 #include "artel/ps/report.h"
-#include "artel/train/cluster.h"
 #include "artel/train/timeline.h"
 
 namespace artel {
@@ -139,7 +139,7 @@ class Trainer {
   bool built() const;
   Parameters& parameters();
   NamedTensors weights() const;
-  // As in train/load_weights.h.
+  // As in predict/load_weights.h.
   void load_weights(const NamedTensors& weights,
                     const std::function<bool(const std::string&)>& wanted = {});
 

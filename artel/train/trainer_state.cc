@@ -6,8 +6,8 @@
 
 #include "artel/base/error.h"
 #include "artel/exec/kernels/gemm_bf16.h"
-#include "artel/train/batches.h"
-#include "artel/train/load_weights.h"
+#include "artel/predict/batches.h"
+#include "artel/predict/load_weights.h"
 #include "artel/train/name_prefixes.h"
 
 namespace artel {

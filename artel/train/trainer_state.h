@@ -6,6 +6,7 @@
 #include <string>
 
 #include "artel/data/loader.h"
+#include "artel/predict/evaluator.h"
 #include "artel/train/own_state.h"
 #include "artel/train/saving.h"
 #include "artel/train/stepper.h"
@@ -29,6 +30,7 @@ struct Trainer::State {
   Parameters parameters;
   bool built = false;
   std::unique_ptr<Stepper> stepper;
+  std::unique_ptr<Evaluator> predictor;  // once something was predicted
   TensorType stepper_target;
   NamedTensors pending_optimizer;  // restored before there was a stepper
   // Of the outer update of local steps, laid out like the parameters; empty without one.

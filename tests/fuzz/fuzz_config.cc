@@ -1,5 +1,5 @@
 #include "artel/base/error.h"
-#include "artel/train/config.h"
+#include "artel/run/config.h"
 #include "tests/fuzz/target.h"
 
 namespace artel::fuzz {

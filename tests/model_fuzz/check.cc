@@ -8,7 +8,7 @@
 
 #include "artel/base/error.h"
 #include "artel/data/dataset.h"
-#include "artel/train/batches.h"
+#include "artel/predict/batches.h"
 #include "tests/model_fuzz/compare.h"
 #include "tests/model_fuzz/training.h"
 #include "tests/reference/optimizers.h"

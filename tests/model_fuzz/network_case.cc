@@ -13,8 +13,8 @@
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/summary.h"
 #include "artel/tensor/npy.h"
-#include "artel/train/batches.h"
-#include "artel/train/config.h"
+#include "artel/predict/batches.h"
+#include "artel/run/config.h"
 
 namespace artel::model_fuzz {
 namespace {

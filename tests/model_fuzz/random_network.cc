@@ -6,7 +6,7 @@
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/graph/ops.h"
-#include "artel/train/batches.h"
+#include "artel/predict/batches.h"
 #include "tests/model_fuzz/network_case.h"
 
 namespace artel::model_fuzz {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "artel/train/batches.h"
+#include "artel/predict/batches.h"
 
 namespace artel::model_fuzz {
 

@@ -55,7 +55,7 @@ Arrays batch_norm(const Call& call) {
     inverse.data[c] = 1 / std::sqrt(m.variance + call.attributes().number("epsilon"));
     unbiased.data[c] = n > 1 ? m.variance * n / (n - 1) : m.variance;
     for (const size_t i : channels[c]) {
-      const double z = (x.data[i] - m.mean) * inverse.data[c];
+      const double z = (call.disturbance.apply(x.data[i]) - m.mean) * inverse.data[c];
       double result = call.in(1).data[c] * z + call.in(2).data[c];
       if (call.count() == 4) result += call.in(3).data[i];
       y.data[i] = call.flag("relu") && result < 0 ? 0 : result;
@@ -155,8 +155,10 @@ Arrays layer_norm(const Call& call) {
     mean.data[r] = m.mean;
     inverse.data[r] = 1 / std::sqrt(m.variance + call.attributes().number("epsilon"));
     for (size_t c = 0; c < rows[r].size(); ++c)
-      y.data[rows[r][c]] =
-          call.in(1).data[c] * (x.data[rows[r][c]] - m.mean) * inverse.data[r] + call.in(2).data[c];
+      y.data[rows[r][c]] = call.in(1).data[c] *
+                               (call.disturbance.apply(x.data[rows[r][c]]) - m.mean) *
+                               inverse.data[r] +
+                           call.in(2).data[c];
   }
   return {y, mean, inverse};
 }

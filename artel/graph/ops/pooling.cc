@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "artel/graph/op.h"
 #include "artel/graph/ops.h"
 #include "artel/graph/ops/catalogue.h"
@@ -47,7 +49,7 @@ std::vector<TensorType> with_indices(const InferContext& context, std::vector<Te
   for (int i = 0; i < 2; ++i) {
     const int64_t in = context.shape(0)[2 + i], out = types[0].shape[2 + i];
     window *= context.attributes().has("kernel") ? context.attributes().integers("kernel")[i]
-                                                 : (in + out - 1) / out + 1;
+                                                 : std::min(in, in / out + 2);
   }
   types.push_back({window <= 256 ? DType::u8 : DType::i32, types[0].shape});
   return types;

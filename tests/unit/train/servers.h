@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "artel/train/cluster.h"
+#include "artel/cluster/cluster.h"
 
 namespace artel {
 

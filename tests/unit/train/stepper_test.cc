@@ -9,7 +9,7 @@
 #include "artel/nn/layers.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/registry.h"
-#include "artel/train/batches.h"
+#include "artel/predict/batches.h"
 
 namespace artel {
 namespace {

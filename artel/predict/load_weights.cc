@@ -1,4 +1,4 @@
-#include "artel/train/load_weights.h"
+#include "artel/predict/load_weights.h"
 
 #include "artel/base/error.h"
 #include "artel/checkpoint/weights.h"

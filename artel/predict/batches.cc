@@ -1,4 +1,4 @@
-#include "artel/train/batches.h"
+#include "artel/predict/batches.h"
 
 #include <algorithm>
 

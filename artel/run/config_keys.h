@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "artel/train/config.h"
+#include "artel/run/config.h"
 
 namespace artel {
 

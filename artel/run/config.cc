@@ -1,4 +1,4 @@
-#include "artel/train/config.h"
+#include "artel/run/config.h"
 
 // A damaged file can violate what the parser asserts or, with NDEBUG and clang, assumes; without
 // either it reports the place of the error.
@@ -18,7 +18,7 @@
 #include "artel/base/text.h"
 #include "artel/optim/config.h"
 #include "artel/optim/schedule.h"
-#include "artel/train/config_keys.h"
+#include "artel/run/config_keys.h"
 
 namespace artel {
 namespace {

@@ -1,4 +1,4 @@
-#include "artel/train/generate.h"
+#include "artel/predict/generate.h"
 
 #include <algorithm>
 #include <cmath>

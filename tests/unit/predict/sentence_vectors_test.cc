@@ -1,4 +1,4 @@
-#include "artel/train/sentence_vectors.h"
+#include "artel/predict/sentence_vectors.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "artel/data/fetch.h"
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/names.h"
+#include "artel/predict/predictor.h"
 
 namespace artel {
 namespace {
@@ -17,11 +18,9 @@ namespace {
 Tensor cosines_of(const nn::BertOptions& options, const NamedTensors& weights,
                   const data::WordPiece& tokenizer, const std::vector<std::string>& texts) {
   const Tensor tokens = token_rows(tokenizer, texts, options.positions);
-  Cluster cluster;
-  Trainer trainer(cluster, nn::bert(options));
-  trainer.build({DType::i32, {tokens.shape()[1]}});
-  trainer.load_weights(nn::rename_published("bert", weights));
-  return cosines(mean_vectors(tokens, trainer.predict(tokens)));
+  Predictor predictor(nn::bert(options), {DType::i32, {tokens.shape()[1]}},
+                      nn::rename_published("bert", weights));
+  return cosines(mean_vectors(tokens, predictor(tokens)));
 }
 
 // tests/golden/make_sentences.py has computed the same in numpy.

@@ -1,5 +1,5 @@
 // What launchers say in the environment.
-#include "artel/train/launcher.h"
+#include "artel/cluster/launcher.h"
 
 #include <gtest/gtest.h>
 

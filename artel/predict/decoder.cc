@@ -1,10 +1,10 @@
-#include "artel/train/decoder.h"
+#include "artel/predict/decoder.h"
 
 #include <numeric>
 
 #include "artel/base/error.h"
 #include "artel/exec/libraries.h"
-#include "artel/train/load_weights.h"
+#include "artel/predict/load_weights.h"
 
 namespace artel {
 

@@ -1,4 +1,4 @@
-#include "artel/train/launcher.h"
+#include "artel/cluster/launcher.h"
 
 #include <fmt/format.h>
 

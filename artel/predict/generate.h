@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "artel/base/random.h"
-#include "artel/train/decoder.h"
+#include "artel/predict/decoder.h"
 
 namespace artel {
 

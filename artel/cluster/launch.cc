@@ -1,4 +1,4 @@
-#include "artel/train/launch.h"
+#include "artel/cluster/launch.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

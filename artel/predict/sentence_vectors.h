@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "artel/data/text/word_piece.h"
-#include "artel/train/trainer.h"
+#include "artel/tensor/tensor.h"
 
 namespace artel {
 

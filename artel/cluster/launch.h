@@ -27,7 +27,7 @@ int supervise(const std::vector<WorkerCommand>& workers);
 // This program with the arguments that it was started with.
 std::vector<std::string> own_command();
 
-// The environment that tells a worker its place (train/launcher.h reads it).
+// The environment that tells a worker its place (cluster/launcher.h reads it).
 std::vector<std::pair<std::string, std::string>> worker_environment(
     const comm::GroupOptions& options);
 

@@ -1,5 +1,5 @@
 // Reading piece by piece must say what reading all at once says; generation on top of it.
-#include "artel/train/decoder.h"
+#include "artel/predict/decoder.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,9 @@
 #include "artel/base/error.h"
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/gpt2.h"
-#include "artel/train/generate.h"
-#include "artel/train/trainer.h"
+#include "artel/predict/generate.h"
+#include "artel/predict/predictor.h"
+#include "tests/support/weights.h"
 
 namespace artel {
 namespace {
@@ -37,11 +38,10 @@ std::vector<int32_t> some_tokens(int64_t count) {
 
 // Scores after each of the tokens, without a cache.
 Tensor scores_at_once(const std::vector<int32_t>& tokens, uint64_t seed) {
-  Cluster cluster;
-  Trainer trainer(cluster, small_gpt(), {.seed = seed});
-  Tensor x({1, static_cast<int64_t>(tokens.size())}, DType::i32);
+  const TensorType sample = {DType::i32, {static_cast<int64_t>(tokens.size())}};
+  Tensor x({1, sample.shape[0]}, DType::i32);
   std::copy(tokens.begin(), tokens.end(), x.values<int32_t>().begin());
-  return trainer.predict(x);
+  return Predictor(small_gpt(), sample, testing::initial_weights(small_gpt(), sample, seed))(x);
 }
 
 TEST(Decoder, ReadsPieceByPieceWhatIsReadAtOnce) {
@@ -78,15 +78,13 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
   EXPECT_THROW(decoder.read(std::vector<int32_t>{-1}), Error);
   EXPECT_THROW(Decoder(nn::bert({.vocabulary = 9, .width = 8, .depth = 1, .heads = 1}), 1, 1),
                Error);
-  Cluster cluster;
-  Trainer other(cluster, nn::gpt2({.vocabulary = kVocabulary + 1,
-                                   .positions = kPositions,
-                                   .width = 32,
-                                   .depth = 2,
-                                   .heads = 4}));
-  other.build({DType::i32, {4}});
+  const Model other = nn::gpt2({.vocabulary = kVocabulary + 1,
+                                .positions = kPositions,
+                                .width = 32,
+                                .depth = 2,
+                                .heads = 4});
   try {
-    Decoder(small_gpt(), other.weights(), 1);
+    Decoder(small_gpt(), testing::initial_weights(other, {DType::i32, {4}}, 0), 1);
     FAIL() << "weights of another vocabulary were accepted";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("wte.weight"), std::string::npos) << error.what();

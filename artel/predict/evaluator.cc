@@ -1,9 +1,9 @@
-#include "artel/train/evaluator.h"
+#include "artel/predict/evaluator.h"
 
 #include <cstring>
 
 #include "artel/exec/libraries.h"
-#include "artel/train/batches.h"
+#include "artel/predict/batches.h"
 
 namespace artel {
 namespace {

@@ -1,4 +1,4 @@
-#include "artel/train/sentence_vectors.h"
+#include "artel/predict/sentence_vectors.h"
 
 #include <algorithm>
 #include <cmath>

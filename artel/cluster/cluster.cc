@@ -1,4 +1,4 @@
-#include "artel/train/cluster.h"
+#include "artel/cluster/cluster.h"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -8,8 +8,8 @@
 #include <string>
 
 #include "artel/base/error.h"
+#include "artel/cluster/launcher.h"
 #include "artel/ps/server.h"
-#include "artel/train/launcher.h"
 
 namespace artel {
 namespace {

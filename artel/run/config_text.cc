@@ -4,8 +4,8 @@
 #include <cctype>
 
 #include "artel/base/text.h"
-#include "artel/train/config.h"
-#include "artel/train/config_keys.h"
+#include "artel/run/config.h"
+#include "artel/run/config_keys.h"
 
 namespace artel {
 namespace {

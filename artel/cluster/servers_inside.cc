@@ -1,8 +1,8 @@
-#include "artel/train/servers_inside.h"
+#include "artel/cluster/servers_inside.h"
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
-#include "artel/train/cluster.h"
+#include "artel/cluster/cluster.h"
 
 namespace artel {
 

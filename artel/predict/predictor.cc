@@ -1,0 +1,36 @@
+#include "artel/predict/predictor.h"
+
+#include "artel/base/error.h"
+#include "artel/predict/batches.h"
+#include "artel/predict/load_weights.h"
+
+namespace artel {
+namespace {
+
+Parameters parameters_of(const Model& model, const TensorType& sample, KernelChoices& choices,
+                         const NamedTensors& weights) {
+  const Program program(inference_graph(model, batch_of(sample, 1)).graph, {}, choices);
+  Parameters parameters(program.parameter_entries());
+  load_weights(parameters, weights);
+  return parameters;
+}
+
+}  // namespace
+
+Predictor::Predictor(const Model& model, const TensorType& sample, const NamedTensors& weights,
+                     int threads)
+    : sample_(sample),
+      parameters_(parameters_of(model, sample, choices_, weights)),
+      evaluator_(model, sample, std::nullopt, {}, parameters_, choices_, threads) {}
+
+Tensor Predictor::operator()(const Tensor& rows) {
+  require(rows.shape().rank() == sample_.shape.rank() + 1, ErrorKind::shape,
+          "predict: got {}, expected rows of {}", to_string(rows.shape()), to_string(sample_));
+  const TensorType expected = batch_of(sample_, rows.shape()[0]);
+  const TensorType got = {rows.dtype(), rows.shape()};
+  require(got == expected, ErrorKind::shape, "predict: got {}, expected {}", to_string(got),
+          to_string(expected));
+  return evaluator_.predict(rows);
+}
+
+}  // namespace artel
