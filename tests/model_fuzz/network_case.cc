@@ -12,9 +12,9 @@
 #include "artel/graph/op.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/summary.h"
-#include "artel/tensor/npy.h"
 #include "artel/predict/batches.h"
 #include "artel/run/config.h"
+#include "artel/tensor/npy.h"
 
 namespace artel::model_fuzz {
 namespace {

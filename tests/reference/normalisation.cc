@@ -65,8 +65,8 @@ Arrays batch_norm(const Call& call) {
 }
 
 // The gradients of x, scale and shift; `dy` is that of the sum before a ReLU.
-Arrays batch_norm_gradients(const Array& dy, const Array& x, const Array& scale, const Array& mean,
-                            const Array& inverse) {
+Arrays batch_norm_gradients(Disturbance& d, const Array& dy, const Array& x, const Array& scale,
+                            const Array& mean, const Array& inverse) {
   const auto channels = channels_of(x.shape);
   Array dx = zeros(x.shape), dscale = vector_of(channels.size()), dshift = dscale;
   for (size_t c = 0; c < channels.size(); ++c) {
@@ -78,14 +78,15 @@ Arrays batch_norm_gradients(const Array& dy, const Array& x, const Array& scale,
     const auto n = static_cast<double>(channels[c].size());
     for (const size_t i : channels[c])
       dx.data[i] = scale.data[c] * inverse.data[c] *
-                   (dy.data[i] - dshift.data[c] / n - z(i) * dscale.data[c] / n);
+                   (d.apply(dy.data[i]) - dshift.data[c] / n - z(i) * dscale.data[c] / n);
   }
   return {dx, dscale, dshift};
 }
 
 Arrays batch_norm_gradient(const Call& call) {
   const Array dy = call.flag("relu") ? through_relu(call.dy(), call.out()) : call.dy();
-  Arrays results = batch_norm_gradients(dy, call.in(0), call.in(1), call.out(1), call.out(2));
+  Arrays results =
+      batch_norm_gradients(call.disturbance, dy, call.in(0), call.in(1), call.out(1), call.out(2));
   if (call.count() == 4) results.push_back(dy);
   return results;
 }
@@ -108,7 +109,8 @@ Arrays batch_norm_backward(const Call& call) {
     dy = through_relu(dy, call.flag("residual") ? call.in(6)
                                                 : normalised(call.in(1), call.in(2), call.in(3),
                                                              call.in(4), call.in(5)));
-  Arrays results = batch_norm_gradients(dy, call.in(1), call.in(2), call.in(4), call.in(5));
+  Arrays results =
+      batch_norm_gradients(call.disturbance, dy, call.in(1), call.in(2), call.in(4), call.in(5));
   if (call.flag("residual")) results.push_back(dy);
   return results;
 }
@@ -163,8 +165,8 @@ Arrays layer_norm(const Call& call) {
   return {y, mean, inverse};
 }
 
-Arrays layer_norm_gradients(const Array& dy, const Array& x, const Array& scale, const Array& mean,
-                            const Array& inverse) {
+Arrays layer_norm_gradients(Disturbance& d, const Array& dy, const Array& x, const Array& scale,
+                            const Array& mean, const Array& inverse) {
   const auto rows = row_groups(x.shape);
   Array dx = zeros(x.shape), dscale = zeros(scale.shape), dshift = dscale;
   for (size_t r = 0; r < rows.size(); ++r) {
@@ -180,18 +182,21 @@ Arrays layer_norm_gradients(const Array& dy, const Array& x, const Array& scale,
     }
     for (size_t c = 0; c < rows[r].size(); ++c) {
       const size_t i = rows[r][c];
-      dx.data[i] = inverse.data[r] * (dy.data[i] * scale.data[c] - mean_g - z(i) * mean_gz);
+      dx.data[i] =
+          inverse.data[r] * (d.apply(dy.data[i] * scale.data[c]) - mean_g - z(i) * mean_gz);
     }
   }
   return {dx, dscale, dshift};
 }
 
 Arrays layer_norm_gradient(const Call& call) {
-  return layer_norm_gradients(call.dy(), call.in(0), call.in(1), call.out(1), call.out(2));
+  return layer_norm_gradients(call.disturbance, call.dy(), call.in(0), call.in(1), call.out(1),
+                              call.out(2));
 }
 
 Arrays layer_norm_backward(const Call& call) {
-  return layer_norm_gradients(call.in(0), call.in(1), call.in(2), call.in(3), call.in(4));
+  return layer_norm_gradients(call.disturbance, call.in(0), call.in(1), call.in(2), call.in(3),
+                              call.in(4));
 }
 
 // y = scale x / sqrt(mean(x^2) + epsilon), and that inverse root for each row.
@@ -211,7 +216,7 @@ Arrays rms_norm(const Call& call) {
 }
 
 // With r the inverse root, dr/dx = -x r^3 / n.
-Arrays rms_norm_gradients(const Array& dy, const Array& x, const Array& scale,
+Arrays rms_norm_gradients(Disturbance& d, const Array& dy, const Array& x, const Array& scale,
                           const Array& inverse) {
   const auto rows = row_groups(x.shape);
   Array dx = zeros(x.shape), dscale = zeros(scale.shape);
@@ -225,7 +230,7 @@ Arrays rms_norm_gradients(const Array& dy, const Array& x, const Array& scale,
     }
     for (size_t c = 0; c < rows[r].size(); ++c) {
       const size_t i = rows[r][c];
-      dx.data[i] = dy.data[i] * scale.data[c] * root -
+      dx.data[i] = d.apply(dy.data[i] * scale.data[c] * root) -
                    dot * x.data[i] * root * root * root / static_cast<double>(rows[r].size());
     }
   }
@@ -233,11 +238,11 @@ Arrays rms_norm_gradients(const Array& dy, const Array& x, const Array& scale,
 }
 
 Arrays rms_norm_gradient(const Call& call) {
-  return rms_norm_gradients(call.dy(), call.in(0), call.in(1), call.out(1));
+  return rms_norm_gradients(call.disturbance, call.dy(), call.in(0), call.in(1), call.out(1));
 }
 
 Arrays rms_norm_backward(const Call& call) {
-  return rms_norm_gradients(call.in(0), call.in(1), call.in(2), call.in(3));
+  return rms_norm_gradients(call.disturbance, call.in(0), call.in(1), call.in(2), call.in(3));
 }
 
 }  // namespace
