@@ -11,27 +11,18 @@
 namespace artel {
 namespace {
 
-struct Strategy {
+struct Way {
   const char* name;
   comm::Algorithm algorithm;
 };
 
-constexpr Strategy kStrategies[] = {{"auto", comm::Algorithm::automatic},
-                                    {"allreduce", comm::Algorithm::automatic},
-                                    {"ring", comm::Algorithm::ring},
-                                    {"tree", comm::Algorithm::tree},
-                                    {"halving", comm::Algorithm::halving_doubling},
-                                    {"hierarchical", comm::Algorithm::two_level},
-                                    {"coordinator", comm::Algorithm::direct}};
-
-// Adds the partial sums of one worker; not in the canonical order.
-void add_here(const Bucket& part, const std::vector<std::byte*>& partials) {
-  for (size_t i = 1; i < partials.size(); ++i) {
-    const std::byte* sources[] = {partials[0] + part.offset, partials[i] + part.offset};
-    comm::add_lanes({0, 2}, sources, partials[0] + part.offset, comm::ElementType::f32,
-                    part.bytes / sizeof(float));
-  }
-}
+constexpr Way kWays[] = {{"auto", comm::Algorithm::automatic},
+                         {"allreduce", comm::Algorithm::automatic},
+                         {"ring", comm::Algorithm::ring},
+                         {"tree", comm::Algorithm::tree},
+                         {"halving", comm::Algorithm::halving_doubling},
+                         {"hierarchical", comm::Algorithm::two_level},
+                         {"coordinator", comm::Algorithm::direct}};
 
 // Puts gradients that lie side by side back to their places.
 void scatter(const Bucket& part, std::span<const float> gradients, std::byte* region) {
@@ -47,25 +38,38 @@ std::span<std::byte> part_of(std::byte* region, const Bucket& part) {
 
 }  // namespace
 
+void add_partials(const Bucket& bucket, const std::vector<std::byte*>& partials) {
+  std::byte* const sum = partials[0] + bucket.offset;
+  for (size_t i = 1; i < partials.size(); ++i) {
+    const std::byte* sources[] = {sum, partials[i] + bucket.offset};
+    comm::add_lanes({0, 2}, sources, sum, comm::ElementType::f32, bucket.bytes / sizeof(float));
+  }
+}
+
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
-  for (const Strategy& strategy : kStrategies) names.emplace_back(strategy.name);
+  for (const Way& way : kWays) names.emplace_back(way.name);
   return names;
 }
 
-Exchange::Exchange(comm::Group* group, const ExchangeOptions& options, Timeline* timeline)
-    : group_(group), options_(options), timeline_(timeline) {
+void check_options(const ExchangeOptions& options) {
   require(options.reduction == "exact" || options.reduction == "fast", ErrorKind::invalid_argument,
           "cluster.reduction: got '{}', expected 'exact' or 'fast'", options.reduction);
   require(options.coordinators >= 1, ErrorKind::invalid_argument,
           "cluster.coordinators: got {}, expected at least 1", options.coordinators);
   const std::vector<std::string> names = strategy_names();
-  const auto found = std::find(names.begin(), names.end(), options.strategy);
-  require(found != names.end(), ErrorKind::invalid_argument,
-          "cluster.strategy: got '{}'{}; known: {}", options.strategy,
+  require(std::find(names.begin(), names.end(), options.strategy) != names.end(),
+          ErrorKind::invalid_argument, "cluster.strategy: got '{}'{}; known: {}", options.strategy,
           did_you_mean(options.strategy, names), join(names, ", "));
-  algorithm_ = kStrategies[found - names.begin()].algorithm;
-  set_compress(options.compress);
+}
+
+Exchange::Exchange(comm::Group* group, const ExchangeOptions& options, Timeline* timeline)
+    : group_(group), options_(options), timeline_(timeline) {
+  check_options(options);
+  for (const Way& way : kWays)
+    if (options.strategy == way.name) algorithm_ = way.algorithm;
+  if (!options.compress.empty() && options.compress != "none")
+    codec_ = comm::make_codec(options.compress);
 }
 
 Exchange::~Exchange() {
@@ -76,13 +80,10 @@ Exchange::~Exchange() {
     }
 }
 
-void Exchange::set_compress(const std::string& codec) {
-  codec_ = codec.empty() || codec == "none" ? nullptr : comm::make_codec(codec);
-  feedback_.clear();
-}
-
-void Exchange::begin_step(int64_t step, const std::vector<Bucket>& buckets) {
+void Exchange::begin_step(int64_t step, const std::vector<Bucket>& buckets,
+                          const comm::LaneLayout& layout) {
   step_ = step;
+  layout_ = layout;
   pending_.resize(buckets.size());
   make_feedback(buckets);
 }
@@ -110,7 +111,7 @@ void Exchange::set_state(const OwnState& state, const std::vector<Bucket>& bucke
 
 void Exchange::start(int bucket, const Bucket& part, const std::vector<std::byte*>& partials) {
   pending_[bucket] = {.total = partials.front()};
-  if (!group_ || apart_) return add_here(part, partials);
+  if (!group_) return add_partials(part, partials);
   pending_[bucket].handle = group_->start([this, bucket, part, partials](comm::Group& group) {
     const Timeline::Scope scope(timeline_, "wire", Timeline::kWire,
                                 timeline_ ? fmt::format("bucket {}", bucket) : "");
@@ -129,7 +130,7 @@ int64_t Exchange::reduce(comm::Group& group, int bucket, const Bucket& part,
   const std::string label = fmt::format("bucket {}", bucket);
   const comm::Call call = {.label = label, .algorithm = algorithm_};
   if (options_.reduction == "exact") return reduce_exactly(group, part, partials, call);
-  add_here(part, partials);
+  add_partials(part, partials);
   group.all_reduce(part_of(partials.front(), part), comm::ElementType::f32, {}, call);
   return all_reduce_bytes(part.bytes, group.size());
 }
@@ -157,7 +158,7 @@ std::span<float> Exchange::gathered(const Bucket& part, const std::byte* region)
 // else, and would be part of what codecs take the values around it for.
 int64_t Exchange::reduce_packed(comm::Group& group, int bucket, const Bucket& part,
                                 const std::vector<std::byte*>& partials) {
-  add_here(part, partials);
+  add_partials(part, partials);
   std::byte* const region = partials.front();
   const size_t begin = part.first_gradient, end = part.gradients_end;
   std::span<float> gradients = {reinterpret_cast<float*>(region + begin),

@@ -30,6 +30,12 @@ struct ExchangeOptions {
 // The names that ExchangeOptions::strategy accepts.
 std::vector<std::string> strategy_names();
 
+// Throws for unknown names and numbers out of range.
+void check_options(const ExchangeOptions& options);
+
+// Adds the partial sums of one worker into the first of them; not in the canonical order.
+void add_partials(const Bucket& bucket, const std::vector<std::byte*>& partials);
+
 class Exchange {
  public:
   // `group` may be null: one worker. `timeline` may be null; it is borrowed. Throws for unknown
@@ -40,20 +46,13 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // The lanes of each worker, contiguous, in rank order.
-  void set_layout(comm::LaneLayout layout) { layout_ = std::move(layout); }
-  const comm::LaneLayout& layout() const { return layout_; }
-  // From the next step on, sums stay those of this worker's own lanes, or no longer.
-  void set_apart(bool apart) { apart_ = apart; }
-  // From the next step on, gradients are packed by this codec; "": by none.
-  void set_compress(const std::string& codec);
   bool lossy() const { return codec_ != nullptr; }
   // What was lost so far, by bucket, and going on with it; of those buckets.
   OwnState state() const;
   void set_state(const OwnState& state, const std::vector<Bucket>& buckets);
 
-  // Before the first bucket of a step: which buckets there will be.
-  void begin_step(int64_t step, const std::vector<Bucket>& buckets);
+  // Before the first bucket of a step: which buckets there will be, and who has which lanes.
+  void begin_step(int64_t step, const std::vector<Bucket>& buckets, const comm::LaneLayout& layout);
   // Begins to add a bucket of all workers; `partials` as Stepper::Ready gives them. Any thread.
   void start(int bucket, const Bucket& part, const std::vector<std::byte*>& partials);
   // The region in which the bucket is now the sum over all lanes. Buckets are waited for in order.
@@ -95,7 +94,6 @@ class Exchange {
   std::unique_ptr<comm::Codec> codec_;
   std::vector<comm::ErrorFeedback> feedback_;  // by bucket
   std::vector<float> side_by_side_;            // gradients of a bucket; on the group's thread
-  bool apart_ = false;
   comm::LaneLayout layout_;
   int64_t step_ = 0;
   std::vector<Pending> pending_;

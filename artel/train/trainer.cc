@@ -13,7 +13,7 @@
 namespace artel {
 
 Trainer::Trainer(Cluster& cluster, Model model, TrainerOptions options)
-    : state_(std::make_unique<State>(cluster, std::move(model), std::move(options))) {}
+    : state_(std::make_unique<TrainerState>(cluster, std::move(model), std::move(options))) {}
 Trainer::~Trainer() = default;
 
 void Trainer::build(const TensorType& sample) { state_->build(sample); }
@@ -37,7 +37,7 @@ FitResult Trainer::fit(data::DatasetPtr train, const FitOptions& options) {
   std::optional<FitLoop> loop;  // outlives the attempt, whose failure ends what it has started
   FitResult result;
   state_->cluster.attempt([&] {
-    loop.emplace(*this, std::move(train), options);
+    loop.emplace(*this, *state_, std::move(train), options);
     result = loop->run();
   });
   return result;
@@ -45,7 +45,7 @@ FitResult Trainer::fit(data::DatasetPtr train, const FitOptions& options) {
 
 Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& augment,
                              int64_t batch_size) {
-  State& s = *state_;
+  TrainerState& s = *state_;
   require(test->size() > 0, ErrorKind::invalid_argument,
           "evaluate: the data set has no samples, expected 1 or more");
   const int64_t size = std::min(batch_size, test->size());
@@ -98,7 +98,7 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
 }
 
 Tensor Trainer::predict(const Tensor& x) {
-  State& s = *state_;
+  TrainerState& s = *state_;
   Shape sample = x.shape();
   sample = Shape(std::vector<int64_t>(sample.extents().begin() + 1, sample.extents().end()));
   s.build({x.dtype(), sample});

@@ -120,6 +120,8 @@ struct Evaluation {
   int64_t labels = 0;  // as many as samples, or one for each position of a text
 };
 
+struct TrainerState;
+
 class Trainer {
  public:
   Trainer(Cluster& cluster, Model model, TrainerOptions options = {});
@@ -154,9 +156,7 @@ class Trainer {
   void request_stop();
 
  private:
-  struct State;
-  class FitLoop;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<TrainerState> state_;
 };
 
 }  // namespace artel

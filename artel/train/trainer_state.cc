@@ -59,7 +59,15 @@ TensorType target_type(const data::SampleLayout& layout) {
   return {layout.target_type(), layout.target};
 }
 
-Trainer::State::State(Cluster& cluster, Model model, TrainerOptions given)
+ExchangeOptions exchange_options(const TrainerOptions& options) {
+  return {.strategy = options.strategy,
+          .reduction = options.reduction,
+          .compress = options.local_steps > 1 ? "" : options.compress,
+          .coordinators = options.coordinators,
+          .seed = options.seed};
+}
+
+TrainerState::TrainerState(Cluster& cluster, Model model, TrainerOptions given)
     : cluster(cluster), model(std::move(model)), options(std::move(given)) {
   // The rule with which DistBelief trains, unless another one is asked for.
   const auto* sgd = std::get_if<optim::Sgd>(&options.optimizer.rule);
@@ -81,11 +89,11 @@ Trainer::State::State(Cluster& cluster, Model model, TrainerOptions given)
   lanes = options.lanes > 0 ? options.lanes : threads * cluster.size();
 }
 
-bool Trainer::State::trained(const std::string& name) const {
+bool TrainerState::trained(const std::string& name) const {
   return !begins_with_any(name, options.freeze);
 }
 
-void Trainer::State::build(const TensorType& type) {
+void TrainerState::build(const TensorType& type) {
   if (built) {
     require(type == sample, ErrorKind::shape, "the model was built for samples {}, not for {}",
             to_string(sample), to_string(type));
@@ -103,7 +111,7 @@ void Trainer::State::build(const TensorType& type) {
   built = true;
 }
 
-Stepper& Trainer::State::stepper_for(const data::SampleLayout& layout) {
+Stepper& TrainerState::stepper_for(const data::SampleLayout& layout) {
   const TensorType target = target_type(layout);
   if (stepper && stepper_target == target) return *stepper;
   stepper = std::make_unique<Stepper>(
@@ -124,7 +132,7 @@ Stepper& Trainer::State::stepper_for(const data::SampleLayout& layout) {
   return *stepper;
 }
 
-checkpoint::Checkpoint Trainer::State::checkpoint() const {
+checkpoint::Checkpoint TrainerState::checkpoint() const {
   checkpoint::Checkpoint result;
   result.step = step;
   for (const ParameterEntry& entry : parameters.entries())
@@ -139,7 +147,7 @@ checkpoint::Checkpoint Trainer::State::checkpoint() const {
   return result;
 }
 
-std::string Trainer::State::state_text() const {
+std::string TrainerState::state_text() const {
   return Json({{"step", step},
                {"lanes", lanes},
                {"seed", options.seed},
@@ -158,13 +166,13 @@ std::string Trainer::State::state_text() const {
                {"best_loss", best_loss},
                {"has_best", has_best},
                {"bad_epochs", bad_epochs},
-               {"saving", {{"local_steps", saving.local_steps}, {"compress", saving.compress}}},
+               {"saving", {{"local_steps", economy.local_steps}, {"compress", economy.compress}}},
                {"own_purpose", own_purpose},
                {"plan", to_string(choices)}})
       .dump();
 }
 
-void Trainer::State::restore(const checkpoint::Checkpoint& saved) {
+void TrainerState::restore(const checkpoint::Checkpoint& saved) {
   artel::load_weights(parameters, saved.weights);
   restore_state(saved.state);
   own_states.clear();
@@ -177,7 +185,7 @@ void Trainer::State::restore(const checkpoint::Checkpoint& saved) {
   }
 }
 
-void Trainer::State::restore_state(const std::string& text) {
+void TrainerState::restore_state(const std::string& text) {
   try {
     const Json state = Json::parse(text);
     const int saved_lanes = state.at("lanes");
@@ -197,7 +205,7 @@ void Trainer::State::restore_state(const std::string& text) {
     has_best = state.at("has_best");
     bad_epochs = state.at("bad_epochs");
     if (state.contains("saving"))
-      saving = {state["saving"].at("local_steps"), state["saving"].at("compress")};
+      economy = {state["saving"].at("local_steps"), state["saving"].at("compress")};
     own_purpose = state.value("own_purpose", "");
     const bool tune = choices.tune;
     choices = parse_choices(state.at("plan").get<std::string>());

@@ -1,4 +1,4 @@
-// What a Trainer holds between calls. Internal to train/trainer.cc and train/fit_loop.cc.
+// What a Trainer holds between calls. Internal to train.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,9 @@
 
 #include "artel/data/loader.h"
 #include "artel/predict/evaluator.h"
+#include "artel/train/economy.h"
+#include "artel/train/exchange.h"
 #include "artel/train/own_state.h"
-#include "artel/train/saving.h"
 #include "artel/train/stepper.h"
 #include "artel/train/trainer.h"
 
@@ -18,7 +19,10 @@ TensorType input_type(const data::SampleLayout& layout);
 // Throws for data without targets.
 TensorType target_type(const data::SampleLayout& layout);
 
-struct Trainer::State {
+// How sums meet in a run without servers. What local steps exchange is packed by themselves.
+ExchangeOptions exchange_options(const TrainerOptions& options);
+
+struct TrainerState {
   Cluster& cluster;
   Model model;
   TrainerOptions options;
@@ -35,9 +39,9 @@ struct Trainer::State {
   NamedTensors pending_optimizer;  // restored before there was a stepper
   // Of the outer update of local steps, laid out like the parameters; empty without one.
   Parameters outer_velocity;
-  Saving saving;  // that "auto" has chosen
+  Economy economy;  // that "auto" has chosen
   // Of all workers, at worker 0: what they need to go on with the same bits where exchanges are
-  // lossy, and what it is good for (FitLoop::purpose).
+  // lossy, and what it is good for (strategies/own_keeper.h).
   std::vector<OwnState> own_states;
   std::string own_purpose;
   int64_t step = 0;
@@ -53,7 +57,7 @@ struct Trainer::State {
   bool alone = false;  // this worker runs apart from the others: no collective calls
   std::atomic<bool> stop{false};
 
-  State(Cluster& cluster, Model model, TrainerOptions given);
+  TrainerState(Cluster& cluster, Model model, TrainerOptions given);
 
   bool trained(const std::string& name) const;
   void build(const TensorType& type);

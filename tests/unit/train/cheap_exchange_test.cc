@@ -1,7 +1,7 @@
 // Exchanging less: local steps between averages, and packed gradients.
 #include <gtest/gtest.h>
 
-#include "artel/train/saving.h"
+#include "artel/train/economy.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/train/workers.h"
 
@@ -101,15 +101,15 @@ TEST(Compression, SendsFewerBytes) {
 
 TEST(Compression, RefusesAnUnknownCodec) { EXPECT_THROW(results(2, {.compress = "zip"}), Error); }
 
-TEST(Saving, FollowsWhatTheWireCosts) {
-  EXPECT_FALSE(choose_saving({.computing = 1, .waiting = 0.05, .wire = 0.9}).any());
-  const Saving little = choose_saving({.computing = 1, .waiting = 0.15, .wire = 0.15});
+TEST(Economy, FollowsWhatTheWireCosts) {
+  EXPECT_FALSE(choose_economy({.computing = 1, .waiting = 0.05, .wire = 0.9}).any());
+  const Economy little = choose_economy({.computing = 1, .waiting = 0.15, .wire = 0.15});
   EXPECT_EQ(little.local_steps, 8);
   EXPECT_EQ(little.compress, "");
-  const Saving more = choose_saving({.computing = 0.013, .waiting = 0.05, .wire = 0.058});
+  const Economy more = choose_economy({.computing = 0.013, .waiting = 0.05, .wire = 0.058});
   EXPECT_EQ(more.local_steps, 64);
   EXPECT_EQ(more.compress, "int8");
-  EXPECT_EQ(choose_saving({.computing = 0.001, .waiting = 9, .wire = 9}).local_steps, 128);
+  EXPECT_EQ(choose_economy({.computing = 0.001, .waiting = 9, .wire = 9}).local_steps, 128);
   EXPECT_EQ(stretched(more, 0.03, 0.013).local_steps, 128);
   EXPECT_EQ(stretched(more, 0.01, 0.013).local_steps, 64);
   EXPECT_EQ(stretched(more, 0.01, 0.013).compress, "int8");

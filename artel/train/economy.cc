@@ -1,4 +1,4 @@
-#include "artel/train/saving.h"
+#include "artel/train/economy.h"
 
 #include <algorithm>
 #include <bit>
@@ -20,17 +20,17 @@ int64_t steps_between(double seconds, double computing) {
 
 }  // namespace
 
-Saving choose_saving(const StepCost& cost) {
+Economy choose_economy(const StepCost& cost) {
   if (cost.waiting <= kTolerated * cost.computing) return {};
   const int64_t exact = steps_between(cost.wire, cost.computing);
   if (exact <= kFewSteps) return {.local_steps = exact};
   return {.local_steps = steps_between(kPacked * cost.wire, cost.computing), .compress = "int8"};
 }
 
-Saving stretched(Saving saving, double meeting_seconds, double computing_seconds_of_a_step) {
-  saving.local_steps =
-      std::max(saving.local_steps, steps_between(meeting_seconds, computing_seconds_of_a_step));
-  return saving;
+Economy stretched(Economy economy, double meeting_seconds, double computing_seconds_of_a_step) {
+  economy.local_steps =
+      std::max(economy.local_steps, steps_between(meeting_seconds, computing_seconds_of_a_step));
+  return economy;
 }
 
 }  // namespace artel

@@ -14,7 +14,7 @@ struct StepCost {
 };
 
 // How to exchange less; the default: not at all.
-struct Saving {
+struct Economy {
   int64_t local_steps = 1;
   std::string compress = {};  // of the averages; empty: exact
 
@@ -24,9 +24,9 @@ struct Saving {
 // Nothing while waiting costs less than 6 % of computing. Else local steps, as few as bring the
 // wire down to 2 %: packing gradients at every step would cost the processor more. Where
 // more than eight would be needed, averages are packed too (int8, a quarter of the bytes).
-Saving choose_saving(const StepCost& cost);
+Economy choose_economy(const StepCost& cost);
 
 // The same with more steps between meetings, if they were seen to cost more than foretold.
-Saving stretched(Saving saving, double meeting_seconds, double computing_seconds_of_a_step);
+Economy stretched(Economy economy, double meeting_seconds, double computing_seconds_of_a_step);
 
 }  // namespace artel

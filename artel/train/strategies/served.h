@@ -1,0 +1,51 @@
+// Parameter servers make the updates (train/remote_parameters.h): of the sums of all workers, or of
+// each worker's own.
+#pragma once
+
+#include "artel/train/remote_parameters.h"
+#include "artel/train/strategy.h"
+
+namespace artel {
+
+// What both have in common. Worker 0 waits for the others at the end and gets what they made.
+class Served : public Strategy {
+ public:
+  Served(const Fit& fit, std::unique_ptr<RemoteParameters> remote);
+
+  void fetch() override { remote_->fetch(true, false); }
+  bool finish() override;
+  void leave() override { remote_->leave(); }
+  Traffic traffic() const override;
+  ps::Report server_report() override { return remote_->report(); }
+
+ protected:
+  RemoteParameters::Step remote_step(const StepOptions& options) const;
+
+  std::unique_ptr<RemoteParameters> remote_;
+};
+
+// Each step is one update by the sums of all workers, with the bits of one worker.
+class ServedTogether final : public Served {
+ public:
+  // After step `until`, workers go apart.
+  ServedTogether(const Fit& fit, std::unique_ptr<RemoteParameters> remote,
+                 std::optional<int64_t> until = {});
+
+  Outcome step(const data::Batch& batch, const StepOptions& options) override;
+  std::unique_ptr<Strategy> successor() override;
+
+ private:
+  std::optional<int64_t> until_;
+};
+
+// Each worker pushes its own sums and pulls weights, as far ahead of the others as servers allow.
+class ServedApart final : public Served {
+ public:
+  ServedApart(const Fit& fit, std::unique_ptr<RemoteParameters> remote);
+
+  Outcome step(const data::Batch& batch, const StepOptions& options) override;
+  bool collective() const override { return false; }
+  bool stops(const Outcome& outcome, bool wish) const override;
+};
+
+}  // namespace artel
