@@ -23,12 +23,20 @@ using Initialiser = std::function<void(Random&, const Shape&, std::span<float>)>
 // A graph under construction.
 class Build {
  public:
-  explicit Build(Graph& graph, bool training, Value places = {})
-      : graph_(graph), training_(training), places_(places) {}
+  // Whether parameters of a full name are trained.
+  using Trained = std::function<bool(const std::string&)>;
+
+  // `trained` is absent where all are.
+  explicit Build(Graph& graph, bool training, Value places = {}, Trained trained = {})
+      : graph_(graph), training_(training), places_(places), trained_(std::move(trained)) {}
 
   Graph& graph() { return graph_; }
   // Whether dropout drops and batch norm uses the statistics of the batch.
   bool training() const { return training_; }
+  // Whether the parameter of this name, relative to the current scope, is trained.
+  bool trains(std::string_view name) const {
+    return training_ && (!trained_ || trained_(graph_.scoped(name)));
+  }
   // Where in the text the tokens of the input stand, i32 [tokens], when a text is read piece by
   // piece and what attention needs of earlier pieces is kept in states; else empty.
   Value places() const { return places_; }
@@ -42,6 +50,7 @@ class Build {
   Graph& graph_;
   bool training_;
   Value places_;
+  Trained trained_;
   std::map<std::string, Initialiser> initialisers_;
 };
 

@@ -162,7 +162,8 @@ Layer batch_norm(BatchNormLayerOptions options) {
             const Value shift = build.parameter("bias", channels, constant(0));
             const Value mean = build.state("running_mean", channels, 0);
             const Value variance = build.state("running_var", channels, 1);
-            if (!build.training())
+            // A frozen one is part of a fixed function: its statistics stay as they are.
+            if (!build.trains("weight") && !build.trains("bias"))
               return batch_norm_inference(x, scale, shift, mean, variance, options.epsilon);
             return artel::batch_norm(x, scale, shift, mean, variance,
                                      {options.epsilon, options.momentum});

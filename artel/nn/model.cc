@@ -13,8 +13,8 @@ namespace artel {
 namespace {
 
 Value build_network(const Model& model, ModelGraph& result, const TensorType& x, bool training,
-                    Value places = {}) {
-  nn::Build build(result.graph, training, places);
+                    Value places = {}, const nn::Build::Trained& trained = {}) {
+  nn::Build build(result.graph, training, places, trained);
   const Value input = result.graph.input("x", x);
   Value prediction = model.network()(build, input);
   if (prediction.type().dtype != DType::f32) prediction = unary("to_f32", prediction);
@@ -101,7 +101,7 @@ ModelGraph training_graph(const Model& model, const TensorType& x, const TensorT
                           const Loss& loss,
                           const std::function<bool(const std::string&)>& trained) {
   ModelGraph result;
-  add_loss(result, build_network(model, result, x, true), y, loss);
+  add_loss(result, build_network(model, result, x, true, {}, trained), y, loss);
   check_batch_norms(result.graph, x.shape[0]);
   result.graph = fuse_forward(result.graph);
   Graph& graph = result.graph;

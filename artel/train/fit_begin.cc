@@ -83,7 +83,7 @@ Facts FitLoop::facts() const {
 // Weights and optimizer state of worker 0, which may have loaded them from a file.
 void FitLoop::share_state(comm::Group& group) {
   group.broadcast(std::as_writable_bytes(s_.parameters.block()), 0, {.label = "parameters"});
-  for (const std::span<float> block : stepper_->optimizer_memory())
+  for (const std::span<float> block : stepper_->update().memory())
     group.broadcast(std::as_writable_bytes(block), 0, {.label = "optimizer"});
   group.broadcast(std::as_writable_bytes(s_.outer_velocity.block()), 0, {.label = "velocity"});
 }

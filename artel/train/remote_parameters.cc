@@ -9,12 +9,12 @@
 namespace artel {
 namespace {
 
-constexpr size_t kStatistics = Stepper::kStatisticsBytes / sizeof(float);
+constexpr size_t kStatistics = SummedRegion::kStatisticsBytes / sizeof(float);
 
-std::vector<ps::Segment> segments_of(const std::vector<Stepper::Summed>& parts, bool side_by_side) {
+std::vector<ps::Segment> segments_of(const std::vector<Update::Target>& parts, bool side_by_side) {
   std::vector<ps::Segment> segments = {
       {.name = "loss and counts", .keys = {0, kStatistics}, .kind = ps::SegmentKind::sum}};
-  for (const Stepper::Summed& part : parts) {
+  for (const Update::Target& part : parts) {
     const uint64_t first = side_by_side ? segments.back().keys.last : part.offset / sizeof(float);
     segments.push_back({.name = part.name,
                         .keys = {first, first + part.values.size()},
@@ -51,11 +51,12 @@ RemoteParameters::RemoteParameters(comm::Group& world, Stepper& stepper, int64_t
     : stepper_(stepper),
       options_(options),
       buckets_(stepper.buckets(batch)),
-      parts_(stepper.summed_parts()),
+      parts_(stepper.update().targets()),
       segments_(segments_of(parts_, !options.compress.empty())),
-      client_(world, world.size() - options.servers,
-              shards_of(keys_of(buckets_.back()).last, segments_, options, stepper.clips()),
-              options.seed),
+      client_(
+          world, world.size() - options.servers,
+          shards_of(keys_of(buckets_.back()).last, segments_, options, stepper.update().clips()),
+          options.seed),
       states_(static_cast<int>(ps::make_rule(options.rule)->states().size())),
       statistics_(kStatistics) {
   client_.set_codec(options.compress);
@@ -114,7 +115,7 @@ void RemoteParameters::assign_all() {
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (state >= 0 && parts_[i].is_state) continue;
       const std::span<const float> values =
-          state < 0 ? parts_[i].values : parts_[i].optimizer[static_cast<size_t>(state)];
+          state < 0 ? parts_[i].values : parts_[i].memory[static_cast<size_t>(state)];
       client_.run({.kind = ps::Kind::assign,
                    .keys = segments_[i + 1].keys,
                    .values = {values.data()},
@@ -132,7 +133,7 @@ void RemoteParameters::start(int bucket, const std::vector<std::byte*>& partials
                          .lanes = step.lanes,
                          .learning_rate = step.learning_rate};
   request.sink = sink(request.keys.first);
-  if (stepper_.clips()) {
+  if (stepper_.update().clips()) {
     request.kind = ps::Kind::push;
     request.flags |= ps::held;
     request.text_sink = [this](std::string_view text) {
@@ -193,7 +194,7 @@ void RemoteParameters::wait_for_answers() {
 void RemoteParameters::release_held() {
   double squares = 0;
   for (const auto& [key, square] : squares_) squares += square;
-  const float scale = stepper_.clip_scale(squares);
+  const float scale = stepper_.update().clip_scale(squares);
   for (ps::Request& request : held_) {
     request.kind = ps::Kind::pull;
     request.flags &= ps::held | ps::coded;
@@ -214,8 +215,8 @@ const std::byte* RemoteParameters::finish() {
 const std::byte* RemoteParameters::step_apart(const std::vector<std::byte*>& partials,
                                               const Step& step, float share) {
   const ps::KeyRange all = {0, client_.map().keys()};
-  add_here(partials, {0, stepper_.sum_bytes() / sizeof(float)});
-  if (stepper_.clips() && share > 0) clip_own(partials.front(), share);
+  add_here(partials, {0, stepper_.region().bytes() / sizeof(float)});
+  if (stepper_.update().clips() && share > 0) clip_own(partials.front(), share);
   float* sums = by_key(partials.front(), all);
   accrued_shares_ += share;
   if (accrued_ && share > 0) {
@@ -261,8 +262,8 @@ const std::byte* RemoteParameters::step_apart(const std::vector<std::byte*>& par
 }
 
 void RemoteParameters::clip_own(std::byte* region, float share) {
-  const float scale = stepper_.clip_scale(region, 1 / share);
-  for (const Stepper::Summed& part : parts_) {
+  const float scale = stepper_.update().clip_scale(region, 1 / share);
+  for (const Update::Target& part : parts_) {
     float* const sums = floats_of(region + part.offset);
     if (!part.is_state)
       for (size_t i = 0; i < part.values.size(); ++i) sums[i] *= scale;
@@ -294,7 +295,7 @@ void RemoteParameters::run_coded(ps::Request request) {
 
 // Until the next values come, the worker goes on with its own plain steps.
 void RemoteParameters::update_here(const float* sums, float learning_rate) {
-  for (Stepper::Summed& part : parts_)
+  for (Update::Target& part : parts_)
     if (!part.is_state)
       for (size_t i = 0; i < part.values.size(); ++i)
         part.values[i] -= learning_rate * sums[part.offset / sizeof(float) + i];
@@ -329,9 +330,9 @@ void RemoteParameters::place(uint64_t first_key, std::span<const float> values, 
     if (here.empty()) continue;
     std::span<float> target = statistics_;
     if (i > 0) {
-      Stepper::Summed& part = parts_[i - 1];
+      Update::Target& part = parts_[i - 1];
       if (state >= 0 && part.is_state) continue;
-      target = state < 0 ? part.values : part.optimizer[static_cast<size_t>(state)];
+      target = state < 0 ? part.values : part.memory[static_cast<size_t>(state)];
     } else if (state >= 0) {
       continue;
     }

@@ -94,8 +94,8 @@ class RemoteParameters {
   Stepper& stepper_;
   RemoteOptions options_;
   std::vector<Bucket> buckets_;
-  std::vector<Stepper::Summed> parts_;  // ascending
-  std::vector<ps::Segment> segments_;   // the statistics, then those of parts_
+  std::vector<Update::Target> parts_;  // ascending
+  std::vector<ps::Segment> segments_;  // the statistics, then those of parts_
   ps::Client client_;
   int states_;
   bool together_ = true;

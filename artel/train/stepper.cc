@@ -10,8 +10,6 @@
 #include "artel/base/error.h"
 #include "artel/exec/kernels/copy.h"
 #include "artel/exec/libraries.h"
-#include "artel/optim/clipping.h"
-#include "artel/optim/running_average.h"
 #include "artel/predict/batches.h"
 
 namespace artel {
@@ -25,14 +23,7 @@ struct Statistics {
   float labels = 0;
 };
 
-constexpr size_t kStatisticsBytes = Stepper::kStatisticsBytes;
-
-constexpr size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-std::span<float> region_part(std::byte* region, const GradientSlot& slot) {
-  return {reinterpret_cast<float*>(region + kStatisticsBytes + slot.offset),
-          slot.bytes / sizeof(float)};
-}
+constexpr size_t kStatisticsBytes = SummedRegion::kStatisticsBytes;
 
 // What is known of why a loss is not finite. Weights that have grown beyond all measure come of
 // steps that were too large; others do not.
@@ -60,51 +51,7 @@ std::string suspicion(const Parameters& parameters) {
       largest);
 }
 
-// Parts of at least `bytes`; the first begins with the statistics.
-std::vector<Bucket> cut_into_buckets(const Graph& graph, const Plan& plan, size_t bytes) {
-  std::vector<Bucket> buckets;
-  Bucket current = {0, kStatisticsBytes, kStatisticsBytes, kStatisticsBytes};
-  for (const GradientSlot& slot : plan.gradients) {
-    if (current.bytes >= bytes) {
-      buckets.push_back(current);
-      const size_t end = current.offset + current.bytes;
-      current = {end, 0, end, end};
-    }
-    current.bytes = kStatisticsBytes + slot.offset + padded(slot.bytes) - current.offset;
-    if (slot.is_state) continue;
-    current.gradients.push_back(
-        {kStatisticsBytes + slot.offset, matrix_of(graph.type(slot.value).shape)});
-    current.gradients_end = current.offset + current.bytes;
-  }
-  buckets.push_back(current);
-  return buckets;
-}
-
-// Lanes are added place by place, so programs of every lane size must sum the same things there.
-void check_places(const Program& program, const Program& other) {
-  const std::vector<GradientSlot>&slots = program.plan().gradients,
-        &others = other.plan().gradients;
-  const auto name = [](const Program& p, const GradientSlot& slot) {
-    return p.graph().value(slot.value).name;
-  };
-  require(slots.size() == others.size(), ErrorKind::internal,
-          "[step] lanes of different sizes sum {} and {} tensors", slots.size(), others.size());
-  for (size_t i = 0; i < slots.size(); ++i)
-    require(name(program, slots[i]) == name(other, others[i]) &&
-                slots[i].offset == others[i].offset && slots[i].bytes == others[i].bytes,
-            ErrorKind::internal,
-            "[step] lanes of different sizes sum '{}' ({} bytes at {}) and '{}' ({} bytes at {})",
-            name(program, slots[i]), slots[i].bytes, slots[i].offset, name(other, others[i]),
-            others[i].bytes, others[i].offset);
-}
-
 }  // namespace
-
-comm::MatrixShape matrix_of(const Shape& shape) {
-  const auto elements = static_cast<size_t>(shape.elements());
-  const size_t rows = shape.rank() > 1 ? static_cast<size_t>(shape[0]) : 1;
-  return {rows, elements / rows};
-}
 
 // The memory in which one lane at a time runs, and the sums of the lanes it has finished.
 struct Stepper::Slot {
@@ -167,14 +114,8 @@ Stepper::Stepper(const Model& model, const TensorType& x, const TensorType& y, c
       choices_(choices),
       options_(std::move(options)),
       pool_(std::make_unique<ThreadPool>(options_.threads, limit_library_threads)),
-      config_(optimizer),
-      optimizer_(optim::make_optimizer(optimizer)) {
+      update_(optimizer, parameters, *pool_, options_.trained) {
   if (!options_.allocate_sums) options_.allocate_sums = allocate;
-  for (const ParameterEntry& entry : parameters.entries())
-    optimizer_floats_ =
-        std::max(optimizer_floats_, entry.offset + static_cast<size_t>(entry.shape.elements()));
-  for (size_t i = 0; i < optimizer_->slots().size(); ++i)
-    optimizer_memory_.push_back(allocate(optimizer_floats_ * sizeof(float)));
 }
 
 Stepper::~Stepper() = default;
@@ -190,21 +131,15 @@ Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
                                       .memory_limit = options_.memory_limit},
                                      choices_),
                              {}});
-    const Plan& plan = found->program.plan();
-    for (const auto& [samples, other] : programs_) check_places(found->program, other->program);
-    if (buckets_.empty())
-      buckets_ = cut_into_buckets(found->program.graph(), plan, options_.bucket_bytes);
-    found->ready.assign(buckets_.size(), 0);
-    found->ready[0] = plan.buffers[plan.buffer_of[found->program.graph().output_id("loss")]].first;
-    for (const GradientSlot& slot : plan.gradients)
-      for (size_t i = 0; i < buckets_.size(); ++i)
-        if (buckets_[i].contains(kStatisticsBytes + slot.offset))
-          found->ready[i] = std::max(found->ready[i], slot.ready);
+    if (region_.empty()) {
+      region_ = SummedRegion(found->program, options_.bucket_bytes);
+      update_.bind(region_);
+    }
+    region_.check(found->program);
+    found->ready = region_.ready_steps(found->program);
   }
   return *found;
 }
-
-size_t Stepper::sum_bytes() const { return any_program().plan().gradient_bytes + kStatisticsBytes; }
 
 const std::vector<Bucket>& Stepper::buckets(int64_t batch) {
   std::set<int64_t> sizes;
@@ -223,7 +158,7 @@ const std::vector<Bucket>& Stepper::buckets(int64_t batch) {
     }
   }
   if (most) throw *most;
-  return buckets_;
+  return region_.buckets();
 }
 
 float Stepper::observation_scale(const Work& work) const {
@@ -240,7 +175,7 @@ float Stepper::observation_scale(const Work& work) const {
 std::byte* Stepper::take_buffer(Slot& slot) {
   if (slot.spare.empty()) {
     const std::lock_guard lock(buffers_mutex_);
-    buffers_.push_back(options_.allocate_sums(sum_bytes()));
+    buffers_.push_back(options_.allocate_sums(region_.bytes()));
     return buffers_.back().get();
   }
   std::byte* buffer = slot.spare.back();
@@ -271,7 +206,7 @@ void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, 
   const float weight = static_cast<float>(samples) / static_cast<float>(work.batch);
   const float observed = observation_scale(work);
   const auto report = [&](int step) {
-    while (next < buckets_.size() && (!program || program->ready[next] <= step)) {
+    while (next < region_.buckets().size() && (!program || program->ready[next] <= step)) {
       if (next == 0) {
         Statistics statistics;
         statistics.stop = work.stop ? 1 : 0;
@@ -284,11 +219,11 @@ void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, 
         }
         std::memcpy(buffer, &statistics, sizeof statistics);
       }
-      const Bucket& bucket = buckets_[next];
+      const Bucket& bucket = region_.buckets()[next];
       if (program && observed != 1)
-        for (const GradientSlot& slot : program->program.plan().gradients)
-          if (slot.is_state && bucket.contains(kStatisticsBytes + slot.offset))
-            for (float& value : region_part(buffer, slot)) value *= observed;
+        for (const SummedRegion::Part& part : region_.parts())
+          if (part.is_state && bucket.contains(part.offset))
+            for (float& value : SummedRegion::values(buffer, part)) value *= observed;
       if (assembly && assembly->missing[next].fetch_sub(1) == 1) {
         for (const auto& [into, from] : assembly->merges)
           merge(pool, assembly->data[into], assembly->data[from], bucket.offset, bucket.bytes);
@@ -298,7 +233,7 @@ void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, 
     }
   };
   if (samples == 0) {
-    std::memset(buffer, 0, sum_bytes());
+    std::memset(buffer, 0, region_.bytes());
   } else {
     program = programs_.at(samples).get();
     std::unique_ptr<Lane>& found = slot.lanes[samples];
@@ -326,7 +261,7 @@ void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, 
     if (comm::lane_subtrees(options_.lanes, both).size() != 1 ||
         comm::lane_split(both) != right.lanes.first)
       break;
-    merge(pool, left.data, right.data, 0, sum_bytes());
+    merge(pool, left.data, right.data, 0, region_.bytes());
     slot.spare.push_back(right.data);
     slot.sums.pop_back();
     slot.sums.back().lanes = both;
@@ -350,7 +285,7 @@ void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const 
       if (node.size() > 0) entries.push_back(node);
     entries.push_back({last, last + 1});
   }
-  Assembly assembly(options_.lanes, std::move(entries), buckets_.size(), running, ready);
+  Assembly assembly(options_.lanes, std::move(entries), region_.buckets().size(), running, ready);
   const int64_t first_row = rows_of_lane(work.batch, options_.lanes, range.first).first;
   const auto run_slot = [&](int64_t index) {
     Slot& slot = *slots_[index];
@@ -370,11 +305,6 @@ void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const 
     run_slot(0);
 }
 
-std::span<const float> Stepper::summed(const std::byte* total, const GradientSlot& slot) const {
-  return {reinterpret_cast<const float*>(total + kStatisticsBytes + slot.offset),
-          slot.bytes / sizeof(float)};
-}
-
 StepStatistics Stepper::read_statistics(const std::byte* total, int64_t step) const {
   Statistics statistics;
   std::memcpy(&statistics, total, sizeof statistics);
@@ -385,116 +315,17 @@ StepStatistics Stepper::read_statistics(const std::byte* total, int64_t step) co
           static_cast<int64_t>(statistics.labels), statistics.stop > 0};
 }
 
-float Stepper::clip_scale(const std::byte* total, float scale) {
-  double squares = 0;
-  for (const GradientSlot& slot : any_program().plan().gradients)
-    if (!slot.is_state) squares += optim::sum_of_squares(*pool_, summed(total, slot));
-  return clip_scale(squares, scale);
-}
-
-float Stepper::clip_scale(double squares, float scale) const {
-  return optim::clip_scale(scale * std::sqrt(squares), config_.clip_norm);
-}
-
-void Stepper::apply_bucket(int bucket, const std::byte* total, const Update& update) {
-  const Graph& graph = any_program().graph();
-  std::vector<std::span<float>> state(optimizer_memory_.size());
-  for (const GradientSlot& slot : any_program().plan().gradients) {
-    if (!buckets_[bucket].contains(kStatisticsBytes + slot.offset)) continue;
-    const ParameterEntry& entry = parameters_.entry(graph.value(slot.value).name);
-    const std::span<float> values = parameters_.values(entry);
-    if (slot.is_state) {
-      follow(slot, values, summed(total, slot), update.lanes > 0 ? update.lanes : options_.lanes);
-      continue;
-    }
-    for (size_t i = 0; i < state.size(); ++i)
-      state[i] = optimizer_memory()[i].subspan(entry.offset, values.size());
-    optimizer_->update(*pool_, {entry.name, optim::decays(config_, entry.shape)}, update.step,
-                       update.learning_rate, update.gradient_scale, values, summed(total, slot),
-                       state);
-  }
-}
-
-std::vector<Stepper::Summed> Stepper::summed_parts() {
-  const Graph& graph = any_program().graph();
-  std::vector<Summed> parts;
-  for (const GradientSlot& slot : any_program().plan().gradients) {
-    const ParameterEntry& entry = parameters_.entry(graph.value(slot.value).name);
-    Summed part = {.name = entry.name,
-                   .offset = kStatisticsBytes + slot.offset,
-                   .is_state = slot.is_state,
-                   .decays = optim::decays(config_, entry.shape),
-                   .values = parameters_.values(entry)};
-    for (const StateUpdate& update : graph.state_updates())
-      if (slot.is_state && update.state == slot.value)
-        part.momentum = static_cast<float>(update.momentum);
-    for (const std::span<float> memory : optimizer_memory())
-      if (!slot.is_state)
-        part.optimizer.push_back(memory.subspan(entry.offset, part.values.size()));
-    parts.push_back(std::move(part));
-  }
-  return parts;
-}
-
-// Moves a running statistic towards the mean over lanes of what they observed.
-void Stepper::follow(const GradientSlot& slot, std::span<float> state,
-                     std::span<const float> observed, int lanes) const {
-  for (const StateUpdate& update : any_program().graph().state_updates()) {
-    if (update.state != slot.value) continue;
-    optim::follow(state, observed, static_cast<float>(update.momentum), lanes, lanes);
-  }
-}
-
 StepStatistics Stepper::step(const Tensor& x, const Tensor& y, int64_t step, float learning_rate) {
   std::byte* total = nullptr;
   compute({.range = {0, options_.lanes}, .batch = x.shape()[0], .step = step}, x, y,
           [&](int, const std::vector<std::byte*>& partials) { total = partials.front(); });
   const StepStatistics statistics = read_statistics(total, step);
-  const float scale = clips() ? clip_scale(total) : 1;
-  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket)
-    apply_bucket(static_cast<int>(bucket), total,
-                 {.step = step, .learning_rate = learning_rate, .gradient_scale = scale});
+  const Update::Options update = {.step = step,
+                                  .learning_rate = learning_rate,
+                                  .gradient_scale = update_.clips() ? update_.clip_scale(total) : 1,
+                                  .lanes = options_.lanes};
+  for (const Bucket& bucket : region_.buckets()) update_.apply(bucket, total, update);
   return statistics;
-}
-
-std::vector<std::span<float>> Stepper::optimizer_memory() {
-  std::vector<std::span<float>> blocks;
-  for (const auto& memory : optimizer_memory_)
-    blocks.emplace_back(reinterpret_cast<float*>(memory.get()), optimizer_floats_);
-  return blocks;
-}
-
-NamedTensors Stepper::optimizer_state() const {
-  NamedTensors tensors;
-  ThreadPool here(1);
-  for (size_t i = 0; i < optimizer_memory_.size(); ++i)
-    for (const ParameterEntry& entry : parameters_.entries()) {
-      if (!entry.trained) continue;
-      Tensor tensor(entry.shape);
-      const auto* memory = reinterpret_cast<const float*>(optimizer_memory_[i].get());
-      convert_layout(here, entry.shape, DType::f32,
-                     reinterpret_cast<const std::byte*>(memory + entry.offset), entry.layout,
-                     tensor.raw(), Layout::row_major());
-      tensors.push_back({optimizer_->slots()[i] + "/" + entry.name, std::move(tensor)});
-    }
-  return tensors;
-}
-
-void Stepper::set_optimizer_state(const NamedTensors& state) {
-  ThreadPool here(1);
-  for (size_t i = 0; i < optimizer_memory_.size(); ++i)
-    for (const ParameterEntry& entry : parameters_.entries()) {
-      if (!entry.trained) continue;
-      const std::string name = optimizer_->slots()[i] + "/" + entry.name;
-      const auto found = std::find_if(state.begin(), state.end(),
-                                      [&](const NamedTensor& t) { return t.name == name; });
-      require(found != state.end() && found->tensor.shape() == entry.shape, ErrorKind::corrupt,
-              "[optimizer state] '{}' is missing or has another shape than {}", name,
-              to_string(entry.shape));
-      auto* memory = reinterpret_cast<float*>(optimizer_memory_[i].get());
-      convert_layout(here, entry.shape, DType::f32, found->tensor.raw(), Layout::row_major(),
-                     reinterpret_cast<std::byte*>(memory + entry.offset), entry.layout);
-    }
 }
 
 }  // namespace artel

@@ -32,20 +32,21 @@ void Strategy::settle(int64_t, const Pause&) {}
 
 void Strategy::update(const StepOptions& options, int64_t batch, double share, int lanes,
                       const std::function<const std::byte*(int bucket)>& total) {
-  Stepper& stepper = fit_.stepper;
-  Stepper::Update update = {.step = options.number,
-                            .learning_rate = options.learning_rate,
-                            .gradient_scale = static_cast<float>(1 / share),
-                            .lanes = lanes};
-  const int count = static_cast<int>(stepper.buckets(batch).size());
-  if (stepper.clips()) {
+  Update& update = fit_.stepper.update();
+  Update::Options how = {.step = options.number,
+                         .learning_rate = options.learning_rate,
+                         .gradient_scale = static_cast<float>(1 / share),
+                         .lanes = lanes};
+  const std::vector<Bucket>& buckets = fit_.stepper.buckets(batch);
+  const int count = static_cast<int>(buckets.size());
+  if (update.clips()) {
     for (int b = 1; b < count; ++b) total(b);
-    update.gradient_scale *= stepper.clip_scale(total(0), update.gradient_scale);
+    how.gradient_scale *= update.clip_scale(total(0), how.gradient_scale);
   }
   for (int b = 0; b < count; ++b) {
     const std::byte* sums = total(b);
     const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
-    stepper.apply_bucket(b, sums, update);
+    update.apply(buckets[b], sums, how);
   }
 }
 

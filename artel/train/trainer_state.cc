@@ -127,8 +127,7 @@ Stepper& TrainerState::stepper_for(const data::SampleLayout& layout) {
                      .trained = [this](const std::string& name) { return trained(name); },
                      .allocate_sums = sum_memory(cluster.group())});
   stepper_target = target;
-  if (!pending_optimizer.empty())
-    stepper->set_optimizer_state(std::exchange(pending_optimizer, {}));
+  if (!pending_optimizer.empty()) stepper->update().set_state(std::exchange(pending_optimizer, {}));
   return *stepper;
 }
 
@@ -137,7 +136,7 @@ checkpoint::Checkpoint TrainerState::checkpoint() const {
   result.step = step;
   for (const ParameterEntry& entry : parameters.entries())
     result.weights.push_back({entry.name, parameters.get(entry.name)});
-  if (stepper) result.optimizer = stepper->optimizer_state();
+  if (stepper) result.optimizer = stepper->update().state();
   for (const ParameterEntry& entry : outer_velocity.entries())
     if (entry.trained)
       result.optimizer.push_back({kOuterVelocity + entry.name, outer_velocity.get(entry.name)});

@@ -34,18 +34,19 @@ Training::Step Training::step() {
       network_.inputs(number), network_.targets(number),
       [&](int, const std::vector<std::byte*>& partials) { total = partials.front(); });
   Step result;
-  for (const Stepper::Summed& part : stepper_->summed_parts())
+  for (const SummedRegion::Part& part : stepper_->region().parts())
     if (!part.is_state)
       result.gradients[part.name] = plain(parameters_.entry(part.name), total + part.offset);
   result.loss = stepper_->read_statistics(total, number).loss;
-  const Stepper::Update update = {
+  Update& update = stepper_->update();
+  const Update::Options options = {
       .step = number,
       .learning_rate =
           static_cast<float>(optim::optimizer_from_options(network_.optimizer).learning_rate),
-      .gradient_scale = stepper_->clips() ? stepper_->clip_scale(total) : 1};
-  const size_t buckets = stepper_->buckets(network_.batch).size();
-  for (size_t bucket = 0; bucket < buckets; ++bucket)
-    stepper_->apply_bucket(static_cast<int>(bucket), total, update);
+      .gradient_scale = update.clips() ? update.clip_scale(total) : 1,
+      .lanes = static_cast<int>(network_.lanes)};
+  for (const Bucket& bucket : stepper_->buckets(network_.batch))
+    update.apply(bucket, total, options);
   return result;
 }
 

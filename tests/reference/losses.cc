@@ -124,9 +124,12 @@ Array logits_gradient(const Call& call, int first, double dloss) {
   for_each_row(logits.shape, [&](size_t begin, size_t columns) {
     double total = 0;
     for (size_t i = begin; i < begin + columns; ++i) total += targets.coefficients.data[i];
-    for (size_t i = begin; i < begin + columns; ++i)
-      dx.data[i] =
-          (probabilities.data[i] * total - targets.coefficients.data[i]) * dloss / targets.divisor;
+    for (size_t i = begin; i < begin + columns; ++i) {
+      // Compiled programs take the exponential of a difference of large numbers.
+      const double rounding = call.disturbance.apply(logits.data[i]) - logits.data[i];
+      const double probability = probabilities.data[i] * std::exp(rounding);
+      dx.data[i] = (probability * total - targets.coefficients.data[i]) * dloss / targets.divisor;
+    }
   });
   return dx;
 }

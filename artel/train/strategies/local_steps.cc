@@ -40,7 +40,7 @@ LocalSteps::LocalSteps(const Fit& fit, const Economy& economy) : LocalSteps(fit,
   const auto own = keeper_.restore();
   if (!own) return;
   averaging_.set_state(*own);
-  const std::vector<std::span<float>> blocks = fit.stepper.optimizer_memory();
+  const std::vector<std::span<float>> blocks = fit.stepper.update().memory();
   for (size_t i = 0; i < blocks.size(); ++i)
     if (const auto found = own->find(fmt::format("optimizer {}", i)); found != own->end())
       std::copy(found->second.begin(), found->second.end(), blocks[i].begin());
@@ -114,7 +114,7 @@ void LocalSteps::keep(int64_t step, bool between) {
   keeper_.keep(step, [&] {
     OwnState own = averaging_.state(between);
     if (!between) return own;
-    const std::vector<std::span<float>> blocks = fit_.stepper.optimizer_memory();
+    const std::vector<std::span<float>> blocks = fit_.stepper.update().memory();
     for (size_t i = 0; i < blocks.size(); ++i)
       own[fmt::format("optimizer {}", i)].assign(blocks[i].begin(), blocks[i].end());
     return own;
@@ -125,7 +125,7 @@ void LocalSteps::settle(int64_t step, const Pause& pause) {
   if (!pause.regular) keep(step, true);
   if (settled_ != step) {
     const auto share = static_cast<float>(fit_.division.own_share(fit_.batch_size));
-    for (const std::span<float> block : fit_.stepper.optimizer_memory()) {
+    for (const std::span<float> block : fit_.stepper.update().memory()) {
       for (float& value : block) value *= share;
       add_over_workers(*fit_.state.cluster.group(), std::as_writable_bytes(block),
                        comm::ElementType::f32, "optimizer");

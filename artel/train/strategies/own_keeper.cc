@@ -12,8 +12,8 @@ namespace artel {
 std::string OwnKeeper::purpose() const {
   TrainerState& s = fit_.state;
   std::string places;
-  for (const Stepper::Summed& part : fit_.stepper.summed_parts())
-    places += fmt::format("{} {} {},", part.name, part.offset, part.values.size());
+  for (const SummedRegion::Part& part : fit_.stepper.region().parts())
+    places += fmt::format("{} {} {},", part.name, part.offset, part.bytes);
   for (const ParameterEntry& entry : s.parameters.entries())
     places +=
         fmt::format("{} {} [{}],", entry.name, entry.offset, fmt::join(entry.layout.order, " "));
