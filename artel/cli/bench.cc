@@ -11,10 +11,10 @@
 #include "artel/cli/generation_bench.h"
 #include "artel/cli/profile.h"
 #include "artel/cli/run_options.h"
-#include "artel/cli/setup.h"
 #include "artel/cli/step_bench.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/observe/table.h"
+#include "artel/run/setup.h"
 
 namespace artel::cli {
 namespace {

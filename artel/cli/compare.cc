@@ -8,14 +8,14 @@
 #include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/cli/commands.h"
-#include "artel/cli/run_folder.h"
 #include "artel/cli/run_options.h"
-#include "artel/cli/saved_run.h"
 #include "artel/cluster/launch.h"
 #include "artel/comm/codecs/codec.h"
 #include "artel/observe/metrics.h"
 #include "artel/observe/plot.h"
 #include "artel/observe/table.h"
+#include "artel/run/run_folder.h"
+#include "artel/run/saved_run.h"
 #include "artel/train/exchange.h"
 
 namespace artel::cli {

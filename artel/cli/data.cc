@@ -3,12 +3,12 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
-#include "artel/cli/fetch.h"
 #include "artel/cli/run_options.h"
-#include "artel/cli/setup.h"
 #include "artel/data/fetch.h"
 #include "artel/data/sparse_sample_maker.h"
 #include "artel/observe/table.h"
+#include "artel/run/fetch.h"
+#include "artel/run/setup.h"
 
 namespace artel::cli {
 namespace {

@@ -4,10 +4,10 @@
 #include "artel/base/log.h"
 #include "artel/base/with_where.h"
 #include "artel/cli/commands.h"
-#include "artel/cli/setup.h"
-#include "artel/cli/text_model.h"
 #include "artel/observe/table.h"
 #include "artel/predict/sentence_vectors.h"
+#include "artel/run/setup.h"
+#include "artel/run/text_model.h"
 #include "artel/tensor/npy.h"
 
 namespace artel::cli {

@@ -9,8 +9,8 @@
 #include "artel/base/with_where.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/run_options.h"
-#include "artel/cli/setup.h"
-#include "artel/cli/text_model.h"
+#include "artel/run/setup.h"
+#include "artel/run/text_model.h"
 
 namespace artel::cli {
 namespace {

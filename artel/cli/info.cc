@@ -7,12 +7,12 @@
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/model_table.h"
-#include "artel/cli/run_folder.h"
 #include "artel/cli/run_options.h"
-#include "artel/cli/setup.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/observe/table.h"
 #include "artel/optim/optimizer.h"
+#include "artel/run/run_folder.h"
+#include "artel/run/setup.h"
 
 namespace artel::cli {
 namespace {

@@ -10,8 +10,8 @@
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/run_options.h"
-#include "artel/cli/samples.h"
-#include "artel/cli/saved_run.h"
+#include "artel/run/samples.h"
+#include "artel/run/saved_run.h"
 
 namespace artel::cli {
 namespace {

@@ -7,16 +7,16 @@
 #include "artel/base/text.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/cli/commands.h"
-#include "artel/cli/interrupt.h"
-#include "artel/cli/report.h"
-#include "artel/cli/run_folder.h"
 #include "artel/cli/run_options.h"
-#include "artel/cli/setup.h"
-#include "artel/cli/train_linear.h"
 #include "artel/cli/workers.h"
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/servers_inside.h"
 #include "artel/observe/trace.h"
+#include "artel/run/interrupt.h"
+#include "artel/run/report.h"
+#include "artel/run/run_folder.h"
+#include "artel/run/setup.h"
+#include "artel/run/train_linear.h"
 
 namespace artel::cli {
 namespace {

@@ -1,4 +1,4 @@
-// The one table of all configuration keys. Internal to train/config*.cc.
+// The one table of all configuration keys. Internal to run/config*.cc.
 #pragma once
 
 #include <limits>

@@ -1,10 +1,10 @@
-#include "artel/cli/published_config.h"
+#include "artel/run/published_config.h"
 #include "tests/fuzz/target.h"
 
 namespace artel::fuzz {
 
 void read_untrusted(const Bytes& bytes) {
-  cli::parse_published_config(std::string(bytes.text()), bytes.name);
+  parse_published_config(std::string(bytes.text()), bytes.name);
 }
 
 std::vector<std::string> seeds() {

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <string>
 
-namespace artel::cli {
+namespace artel {
 
 // The folder of a set of the catalogue, fetched first if it is not on this machine.
 std::filesystem::path fetch_set(const std::string& name);
 
-}  // namespace artel::cli
+}  // namespace artel

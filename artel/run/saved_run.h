@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "artel/cli/setup.h"
+#include "artel/run/setup.h"
 
-namespace artel::cli {
+namespace artel {
 
 struct SavedRun {
   RunConfig config;
@@ -24,4 +24,4 @@ struct SavedRun {
 SavedRun open_run(const std::string& source, const std::string& config_file,
                   const std::vector<std::string>& overrides);
 
-}  // namespace artel::cli
+}  // namespace artel

@@ -6,10 +6,10 @@
 
 #include "artel/data/text/tokenizer.h"
 #include "artel/nn/model.h"
-#include "artel/tensor/named_tensor.h"
 #include "artel/run/config.h"
+#include "artel/tensor/named_tensor.h"
 
-namespace artel::cli {
+namespace artel {
 
 struct TextModel {
   ModelConfig config;
@@ -29,4 +29,4 @@ TextModel open_text_model(const std::string& source);
 // A line of warning if a text of so many tokens reaches positions that were never trained.
 void warn_of_untrained_positions(const TextModel& model, const std::string& source, int64_t tokens);
 
-}  // namespace artel::cli
+}  // namespace artel

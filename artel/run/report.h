@@ -3,13 +3,13 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "artel/cli/run_folder.h"
 #include "artel/observe/metrics.h"
 #include "artel/observe/progress.h"
 #include "artel/observe/table.h"
+#include "artel/run/run_folder.h"
 #include "artel/train/trainer.h"
 
-namespace artel::cli {
+namespace artel {
 
 class RunReport {
  public:
@@ -38,4 +38,4 @@ void add_server_report(observe::Table& table, const ps::Report& report);
 // curves.svg of a run from its metrics.
 void draw_curves(const RunFolder& folder);
 
-}  // namespace artel::cli
+}  // namespace artel

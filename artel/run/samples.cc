@@ -1,4 +1,4 @@
-#include "artel/cli/samples.h"
+#include "artel/run/samples.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "artel/data/text/word_piece.h"
 #include "artel/tensor/npy.h"
 
-namespace artel::cli {
+namespace artel {
 namespace {
 
 Shape with_rows(int64_t rows, const Shape& sample) {
@@ -118,4 +118,4 @@ Tensor text_sample(const std::string& text, const std::optional<std::string>& se
   return row;
 }
 
-}  // namespace artel::cli
+}  // namespace artel

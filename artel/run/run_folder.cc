@@ -1,4 +1,4 @@
-#include "artel/cli/run_folder.h"
+#include "artel/run/run_folder.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "artel/base/file.h"
 #include "artel/data/text/tokenizer.h"
 
-namespace artel::cli {
+namespace artel {
 namespace {
 
 namespace fs = std::filesystem;
@@ -81,4 +81,4 @@ RunFolder choose_folder(const FolderRequest& request) {
   return numbered(stem, request.resume && number > 1 ? number - 1 : number);
 }
 
-}  // namespace artel::cli
+}  // namespace artel

@@ -1,4 +1,4 @@
-#include "artel/cli/report.h"
+#include "artel/run/report.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 #include "artel/base/text.h"
 #include "artel/observe/plot.h"
 
-namespace artel::cli {
+namespace artel {
 namespace {
 
 nlohmann::ordered_json summary(const FitResult& result, int64_t parameters) {
@@ -150,4 +150,4 @@ void RunReport::finish(const FitResult& result, int64_t parameters) {
   std::fflush(stdout);
 }
 
-}  // namespace artel::cli
+}  // namespace artel

@@ -1,4 +1,4 @@
-#include "artel/cli/fetch.h"
+#include "artel/run/fetch.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include "artel/base/text.h"
 #include "artel/data/fetch.h"
 
-namespace artel::cli {
+namespace artel {
 namespace {
 
 // One live line in a terminal, one line for each download elsewhere.
@@ -42,4 +42,4 @@ std::filesystem::path fetch_set(const std::string& name) {
                        {.progress = [&](const data::FetchProgress& progress) { line(progress); }});
 }
 
-}  // namespace artel::cli
+}  // namespace artel

@@ -1,18 +1,18 @@
-#include "artel/cli/text_model.h"
+#include "artel/run/text_model.h"
 
 #include <algorithm>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/log.h"
-#include "artel/cli/fetch.h"
-#include "artel/cli/published_config.h"
-#include "artel/cli/run_folder.h"
-#include "artel/cli/setup.h"
 #include "artel/data/fetch.h"
 #include "artel/nn/zoo/names.h"
+#include "artel/run/fetch.h"
+#include "artel/run/published_config.h"
+#include "artel/run/run_folder.h"
+#include "artel/run/setup.h"
 
-namespace artel::cli {
+namespace artel {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,4 +84,4 @@ void warn_of_untrained_positions(const TextModel& model, const std::string& sour
       source, tokens, model.context, model.context);
 }
 
-}  // namespace artel::cli
+}  // namespace artel

@@ -7,7 +7,7 @@
 
 #include "artel/run/config.h"
 
-namespace artel::cli {
+namespace artel {
 
 // The model with all that its file says: sizes, vocabulary, activation, epsilon, head. `where`
 // names the file in messages. Throws an Error of kind corrupt for what is not JSON or lacks a size,
@@ -19,4 +19,4 @@ ModelConfig parse_published_config(const std::string& text, const std::string& w
 // Networks outside of these families are not judged.
 void check_published(const ModelConfig& model, const std::string& text, const std::string& where);
 
-}  // namespace artel::cli
+}  // namespace artel

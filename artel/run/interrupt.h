@@ -5,7 +5,7 @@
 
 #include "artel/train/trainer.h"
 
-namespace artel::cli {
+namespace artel {
 
 // While it lives, the first interrupt or termination signal makes `trainer` stop after its current
 // step; the second one ends the process at once. One at a time.
@@ -23,4 +23,4 @@ class StopOnSignal {
   struct sigaction previous_interrupt_, previous_terminate_;
 };
 
-}  // namespace artel::cli
+}  // namespace artel

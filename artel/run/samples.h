@@ -8,10 +8,10 @@
 #include "artel/data/augment.h"
 #include "artel/data/dataset.h"
 
-namespace artel::cli {
+namespace artel {
 
-// Rows of inputs for a network: one from a JPEG or PNG picture, which becomes an image as those of a
-// folder do in training; one or several from an NPY file, images also with their channels last.
+// Rows of inputs for a network: one from a JPEG or PNG picture, which becomes an image as those of
+// a folder do in training; one or several from an NPY file, images also with their channels last.
 // `augment` (without chance) is applied to images. Throws if the file holds anything else.
 Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
                     const data::Augmentation& augment);
@@ -21,4 +21,4 @@ Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout&
 Tensor text_sample(const std::string& text, const std::optional<std::string>& second,
                    const data::SampleLayout& layout);
 
-}  // namespace artel::cli
+}  // namespace artel

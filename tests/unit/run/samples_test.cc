@@ -1,5 +1,5 @@
 // What `artel predict` makes of files: the same as training does.
-#include "artel/cli/samples.h"
+#include "artel/run/samples.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "tests/support/samples.h"
 #include "tests/support/temporary_folder.h"
 
-namespace artel::cli {
+namespace artel {
 namespace {
 
 data::SampleLayout layout_of(Shape shape, DType type = DType::f32) {
@@ -89,4 +89,4 @@ TEST(ReadSamples, ConvertsNumbersToWhatTheNetworkTakes) {
 }
 
 }  // namespace
-}  // namespace artel::cli
+}  // namespace artel

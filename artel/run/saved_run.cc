@@ -1,10 +1,10 @@
-#include "artel/cli/saved_run.h"
+#include "artel/run/saved_run.h"
 
 #include "artel/base/error.h"
 #include "artel/base/with_where.h"
-#include "artel/cli/run_folder.h"
+#include "artel/run/run_folder.h"
 
-namespace artel::cli {
+namespace artel {
 
 namespace fs = std::filesystem;
 
@@ -33,4 +33,4 @@ SavedRun open_run(const std::string& source, const std::string& config_file,
   return run;
 }
 
-}  // namespace artel::cli
+}  // namespace artel

@@ -1,4 +1,4 @@
-#include "artel/cli/train_linear.h"
+#include "artel/run/train_linear.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -10,14 +10,14 @@
 #include "artel/base/time.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/checkpoint/safetensors.h"
-#include "artel/cli/fetch.h"
-#include "artel/cli/report.h"
 #include "artel/observe/metrics.h"
 #include "artel/observe/progress.h"
 #include "artel/observe/table.h"
+#include "artel/run/fetch.h"
+#include "artel/run/report.h"
 #include "artel/train/sparse_training.h"
 
-namespace artel::cli {
+namespace artel {
 namespace {
 
 constexpr double kUsualFilterShare = 0.5;
@@ -217,4 +217,4 @@ void train_linear(const RunConfig& config, Cluster& cluster, const RunFolder* fo
   write_result(result, *folder);
 }
 
-}  // namespace artel::cli
+}  // namespace artel

@@ -1,10 +1,10 @@
-#include "artel/cli/published_config.h"
+#include "artel/run/published_config.h"
 
 #include <gtest/gtest.h>
 
 #include "artel/base/error.h"
 
-namespace artel::cli {
+namespace artel {
 namespace {
 
 // The files with further properties in front.
@@ -150,4 +150,4 @@ TEST(PublishedConfig, IsComparedWithTheNetworkThatTakesItsWeights) {
 }
 
 }  // namespace
-}  // namespace artel::cli
+}  // namespace artel

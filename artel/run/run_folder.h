@@ -17,7 +17,7 @@
 #include "artel/data/dataset.h"
 #include "artel/run/config.h"
 
-namespace artel::cli {
+namespace artel {
 
 class RunFolder {
  public:
@@ -62,4 +62,4 @@ struct FolderRequest {
 // last used one).
 RunFolder choose_folder(const FolderRequest& request);
 
-}  // namespace artel::cli
+}  // namespace artel

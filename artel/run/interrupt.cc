@@ -1,11 +1,11 @@
-#include "artel/cli/interrupt.h"
+#include "artel/run/interrupt.h"
 
 #include <unistd.h>
 
 #include <atomic>
 #include <string_view>
 
-namespace artel::cli {
+namespace artel {
 namespace {
 
 // A signal handler can reach nothing but what is global.
@@ -40,4 +40,4 @@ StopOnSignal::~StopOnSignal() {
 
 int StopOnSignal::received() { return received_signal; }
 
-}  // namespace artel::cli
+}  // namespace artel

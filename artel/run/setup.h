@@ -7,7 +7,7 @@
 #include "artel/run/config.h"
 #include "artel/train/trainer.h"
 
-namespace artel::cli {
+namespace artel {
 
 struct RunData {
   data::Split split;  // `test` is the held-out part if the configuration asks for one
@@ -53,4 +53,4 @@ NamedTensors weights_for(const ModelConfig& config, const std::filesystem::path&
 // something else than ours, and for new layers that do not exist.
 void load_configured_weights(Trainer& trainer, const ModelConfig& config);
 
-}  // namespace artel::cli
+}  // namespace artel

@@ -1,4 +1,4 @@
-#include "artel/cli/setup.h"
+#include "artel/run/setup.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,16 +11,16 @@
 #include "artel/base/with_where.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/checkpoint/weights.h"
-#include "artel/cli/fetch.h"
-#include "artel/cli/published_config.h"
 #include "artel/data/fetch.h"
 #include "artel/data/sets.h"
 #include "artel/data/text/tokenizer.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/names.h"
+#include "artel/run/fetch.h"
+#include "artel/run/published_config.h"
 #include "artel/train/name_prefixes.h"
 
-namespace artel::cli {
+namespace artel {
 namespace {
 
 namespace fs = std::filesystem;
@@ -277,4 +277,4 @@ void load_configured_weights(Trainer& trainer, const ModelConfig& config) {
   report_unused(weights, trainer.parameters(), config.weights);
 }
 
-}  // namespace artel::cli
+}  // namespace artel

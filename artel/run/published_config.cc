@@ -1,4 +1,4 @@
-#include "artel/cli/published_config.h"
+#include "artel/run/published_config.h"
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -6,10 +6,10 @@
 #include <set>
 
 #include "artel/base/error.h"
-#include "artel/cli/setup.h"
 #include "artel/nn/zoo/names.h"
+#include "artel/run/setup.h"
 
-namespace artel::cli {
+namespace artel {
 namespace {
 
 using Json = nlohmann::json;
@@ -211,4 +211,4 @@ void check_published(const ModelConfig& model, const std::string& text, const st
     compare("untied_head", ours.untied_head, theirs.untied_head, where);
 }
 
-}  // namespace artel::cli
+}  // namespace artel
