@@ -24,4 +24,5 @@
 #include "artel/optim/schedule.h"
 #include "artel/predict/generate.h"
 #include "artel/predict/predictor.h"
+#include "artel/run/run.h"
 #include "artel/train/trainer.h"

@@ -10,7 +10,7 @@
 #include "artel/cli/commands.h"
 #include "artel/cli/generation_bench.h"
 #include "artel/cli/profile.h"
-#include "artel/cli/run_options.h"
+#include "artel/cli/shared_arguments.h"
 #include "artel/cli/step_bench.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/observe/table.h"

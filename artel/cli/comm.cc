@@ -6,7 +6,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
-#include "artel/cli/run_options.h"
+#include "artel/cli/shared_arguments.h"
 #include "artel/cli/workers.h"
 #include "artel/cluster/cluster.h"
 #include "artel/cluster/launcher.h"

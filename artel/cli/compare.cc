@@ -8,7 +8,7 @@
 #include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/cli/commands.h"
-#include "artel/cli/run_options.h"
+#include "artel/cli/shared_arguments.h"
 #include "artel/cluster/launch.h"
 #include "artel/comm/codecs/codec.h"
 #include "artel/observe/metrics.h"
@@ -97,8 +97,7 @@ Outcome run(const Arguments& arguments, const std::string& strategy,
     throw CLI::RuntimeError(code);
   }
   const SavedRun saved = open_run(folder.path(), "", {});
-  return {strategy, nlohmann::json::parse(read_file(folder.summary())),
-          saved.trainer->evaluate(open_data(saved.config).split.test, saved.augment),
+  return {strategy, nlohmann::json::parse(read_file(folder.summary())), saved.evaluate(),
           loss_against_time(folder, strategy)};
 }
 

@@ -4,7 +4,7 @@
 
 #include "artel/base/log.h"
 #include "artel/cli/commands.h"
-#include "artel/cli/run_options.h"
+#include "artel/cli/shared_arguments.h"
 
 namespace artel::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
-#include "artel/cli/run_options.h"
+#include "artel/cli/shared_arguments.h"
 #include "artel/data/fetch.h"
 #include "artel/data/sparse_sample_maker.h"
 #include "artel/observe/table.h"

@@ -4,7 +4,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
-#include "artel/cli/run_options.h"
+#include "artel/cli/shared_arguments.h"
 #include "artel/run/saved_run.h"
 
 namespace artel::cli {
@@ -18,8 +18,7 @@ struct Arguments {
 
 void evaluate(const Arguments& arguments) {
   const SavedRun run = open_run(arguments.source, arguments.config, arguments.overrides);
-  const RunData data = open_data(run.config);
-  const Evaluation result = run.trainer->evaluate(data.split.test, run.augment);
+  const Evaluation result = run.evaluate();
   const bool has_classes = run.layout.classes > 0;
   if (arguments.json) {
     nlohmann::ordered_json json = {{"loss", result.loss}, {"samples", result.samples}};

@@ -8,7 +8,7 @@
 #include "artel/base/time.h"
 #include "artel/base/with_where.h"
 #include "artel/cli/commands.h"
-#include "artel/cli/run_options.h"
+#include "artel/cli/shared_arguments.h"
 #include "artel/run/setup.h"
 #include "artel/run/text_model.h"
 

@@ -5,7 +5,7 @@
 
 #include "artel/base/log.h"
 #include "artel/base/time.h"
-#include "artel/cli/run_options.h"
+#include "artel/cli/shared_arguments.h"
 #include "artel/cluster/cluster.h"
 #include "artel/exec/libraries.h"
 #include "artel/exec/memory_speed.h"

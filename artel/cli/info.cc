@@ -7,7 +7,7 @@
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/model_table.h"
-#include "artel/cli/run_options.h"
+#include "artel/cli/shared_arguments.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/observe/table.h"
 #include "artel/optim/optimizer.h"

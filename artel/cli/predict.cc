@@ -9,7 +9,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
-#include "artel/cli/run_options.h"
+#include "artel/cli/shared_arguments.h"
 #include "artel/run/samples.h"
 #include "artel/run/saved_run.h"
 

@@ -329,7 +329,11 @@ RunConfig parse_config(std::string_view text, std::string_view name,
 
 RunConfig read_config(const std::filesystem::path& path,
                       const std::vector<std::string>& overrides) {
-  return parse_config(read_file(path, kMostFileBytes), path.string(), overrides);
+  return parse_config(read_config_text(path), path.string(), overrides);
+}
+
+std::string read_config_text(const std::filesystem::path& path) {
+  return read_file(path, kMostFileBytes);
 }
 
 }  // namespace artel

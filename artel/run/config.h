@@ -127,6 +127,8 @@ RunConfig read_config(const std::filesystem::path& path,
 // The same for text; `name` stands for the file in messages.
 RunConfig parse_config(std::string_view text, std::string_view name,
                        const std::vector<std::string>& overrides = {});
+// What parse_config reads of a file. Throws if that is too long to be a configuration.
+std::string read_config_text(const std::filesystem::path& path);
 
 // TOML with every key; parse_config gives the same configuration back.
 std::string to_toml(const RunConfig& config);

@@ -19,24 +19,32 @@ void on_signal(int signal) {
   if (Trainer* trainer = stopped_trainer) trainer->request_stop();
 }
 
-}  // namespace
-
-StopOnSignal::StopOnSignal(Trainer& trainer) {
+// Before the handler can be called.
+auto handler_for(Trainer& trainer) {
   received_signal = 0;
   stopped_trainer = &trainer;
+  return on_signal;
+}
+
+}  // namespace
+
+HandleSignals::HandleSignals(void (*handler)(int)) {
   struct sigaction action = {};
-  action.sa_handler = on_signal;
+  action.sa_handler = handler;
   ::sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, &previous_interrupt_);
   ::sigaction(SIGTERM, &action, &previous_terminate_);
 }
 
-StopOnSignal::~StopOnSignal() {
+HandleSignals::~HandleSignals() {
   ::sigaction(SIGINT, &previous_interrupt_, nullptr);
   ::sigaction(SIGTERM, &previous_terminate_, nullptr);
-  stopped_trainer = nullptr;
 }
+
+StopOnSignal::StopOnSignal(Trainer& trainer) : signals_(handler_for(trainer)) {}
+
+StopOnSignal::~StopOnSignal() { stopped_trainer = nullptr; }
 
 int StopOnSignal::received() { return received_signal; }
 

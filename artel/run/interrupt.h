@@ -7,20 +7,30 @@
 
 namespace artel {
 
+// While it lives, interrupt and termination signals go to the handler; SIG_IGN: to nobody.
+class HandleSignals {
+ public:
+  explicit HandleSignals(void (*handler)(int));
+  ~HandleSignals();
+  HandleSignals(const HandleSignals&) = delete;
+  HandleSignals& operator=(const HandleSignals&) = delete;
+
+ private:
+  struct sigaction previous_interrupt_, previous_terminate_;
+};
+
 // While it lives, the first interrupt or termination signal makes `trainer` stop after its current
 // step; the second one ends the process at once. One at a time.
 class StopOnSignal {
  public:
   explicit StopOnSignal(Trainer& trainer);
   ~StopOnSignal();
-  StopOnSignal(const StopOnSignal&) = delete;
-  StopOnSignal& operator=(const StopOnSignal&) = delete;
 
   // The signal that came, or 0.
   static int received();
 
  private:
-  struct sigaction previous_interrupt_, previous_terminate_;
+  HandleSignals signals_;
 };
 
 }  // namespace artel

@@ -7,6 +7,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/observe/plot.h"
+#include "artel/run/server_report.h"
 
 namespace artel {
 namespace {
@@ -37,28 +38,6 @@ observe::Series series_of(const std::string& name,
 
 }  // namespace
 
-void add_server_report(nlohmann::ordered_json& summary, const ps::Report& report) {
-  if (report.staleness.empty()) return;
-  for (const auto& [updates, count] : report.staleness)
-    summary["staleness"][std::to_string(updates)] = count;
-  for (const auto& [worker, finished] : report.lost)
-    summary["lost_workers"][std::to_string(worker)] = finished;
-}
-
-void add_server_report(observe::Table& table, const ps::Report& report) {
-  if (report.staleness.empty()) return;
-  int64_t pushes = 0, updates = 0;
-  for (const auto& [missed, count] : report.staleness) {
-    pushes += count;
-    updates += missed * count;
-  }
-  table.add({"staleness", fmt::format("{:.2f} updates on average, at most {}",
-                                      static_cast<double>(updates) / static_cast<double>(pushes),
-                                      report.staleness.rbegin()->first)});
-  for (const auto& [worker, finished] : report.lost)
-    table.add({fmt::format("lost worker {}", worker), fmt::format("after iteration {}", finished)});
-}
-
 void draw_curves(const RunFolder& folder) {
   const auto metrics = observe::read_metrics(folder.path());
   std::vector<observe::Plot> panels;
@@ -72,20 +51,23 @@ void draw_curves(const RunFolder& folder) {
   if (!panels.empty()) write_file_atomically(folder.curves(), observe::to_svg(panels));
 }
 
-RunReport::RunReport(RunFolder folder, int64_t resumed_step, bool has_classes)
+RunReport::RunReport(RunFolder folder, int64_t resumed_step, bool has_classes, bool quiet)
     : folder_(std::move(folder)),
       has_classes_(has_classes),
-      metrics_(folder_.path(), resumed_step) {}
+      metrics_(folder_.path(), resumed_step) {
+  if (!quiet) progress_.emplace();
+}
 
 void RunReport::after_step(const TrainingState& state) {
-  progress_.update({.epoch = state.epoch,
-                    .epochs = state.epochs,
-                    .step = state.step,
-                    .steps = state.steps,
-                    .samples = state.samples,
-                    .loss = state.loss,
-                    .metric_name = has_classes_ ? "accuracy" : "",
-                    .metric = state.accuracy});
+  if (progress_)
+    progress_->update({.epoch = state.epoch,
+                       .epochs = state.epochs,
+                       .step = state.step,
+                       .steps = state.steps,
+                       .samples = state.samples,
+                       .loss = state.loss,
+                       .metric_name = has_classes_ ? "accuracy" : "",
+                       .metric = state.accuracy});
   observe::Scalars scalars = {{"train/loss", state.loss},
                               {"train/learning_rate", state.learning_rate}};
   if (has_classes_) scalars.emplace_back("train/accuracy", state.accuracy);
@@ -104,15 +86,21 @@ void RunReport::after_epoch(const TrainingState& state) {
     line += fmt::format(", test accuracy {:.4f}", state.test_accuracy);
     scalars.emplace_back("test/accuracy", state.test_accuracy);
   }
-  progress_.note(fmt::format("{}, {}", line, format_duration(state.seconds)));
+  note(fmt::format("{}, {}", line, format_duration(state.seconds)));
   metrics_.write(state.step, scalars);
 }
 
 void RunReport::finish(const FitResult& result, int64_t parameters) {
-  progress_.clear();
+  if (progress_) progress_->clear();
   metrics_.flush();
   draw_curves(folder_);
   write_file_atomically(folder_.summary(), summary(result, parameters).dump(2) + "\n");
+  if (!progress_) return;
+  fmt::print("{}", table_of(result, parameters).text());
+  std::fflush(stdout);
+}
+
+observe::Table RunReport::table_of(const FitResult& result, int64_t parameters) const {
   const TrainingState& last = result.last;
   observe::Table table({"result", ""});
   if (last.tested) {
@@ -146,8 +134,7 @@ void RunReport::finish(const FitResult& result, int64_t parameters) {
   add_server_report(table, result.servers);
   table.add({"stopped by", result.stopped_by});
   table.add({"folder", folder_.path().string()});
-  fmt::print("{}", table.text());
-  std::fflush(stdout);
+  return table;
 }
 
 }  // namespace artel

@@ -1,7 +1,8 @@
 // What a person and what scripts see of a run: the live line, metrics files, curves, the summary.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
 
 #include "artel/observe/metrics.h"
 #include "artel/observe/progress.h"
@@ -13,27 +14,28 @@ namespace artel {
 
 class RunReport {
  public:
-  // `resumed_step` is the step after which the run goes on; 0 for a new one.
-  RunReport(RunFolder folder, int64_t resumed_step, bool has_classes);
+  // `resumed_step` is the step after which the run goes on; 0 for a new one. What is quiet prints
+  // nothing.
+  RunReport(RunFolder folder, int64_t resumed_step, bool has_classes, bool quiet);
 
-  void note(const std::string& text) { progress_.note(text); }
+  void note(const std::string& text) {
+    if (progress_) progress_->note(text);
+  }
   // The callbacks of `fit`.
   void after_step(const TrainingState& state);
   void after_epoch(const TrainingState& state);
 
-  // Draws the curves and prints the summary.
+  // Draws the curves, and writes and prints the summary.
   void finish(const FitResult& result, int64_t parameters);
 
  private:
+  observe::Table table_of(const FitResult& result, int64_t parameters) const;
+
   RunFolder folder_;
   bool has_classes_;
-  observe::Progress progress_;
+  std::optional<observe::Progress> progress_;
   observe::MetricsWriter metrics_;
 };
-
-// What parameter servers have seen: the staleness of pushes, and lost workers.
-void add_server_report(nlohmann::ordered_json& summary, const ps::Report& report);
-void add_server_report(observe::Table& table, const ps::Report& report);
 
 // curves.svg of a run from its metrics.
 void draw_curves(const RunFolder& folder);

@@ -5,31 +5,49 @@
 #include "artel/run/run_folder.h"
 
 namespace artel {
+namespace {
 
 namespace fs = std::filesystem;
 
-SavedRun open_run(const std::string& source, const std::string& config_file,
-                  const std::vector<std::string>& overrides) {
+SavedRun untrained(const std::string& source, const std::string& config_file,
+                   const std::vector<std::string>& overrides) {
   require(fs::exists(source), ErrorKind::not_found,
           "[{}] no such file or folder, expected a run or weights", source);
-  SavedRun run;
-  if (config_file.empty()) {
-    const std::optional<RunFolder> folder = find_run(source);
-    require(folder.has_value(), ErrorKind::not_found,
-            "[{}] is not the folder of a run; for a weight file give --config", source);
-    run.config = read_config(folder->config(), overrides);
-    run.layout = folder->load_layout();
-  } else {
-    run.config = read_config(config_file, overrides);
-    run.layout = open_data(run.config).layout();
+  if (!config_file.empty()) {
+    const RunConfig config = read_config(config_file, overrides);
+    return SavedRun(config, open_data(config).layout());
   }
-  run.augment = data::Augmentation::parse(run.config.data.augment).for_testing();
-  run.cluster = std::make_unique<Cluster>();
-  run.trainer = std::make_unique<Trainer>(*run.cluster, make_model(run.config.model, run.layout),
-                                          trainer_options(run.config));
-  run.trainer->build(run.sample());
-  const NamedTensors weights = weights_for(run.config.model, source);
-  with_where(source, [&] { run.trainer->load_weights(weights); });
+  const std::optional<RunFolder> folder = find_run(source);
+  require(folder.has_value(), ErrorKind::not_found,
+          "[{}] is not the folder of a run; for a weight file give --config", source);
+  const RunConfig config = read_config(folder->config(), overrides);
+  return SavedRun(config, folder->load_layout());
+}
+
+}  // namespace
+
+SavedRun::SavedRun(RunConfig given, data::SampleLayout samples)
+    : config(std::move(given)),
+      layout(std::move(samples)),
+      augment(data::Augmentation::parse(config.data.augment).for_testing()),
+      cluster(std::make_unique<Cluster>()),
+      trainer(std::make_unique<Trainer>(*cluster, make_model(config.model, layout),
+                                        trainer_options(config))) {
+  trainer->build(sample());
+}
+
+void SavedRun::load(const NamedTensors& weights, const std::string& where) {
+  with_where(where, [&] { trainer->load_weights(weights); });
+}
+
+Evaluation SavedRun::evaluate() const {
+  return trainer->evaluate(open_data(config).split.test, augment);
+}
+
+SavedRun open_run(const std::string& source, const std::string& config_file,
+                  const std::vector<std::string>& overrides) {
+  SavedRun run = untrained(source, config_file, overrides);
+  run.load(weights_for(run.config.model, source), source);
   return run;
 }
 

@@ -10,13 +10,20 @@
 namespace artel {
 
 struct SavedRun {
+  // With the weights that training begins with.
+  SavedRun(RunConfig config, data::SampleLayout layout);
+  // `where` names the source of the weights in messages.
+  void load(const NamedTensors& weights, const std::string& where);
+
+  TensorType sample() const { return sample_type(layout, augment); }
+  // On the test data of the configuration.
+  Evaluation evaluate() const;
+
   RunConfig config;
   data::SampleLayout layout;  // of the data, before augmentation
   data::Augmentation augment;
   std::unique_ptr<Cluster> cluster;
-  std::unique_ptr<Trainer> trainer;  // with the weights
-
-  TensorType sample() const { return sample_type(layout, augment); }
+  std::unique_ptr<Trainer> trainer;
 };
 
 // `source` is the folder of a run or one of its checkpoints; or, with a configuration file, weights

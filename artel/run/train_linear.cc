@@ -15,6 +15,7 @@
 #include "artel/observe/table.h"
 #include "artel/run/fetch.h"
 #include "artel/run/report.h"
+#include "artel/run/server_report.h"
 #include "artel/train/sparse_training.h"
 
 namespace artel {
@@ -130,34 +131,66 @@ void go_on(const std::filesystem::path& folder, ps::DelayedProximalOptions& solv
   solver.weights = from_tensors(newest->checkpoint.weights);
 }
 
-void write_result(const SparseTraining& result, const RunFolder& folder) {
-  checkpoint::write_safetensors(folder.path() / "model.safetensors", to_tensors(result.weights));
-  const ps::PassReport& last = result.last;
-  const auto samples = static_cast<double>(std::max<int64_t>(1, last.samples));
-  nlohmann::ordered_json json = {{"passes", last.pass},
-                                 {"objective", last.objective},
-                                 {"loss", last.loss / samples},
-                                 {"accuracy", static_cast<double>(last.correct) / samples},
-                                 {"nonzeros", last.nonzeros},
-                                 {"seconds", last.seconds},
-                                 {"seconds_waiting_for_workers", last.seconds_waited},
-                                 {"sent_bytes", last.sent_bytes},
-                                 {"received_bytes", last.received_bytes}};
+// A pass as a step and an epoch of its own.
+TrainingState state_of(const ps::PassReport& report, int64_t passes) {
+  const auto samples = static_cast<double>(std::max<int64_t>(1, report.samples));
+  return {.epoch = report.pass,
+          .epochs = passes,
+          .step = report.pass,
+          .steps = passes,
+          .samples = report.samples,
+          .loss = report.loss / samples,
+          .accuracy = static_cast<double>(report.correct) / samples,
+          .seconds = report.seconds,
+          .seconds_exchanging = report.seconds_waited,
+          .sent_bytes = report.sent_bytes};
+}
+
+FitResult fit_result(const SparseTraining& training, const TrainConfig& train, bool called_off) {
+  FitResult result{.last = state_of(training.last, train.epochs), .servers = training.servers};
+  TrainingState& last = result.last;
+  if (training.test.samples > 0) {
+    last.tested = true;
+    last.test_loss = training.test.loss;
+    last.test_accuracy =
+        static_cast<double>(training.test.correct) / static_cast<double>(training.test.samples);
+  }
+  result.epochs = {last};
+  result.stopped_by = called_off ? "callback" : last.step == train.epochs ? "epochs" : "tolerance";
+  return result;
+}
+
+void write_summary(const FitResult& result, const ps::PassReport& pass, const RunFolder& folder) {
+  const TrainingState& last = result.last;
+  nlohmann::ordered_json json = {{"passes", pass.pass},
+                                 {"objective", pass.objective},
+                                 {"loss", last.loss},
+                                 {"accuracy", last.accuracy},
+                                 {"nonzeros", pass.nonzeros},
+                                 {"seconds", pass.seconds},
+                                 {"seconds_waiting_for_workers", pass.seconds_waited},
+                                 {"sent_bytes", pass.sent_bytes},
+                                 {"received_bytes", pass.received_bytes}};
   add_server_report(json, result.servers);
-  observe::Table table({"result", ""});
-  if (result.test.samples > 0) {
-    const double accuracy =
-        static_cast<double>(result.test.correct) / static_cast<double>(result.test.samples);
-    json["test_loss"] = result.test.loss;
-    json["test_accuracy"] = accuracy;
-    table.add({"test accuracy", fmt::format("{:.4f}", accuracy)});
-    table.add({"test loss", fmt::format("{:.4f}", result.test.loss)});
+  if (last.tested) {
+    json["test_loss"] = last.test_loss;
+    json["test_accuracy"] = last.test_accuracy;
   }
   write_file_atomically(folder.summary(), json.dump(2) + "\n");
-  table.add({"training loss", fmt::format("{:.4f}", last.loss / samples)});
+}
+
+void print_result(const FitResult& result, const SparseTraining& training,
+                  const RunFolder& folder) {
+  const ps::PassReport& last = training.last;
+  observe::Table table({"result", ""});
+  if (result.last.tested) {
+    table.add({"test accuracy", fmt::format("{:.4f}", result.last.test_accuracy)});
+    table.add({"test loss", fmt::format("{:.4f}", result.last.test_loss)});
+  }
+  table.add({"training loss", fmt::format("{:.4f}", result.last.loss)});
   table.add({"objective", fmt::format("{:.4f}", last.objective)});
   table.add({"weights", fmt::format("{} of {} are not zero", format_count(last.nonzeros),
-                                    format_count(result.features + 1))});
+                                    format_count(training.features + 1))});
   table.add({"passes", format_count(last.pass)});
   table.add({"time", format_duration(last.seconds)});
   table.add({"waiting for workers",
@@ -172,6 +205,8 @@ void write_result(const SparseTraining& result, const RunFolder& folder) {
 
 }  // namespace
 
+bool is_linear(const RunConfig& config) { return config.cluster.strategy == "ddpg"; }
+
 std::pair<std::filesystem::path, std::filesystem::path> sparse_files(const RunConfig& config) {
   if (config.data.set == "a9a") {
     const std::filesystem::path folder =
@@ -185,36 +220,54 @@ std::pair<std::filesystem::path, std::filesystem::path> sparse_files(const RunCo
   return {config.data.path, config.data.test_path};
 }
 
-void train_linear(const RunConfig& config, Cluster& cluster, const RunFolder* folder, bool resume) {
+RunResult train_linear(const RunConfig& config, Cluster& cluster, const RunFolder* folder,
+                       const RunOptions& run) {
   SparseTrainingOptions options = options_of(config);
-  if (!folder) {
-    train_sparse(cluster, options);
-    return;
-  }
+  bool called_off = false;
+  const auto after_pass = [&](const ps::PassReport& report) {
+    for (const auto* callbacks : {&run.after_step, &run.after_epoch})
+      for (const Callback& callback : *callbacks)
+        if (!callback(state_of(report, config.train.epochs))) called_off = true;
+    return !called_off;
+  };
+  const auto finished = [&](const SparseTraining& training) {
+    return RunResult{.fit = fit_result(training, config.train, called_off),
+                     .parameters = training.features + 1};
+  };
+  if (!folder) return finished(train_sparse(cluster, options, after_pass));
+
   std::filesystem::create_directories(folder->path());
   write_file_atomically(folder->config(), to_toml(config));
   keep_checkpoints(config.train, folder->checkpoints(), options.solver);
-  observe::Progress progress;
-  if (resume) {
+  std::optional<observe::Progress> progress;
+  if (!run.quiet) progress.emplace();
+  const auto note = [&](const std::string& text) {
+    if (progress) progress->note(text);
+  };
+  if (run.resume) {
     go_on(folder->checkpoints(), options.solver);
-    progress.note(folder->resume_note("pass", options.solver.passes_done));
+    note(folder->resume_note("pass", options.solver.passes_done));
   }
   observe::MetricsWriter metrics(folder->path(), options.solver.passes_done);
-  progress.note(fmt::format("{}: {} workers, {} servers, delay {}", options.train.string(),
-                            cluster.size(), cluster.servers(),
-                            options.solver.delay ? std::to_string(*options.solver.delay) : "none"));
-  const SparseTraining result = train_sparse(cluster, options, [&](const ps::PassReport& report) {
+  note(fmt::format("{}: {} workers, {} servers, delay {}", options.train.string(), cluster.size(),
+                   cluster.servers(),
+                   options.solver.delay ? std::to_string(*options.solver.delay) : "none"));
+  const SparseTraining training = train_sparse(cluster, options, [&](const ps::PassReport& report) {
     const auto samples = static_cast<double>(report.samples);
     metrics.write(report.pass, {{"train/objective", report.objective},
                                 {"train/loss", report.loss / samples},
                                 {"train/accuracy", static_cast<double>(report.correct) / samples},
                                 {"train/nonzeros", static_cast<double>(report.nonzeros)}});
-    if (is_round(report.pass)) progress.note(line_of(report));
-    return true;
+    if (is_round(report.pass)) note(line_of(report));
+    return after_pass(report);
   });
   metrics.flush();
   draw_curves(*folder);
-  write_result(result, *folder);
+  const RunResult result = finished(training);
+  checkpoint::write_safetensors(folder->path() / "model.safetensors", to_tensors(training.weights));
+  write_summary(result.fit, training.last, *folder);
+  if (progress) print_result(result.fit, training, *folder);
+  return result;
 }
 
 }  // namespace artel

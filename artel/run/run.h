@@ -1,0 +1,128 @@
+// A run as a TOML file describes it: its data, its network, its training, its folder.
+//
+//   artel::Run run("mnist.toml");
+//   run.set("train.epochs", 3);
+//   run.train();
+//   artel::println("accuracy {:.4f}", run.evaluate().accuracy);
+//
+// This is what `artel train mnist.toml --set train.epochs=3` and `artel evaluate` do: the same
+// folder, the same bits. Under a launcher (mpirun, srun, `artel launch`) every process makes the
+// same Run, and train() joins them; worker 0 has the folder and reports. Calls come from one thread
+// at a time.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <concepts>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "artel/predict/predictor.h"
+#include "artel/run/config.h"
+#include "artel/train/trainer.h"
+
+namespace artel {
+
+struct SavedRun;
+
+// Where workers on several machines meet without a launcher.
+struct MeetingPlace {
+  std::string address = {};  // HOST:PORT, where worker 0 listens
+  int rank = -1;             // which worker this is; -1: as they come
+  std::string token = {};    // a secret that all workers give
+  std::string interface = {};
+};
+
+struct RunOptions {
+  // The folder of the run: `out`, or runs/NAME; both empty: runs/STEM of STEM.toml (runs/run
+  // without a file), or the first that is free of runs/STEM-2, runs/STEM-3, ...
+  std::string out = {}, name = {};
+  bool resume = false;                      // go on from the newest checkpoint there
+  bool quiet = false;                       // print neither progress nor results
+  std::vector<std::string> overrides = {};  // "train.epochs=3", as after --set, before any `set`
+  std::vector<Callback> after_step = {}, after_epoch = {};  // called on each worker
+  // While training, the first interrupt or termination signal stops after the current step and
+  // saves; the second one ends the process.
+  bool stop_on_signals = false;
+  std::filesystem::path trace = {};  // what each worker did when, for Perfetto; empty: none
+  std::optional<MeetingPlace> join = {};
+};
+
+struct RunResult {
+  int rank = 0;  // of this worker; -1: it was a parameter server, and saw nothing
+  std::filesystem::path folder = {};  // at worker 0
+  FitResult fit = {};                 // for the strategy "ddpg" an epoch and a step are a pass
+  int64_t parameters = 0;
+  int signal = 0;  // that stopped worker 0
+};
+
+class Run {
+ public:
+  // Throws as read_config does (run/config.h).
+  explicit Run(const std::filesystem::path& file, RunOptions options = {});
+  explicit Run(const RunConfig& config, RunOptions options = {});
+  // The folder of a run that has been trained, to use it or to train it further.
+  static Run open(const std::filesystem::path& folder, RunOptions options = {});
+  ~Run();
+  Run(Run&&) noexcept;
+  Run& operator=(Run&&) noexcept;
+
+  // The same as --set KEY=VALUE: text needs no quotes, and a list is text such as
+  // R"(["flatten", "dense 10"])". Throws the same errors, and changes nothing then.
+  void set(std::string_view key, std::string_view value);
+  void set(std::string_view key, const char* value) { set(key, std::string_view(value)); }
+  template <typename T>
+  requires std::is_arithmetic_v<T>
+  void set(std::string_view key, T value) { set(key, std::string_view(fmt::format("{}", value))); }
+
+  const RunConfig& config() const { return config_; }
+  // Once it is chosen: at worker 0, by train() or by what uses a trained network. Else empty.
+  const std::filesystem::path& folder() const { return folder_; }
+
+  // Trains alone, or among the workers and servers that the launcher started or that meet where
+  // `join` says. Throws if the configuration wants other processes and there are none. Each call
+  // is a run of its own, in a folder of its own unless it resumes.
+  RunResult train();
+  // The same with a cluster of the caller, which has the servers that the strategy needs.
+  RunResult train(Cluster& cluster);
+
+  // Whether the configuration wants workers or servers that nobody has started.
+  bool lacks_workers() const;
+  // Opens the data, fetched first if it is not here, as train() would.
+  void prepare_data() const;
+
+  // The trained network in use, in this process alone: as train() left it or, without that, as the
+  // newest checkpoint in the folder has it. Not for the linear models of "ddpg".
+  Evaluation evaluate();  // on the test data
+  // The network's output for rows of inputs.
+  Tensor predict(const Tensor& rows);
+  // The same for a picture (JPEG, PNG) or the samples of an NPY file.
+  Tensor predict(const std::filesystem::path& file);
+  Predictor predictor();
+  // What samples are, with the names of classes.
+  const data::SampleLayout& layout();
+
+ private:
+  struct Trained {
+    data::SampleLayout layout;
+    NamedTensors weights;
+  };
+
+  Run(std::string text, std::string where, RunOptions options);
+  std::optional<comm::GroupOptions> place() const;
+  const SavedRun& saved();
+
+  std::string text_, where_;  // TOML, and its file's name
+  RunOptions options_;
+  RunConfig config_;
+  std::filesystem::path folder_;
+  std::optional<Trained> trained_;
+  std::unique_ptr<SavedRun> saved_;  // made when it is needed
+};
+
+}  // namespace artel
