@@ -11,5 +11,8 @@ int main() {
   trainer.fit(x, y, {.batch_size = 32, .epochs = 20});
   const double accuracy = trainer.evaluate(artel::data::tensor_dataset(x, y)).accuracy;
   artel::println("accuracy {:.2f}", accuracy);
-  return accuracy == 1 ? 0 : 1;
+
+  artel::Run run(artel::RunConfig{});
+  run.set("train.epochs", 3);
+  return accuracy == 1 && run.config().train.epochs == 3 ? 0 : 1;
 }
