@@ -13,7 +13,6 @@
 
 #include <fmt/format.h>
 
-#include <concepts>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -32,10 +31,10 @@ struct SavedRun;
 
 // Where workers on several machines meet without a launcher.
 struct MeetingPlace {
-  std::string address = {};  // HOST:PORT, where worker 0 listens
-  int rank = -1;             // which worker this is; -1: as they come
-  std::string token = {};    // a secret that all workers give
-  std::string interface = {};
+  std::string address = {};    // HOST:PORT, where worker 0 listens
+  int rank = -1;               // which worker this is; -1: as they come
+  std::string token = {};      // a secret that all workers give
+  std::string interface = {};  // of the network; empty: as routed
 };
 
 struct RunOptions {
@@ -86,9 +85,10 @@ class Run {
 
   // Trains alone, or among the workers and servers that the launcher started or that meet where
   // `join` says. Throws if the configuration wants other processes and there are none. Each call
-  // is a run of its own, in a folder of its own unless it resumes.
+  // is a run of its own, in a folder of its own unless it resumes. Workers meet once: several runs
+  // among them share one Cluster.
   RunResult train();
-  // The same with a cluster of the caller, which has the servers that the strategy needs.
+  // The same with the caller's cluster, which has the servers that the strategy needs.
   RunResult train(Cluster& cluster);
 
   // Whether the configuration wants workers or servers that nobody has started.
