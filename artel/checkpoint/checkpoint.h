@@ -54,8 +54,8 @@ struct Newest {
 // kind corrupt that lists every reason if there are some, but none can be used.
 std::optional<Newest> load_newest(const std::filesystem::path& folder);
 
-// What a folder stands for: itself, if it is a checkpoint, else the newest whole one in it or in its
-// sub-folder `checkpoints`, which the folder of a run has. Throws if there is none.
+// What a folder stands for: itself, if it is a checkpoint, else the newest whole one in it or in
+// its sub-folder `checkpoints`, which the folder of a run has. Throws if there is none.
 Checkpoint checkpoint_at(const std::filesystem::path& folder);
 
 // The folder of the best checkpoint, if one was marked and still exists.

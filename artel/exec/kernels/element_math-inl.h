@@ -185,8 +185,8 @@ HWY_INLINE ValueAndSlope<D> gelu_tanh(D d, V x) {
   const auto s = sigmoid(d, gelu_argument(d, x));
   // Where x^2 could overflow, s has stopped rising.
   const auto square = hn::Min(hn::Mul(x, x), hn::Set(d, 1e4f));
-  const auto v_slope = hn::MulAdd(square, hn::Set(d, 1.5957691216f * 3 * 0.044715f),
-                                  hn::Set(d, 1.5957691216f));
+  const auto v_slope =
+      hn::MulAdd(square, hn::Set(d, 1.5957691216f * 3 * 0.044715f), hn::Set(d, 1.5957691216f));
   return {hn::Mul(x, s), gated_slope(d, x, s, v_slope)};
 }
 

@@ -44,9 +44,9 @@ std::vector<Value> batch_norm_gradient(GradientContext& context) {
   return results;
 }
 
-// Inputs: dy, x, scale, shift, mean, 1 / deviation and, with both "relu" and "residual", y (without a
-// residual it is cheaper to compute the mask again). Outputs: dx, dscale, dshift and, with "residual",
-// the gradient of the residual.
+// Inputs: dy, x, scale, shift, mean, 1 / deviation and, with both "relu" and "residual", y (without
+// a residual it is cheaper to compute the mask again). Outputs: dx, dscale, dshift and, with
+// "residual", the gradient of the residual.
 std::vector<TensorType> infer_batch_norm_backward(const InferContext& context) {
   std::vector<TensorType> types = {context.type(1), context.type(2), context.type(2)};
   if (context.attributes().flag("residual")) types.push_back(context.type(1));

@@ -2,8 +2,8 @@
 // group, model and data; system tests do the same with processes.
 #include <gtest/gtest.h>
 
-#include "artel/train/agreement.h"
 #include "artel/comm/balance.h"
+#include "artel/train/agreement.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
