@@ -175,6 +175,9 @@ class Comparison {
         most = std::max(most, distance(state, expected.states.at(name)));
       }
     }
+    for (const auto& [name, gradient] : expected.gradients)
+      if (sway["gradient of '" + name + "'"] > kLost * largest(gradient) + kCancelled)
+        return std::nullopt;
     for (const Difference& difference : wrong)
       if (!(difference.found <= difference.allowed + kSway * sway[difference.what]))
         return fmt::format(

@@ -18,6 +18,10 @@ inline constexpr double kNoise = 1e-7;
 inline constexpr int kNoisyRuns = 8;
 inline constexpr double kSway = 30;  // how much further a compiled program may be
 
+// A network in which rounding errors move a gradient by this share of it has no right answer in
+// f32, as where a normalisation makes much of numbers that are all but equal.
+inline constexpr double kLost = 0.1;
+
 inline double largest(const reference::Array& array) {
   double most = 0;
   for (const double value : array.data) most = std::max(most, std::abs(value));
