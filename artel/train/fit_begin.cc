@@ -47,6 +47,8 @@ Facts FitLoop::facts() const {
                  {"seed", std::to_string(s_.options.seed)},
                  {"lanes", std::to_string(s_.lanes)},
                  {"loss", s_.options.loss},
+                 {"label_smoothing", fmt::format("{}", s_.options.label_smoothing)},
+                 {"freeze", fmt::format("{}", fmt::join(s_.options.freeze, ", "))},
                  {"strategy", s_.options.strategy},
                  {"reduction", s_.options.reduction},
                  {"coordinators", std::to_string(s_.options.coordinators)},

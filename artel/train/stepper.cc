@@ -248,7 +248,8 @@ void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, 
     run.context = {options_.seed, work.step, lane};
     run.check_numbers = options_.check_numbers;
     run.check_memory = options_.check_memory;
-    run.after_step = report;
+    // While memory is checked, nobody else may touch it: buckets are reported at the end.
+    if (!options_.check_memory) run.after_step = report;
     if (timing_) run.timing = [&](const StepTiming& timing) { timing_(lane, timing); };
     program->program.run(*memory, pool, run);
   }

@@ -88,9 +88,10 @@ void Update::set_state(const NamedTensors& state) {
       const std::string name = name_of(slot, place);
       const auto found = std::find_if(state.begin(), state.end(),
                                       [&](const NamedTensor& t) { return t.name == name; });
-      require(found != state.end() && found->tensor.shape() == place.entry.shape,
-              ErrorKind::corrupt, "[optimizer state] '{}' is missing or has another shape than {}",
-              name, to_string(place.entry.shape));
+      if (found == state.end()) continue;  // it was frozen then, and begins now
+      require(found->tensor.shape() == place.entry.shape, ErrorKind::corrupt,
+              "[optimizer state] '{}' has the shape {}, expected {}", name,
+              to_string(found->tensor.shape()), to_string(place.entry.shape));
       convert_layout(here, place.entry.shape, DType::f32, found->tensor.raw(), Layout::row_major(),
                      at(slot, place), place.entry.layout);
     }

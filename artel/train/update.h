@@ -50,6 +50,7 @@ class Update {
   // What the optimizer remembers, one row-major tensor for each slot and trained parameter, for
   // checkpoints; and as raw memory, one block for each slot.
   NamedTensors state() const;
+  // Parameters of which there is nothing, because they were frozen, begin with zeros.
   void set_state(const NamedTensors& state);
   std::vector<std::span<float>> memory();
 

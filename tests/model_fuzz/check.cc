@@ -338,6 +338,8 @@ std::optional<std::string> what_is_wrong(const NetworkCase& network) {
     if (network.workers > 1) return compare_workers(network);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) return error.what();
+  } catch (const std::exception& error) {  // of a library
+    return error.what();
   }
   return std::nullopt;
 }

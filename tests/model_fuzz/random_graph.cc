@@ -456,7 +456,7 @@ std::optional<std::string> wrong_with(const std::vector<uint64_t>& recipes, uint
   try {
     const Graph graph = build(recipes);
     return graph.has_output("loss") ? compare(graph, seed) : std::nullopt;
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     return error.what();
   }
 }

@@ -4,6 +4,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 
+#include "artel/base/error.h"
 #include "artel/exec/kernels/slots.h"
 #include "artel/exec/libraries.h"
 
@@ -27,7 +28,15 @@ class OnednnConvolution final : public ConvKernel {
         engine_(dnnl::engine::kind::cpu, 0) {
     limit_library_threads();
     for (parts_ = std::min(s.n, kMostParts); parts_ > 1 && s.n % parts_ != 0;) --parts_;
-    if (s.n > 0) prepare();
+    try {
+      if (s.n > 0) prepare();
+    } catch (const dnnl::error& error) {
+      fail(ErrorKind::internal,
+           "[conv] oneDNN refuses {}x{}x{}x{} to {} channels, kernel {}x{}, stride {}x{}, padding "
+           "{},{},{},{}, dilation {}x{}, {} groups: {}",
+           s.n, s.h, s.w, s.c, s.k, s.kh, s.kw, s.stride_h, s.stride_w, s.pad_top, s.pad_left,
+           s.pad_bottom, s.pad_right, s.dilation_h, s.dilation_w, s.groups, error.what());
+    }
   }
 
   size_t workspace_bytes() const override {

@@ -33,9 +33,11 @@ LocalSteps::LocalSteps(const Fit& fit, const Economy& economy, double computing,
                            .seed = fit.state.options.seed}),
       keeper_(fit, kind_of(economy)),
       traffic_(traffic),
+      stepped_(true),
       unjudged_meetings_(kMeasuredMeetings) {}
 
 LocalSteps::LocalSteps(const Fit& fit, const Economy& economy) : LocalSteps(fit, economy, 0, {}) {
+  stepped_ = false;
   unjudged_meetings_ = 0;
   const auto own = keeper_.restore();
   if (!own) return;

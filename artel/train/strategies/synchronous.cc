@@ -41,7 +41,7 @@ Strategy::Outcome Synchronous::step(const data::Batch& batch, const StepOptions&
   update(options, batch.total, 1, s.lanes, [&](int bucket) { return exchange_.wait(bucket); });
   stepped_ = true;
   if (weighs_) weigh(computing);
-  const bool balances = !exchange_.lossy() && s.cluster.size() > 1;
+  const bool balances = !exchange_.lossy() && !economy_.any() && s.cluster.size() > 1;
   if (balances && options.number % Division::kBalanceEvery == 0)
     fit_.division.balance(options.number);
   Outcome outcome = outcome_of(statistics, 1);
@@ -85,6 +85,8 @@ std::unique_ptr<Strategy> Synchronous::successor() {
         100 * cost_.waiting / cost_.computing, economy_.local_steps,
         economy_.compress.empty() ? "" : ", packed by ", economy_.compress);
   fit_.state.economy = economy_;
+  // As a run that is resumed from here begins.
+  fit_.division.set(comm::LaneLayout::even(fit_.state.lanes, fit_.state.cluster.size()));
   return std::make_unique<LocalSteps>(fit_, economy_, cost_.computing / kMeasuredSteps, traffic());
 }
 
