@@ -3,19 +3,21 @@
 MINUTES ?= 10
 
 build: setup
-	cmake --preset release
-	cmake --build --preset release
+	tools/build release
 
-demo: build
+demo: setup
+	tools/build release artel
 	tools/setup demo
 	build/release/artel train examples/fashion_mnist.toml -n 2
 
 test: build
 	tools/setup test
+	tools/setup browser || echo "no browser could be installed: the test of the dashboard's page is skipped"
 	ctest --preset release --no-tests=error
 
-# Random networks beside a plain reference, on all cores; what is wrong is reduced and written down.
-fuzz-models: build
+# Compares random networks with a plain reference, on all cores; failures are reduced and written to build/failures.
+fuzz-models: setup
+	tools/build release artel_model_fuzz
 	build/release/artel_model_fuzz --seconds $$(($(MINUTES) * 60)) --jobs $$(nproc) --failures build/failures
 
 setup:

@@ -1,16 +1,27 @@
-# artel_layer(NAME [SOURCES ...] [LIBRARIES ...] [PUBLIC_LIBRARIES ...]) makes the target artel_NAME of
-# the folder artel/NAME: all its .cc files (or SOURCES), linked to the layers that cmake/layers.txt allows.
-# A missing folder in the list is skipped, so that layers can be added one by one.
+# artel_layer(NAME [SOURCES ...] [LIBRARIES ...] [PUBLIC_LIBRARIES ...] [APART ...]) makes the target
+# artel_NAME of the folder artel/NAME: all its .cc files (or SOURCES), linked to the layers that
+# cmake/layers.txt allows. Folders in the list that do not exist are skipped, so layers can be added one by one.
+#
+# Several sources are compiled as one (docs/decisions/0092-several-sources-at-once.md), except those in
+# APART, which share names with others, and vector kernels, which are compiled once for each
+# instruction set by including themselves.
 file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/layers.txt ARTEL_LAYER_LINES REGEX "^[a-z]+:")
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
              ${PROJECT_SOURCE_DIR}/cmake/layers.txt)
 
 function(artel_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES;PUBLIC_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES;PUBLIC_LIBRARIES;APART" ${ARGN})
   if(NOT ARG_SOURCES)
     file(GLOB_RECURSE ARG_SOURCES CONFIGURE_DEPENDS *.cc)
   endif()
   add_library(artel_${name} STATIC ${ARG_SOURCES})
+  foreach(source ${ARG_SOURCES})
+    file(STRINGS ${source} vector_kernels REGEX "hwy/foreach_target.h" LIMIT_COUNT 1)
+    if(vector_kernels)
+      list(APPEND ARG_APART ${source})
+    endif()
+  endforeach()
+  set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_include_directories(artel_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                   $<INSTALL_INTERFACE:include>)
   target_link_libraries(artel_${name} PUBLIC ${ARG_PUBLIC_LIBRARIES} PRIVATE ${ARG_LIBRARIES}

@@ -1,4 +1,5 @@
-# `cmake --install` and find_package(artel): the target artel::artel has all layers but the command line.
+# `cmake --install` and find_package(artel): the target artel::artel has all layers except the command line and the
+# dashboard, which belong to the program.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -8,9 +9,10 @@ set_target_properties(artel_library PROPERTIES EXPORT_NAME artel)
 target_compile_features(artel_library INTERFACE cxx_std_20)
 foreach(line ${ARTEL_LAYER_LINES})
   string(REGEX MATCH "^([a-z]+):" _ "${line}")
-  if(TARGET artel_${CMAKE_MATCH_1} AND NOT CMAKE_MATCH_1 STREQUAL "cli")
-    target_link_libraries(artel_library INTERFACE artel_${CMAKE_MATCH_1})
-    install(TARGETS artel_${CMAKE_MATCH_1} EXPORT artel)
+  set(layer ${CMAKE_MATCH_1})
+  if(TARGET artel_${layer} AND NOT layer MATCHES "^(cli|dashboard)$")
+    target_link_libraries(artel_library INTERFACE artel_${layer})
+    install(TARGETS artel_${layer} EXPORT artel)
   endif()
 endforeach()
 
@@ -23,7 +25,12 @@ endif()
 set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/artel)
 install(TARGETS artel_library EXPORT artel)
 install(EXPORT artel NAMESPACE artel:: DESTINATION ${folder} FILE artelTargets.cmake)
-install(DIRECTORY artel TYPE INCLUDE FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE)
+include(cmake/public_headers.cmake)
+artel_included_headers(${PROJECT_SOURCE_DIR} "${ARTEL_PUBLIC_HEADERS}" headers)
+foreach(header ${headers})
+  cmake_path(GET header PARENT_PATH parent)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${parent})
+endforeach()
 configure_package_config_file(cmake/artelConfig.cmake.in ${PROJECT_BINARY_DIR}/artelConfig.cmake
                               INSTALL_DESTINATION ${folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/artelConfigVersion.cmake

@@ -1,4 +1,5 @@
-# cmake -P tools/check_layers.cmake: fails on an include that goes against cmake/layers.txt.
+# cmake -P tools/check_layers.cmake: fails on an include that violates cmake/layers.txt, and on includes of kernels
+# outside `exec`: other layers reach kernels through programs, on any device.
 cmake_minimum_required(VERSION 3.25)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 if(DEFINED ENV{ARTEL_ROOT})
@@ -15,9 +16,13 @@ foreach(line ${lines})
     file(STRINGS ${file} includes REGEX "^[ \t]*#[ \t]*include \"artel/")
     foreach(include ${includes})
       string(REGEX MATCH "artel/([a-z]+)/" _ "${include}")
+      file(RELATIVE_PATH where ${root} ${file})
       if(NOT CMAKE_MATCH_1 IN_LIST allowed)
-        file(RELATIVE_PATH where ${root} ${file})
         message(SEND_ERROR "${where}: '${layer}' may not include '${CMAKE_MATCH_1}': ${include}")
+        math(EXPR wrong "${wrong}+1")
+      endif()
+      if(NOT layer STREQUAL "exec" AND include MATCHES "artel/exec/kernels/")
+        message(SEND_ERROR "${where}: only 'exec' may include a kernel: ${include}")
         math(EXPR wrong "${wrong}+1")
       endif()
     endforeach()

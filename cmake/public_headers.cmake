@@ -1,0 +1,34 @@
+# The headers that a user's program includes: artel/artel.h with those it lists, and these for special uses. Each has an
+# example in its leading comment, which a test compiles (cmake/header_examples.cmake). The headers that they include are
+# installed, too, but no program should include those directly; all others are internal.
+set(ARTEL_PUBLIC_HEADERS
+    artel/artel.h
+    artel/base/file.h artel/base/keys.h artel/base/random.h artel/base/thread_pool.h
+    artel/comm/codecs/codec.h artel/comm/group.h
+    artel/data/csv.h artel/data/dataset.h artel/data/text/tokenizer.h
+    artel/exec/parameters.h artel/exec/step_memory.h
+    artel/graph/graph.h
+    artel/nn/layer.h artel/nn/layer_words.h artel/nn/summary.h
+    artel/observe/plot.h artel/observe/table.h
+    artel/run/config.h artel/run/overview.h
+    artel/tensor/named_tensor.h artel/tensor/shape.h artel/tensor/tensor.h
+    artel/train/strategies/registry.h artel/train/strategy.h)
+
+# Stores all headers that those of `headers` include, and themselves.
+function(artel_included_headers source_dir headers result)
+  set(open ${headers})
+  set(found "")
+  while(open)
+    list(POP_FRONT open header)
+    if(header IN_LIST found)
+      continue()
+    endif()
+    list(APPEND found ${header})
+    file(STRINGS ${source_dir}/${header} lines REGEX "^#include \"artel/")
+    foreach(line ${lines})
+      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
+      list(APPEND open ${included})
+    endforeach()
+  endwhile()
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
