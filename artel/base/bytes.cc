@@ -1,5 +1,8 @@
 #include "artel/base/bytes.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "artel/base/file.h"
 
 namespace artel {
@@ -14,6 +17,20 @@ Bytes Bytes::part(uint64_t offset, uint64_t size) const {
 Bytes map_file(const std::filesystem::path& path) {
   auto file = std::make_shared<const MappedFile>(path);
   return {file->bytes(), path.string(), file};
+}
+
+Bytes with_own_pages(const Bytes& mapped) {
+  // Whole pages only: the first and the last one may hold other parts, too.
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(mapped.data.data());
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t last = (begin + mapped.data.size()) / page * page;
+  if (first >= last) return mapped;
+  std::shared_ptr<const void> pages(reinterpret_cast<const void*>(first),
+                                    [size = last - first, keeper = mapped.keeper](const void* at) {
+                                      ::madvise(const_cast<void*>(at), size, MADV_DONTNEED);
+                                    });
+  return {mapped.data, mapped.name, std::move(pages)};
 }
 
 Bytes make_bytes(std::string content, std::string name) {

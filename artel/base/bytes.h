@@ -1,7 +1,7 @@
 // Untrusted bytes: what every reader of a file format works on.
 //
-// A reader never trusts a length that it has not compared with what is left, and its errors read
-// `[file] offset N: what is wrong`.
+// A reader never trusts a length before comparing it with the number of bytes left, and its errors
+// read `[file] offset N: what is wrong`.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct Bytes {
   std::string name;
   std::shared_ptr<const void> keeper;
 
-  // A part of the same bytes; throws an Error of kind corrupt if it is not inside.
+  // A part of the same bytes; throws an Error of kind corrupt if it lies outside of them.
   Bytes part(uint64_t offset, uint64_t size) const;
   std::string_view text() const {
     return {reinterpret_cast<const char*>(data.data()), data.size()};
@@ -34,6 +34,9 @@ struct Bytes {
 
 // The content of a file, mapped.
 Bytes map_file(const std::filesystem::path& path);
+// A part of a mapped file with the same content, whose pages leave the memory with the last copy of
+// it, while the rest of the file may stay mapped.
+Bytes with_own_pages(const Bytes& mapped);
 
 // Owned bytes under a name.
 Bytes make_bytes(std::string content, std::string name);

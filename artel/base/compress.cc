@@ -4,57 +4,84 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
+#include "artel/base/checksum.h"
 namespace artel {
 namespace {
 
 constexpr int kGzipWindow = 15 + 16;
 constexpr int kRawWindow = -15;
+constexpr size_t kLeastRoom = 1 << 16;  // of output
 
 // One zlib stream over some input, ended by the destructor.
 class Inflater {
  public:
-  Inflater(const Bytes& input, int window) : name_(input.name), left_(input.data) {
+  Inflater(const Bytes& input, int window)
+      : name_(input.name), left_(input.data), gzip_(window == kGzipWindow) {
     require(inflateInit2(&stream_, window) == Z_OK, ErrorKind::memory, "[{}] cannot start zlib",
             name_);
   }
   Inflater(const Inflater&) = delete;
   ~Inflater() { inflateEnd(&stream_); }
 
-  // Appends to `output` until the stream ends; `output` never grows past `max_bytes`.
-  void run(std::string& output, uint64_t max_bytes) {
-    int status = Z_OK;
-    while (status != Z_STREAM_END) {
-      if (stream_.avail_in == 0) feed();
+  // Appends to `output` until the stream ends or `output` has `most` bytes; false in the latter
+  // case.
+  bool run(std::string& output, uint64_t most) {
+    while (output.size() < most) {
       const size_t used = output.size();
-      require(used < max_bytes + 1, ErrorKind::corrupt, "[{}] inflates to more than {} bytes",
-              name_, max_bytes);
-      output.resize(std::min<uint64_t>(max_bytes + 1, std::max<uint64_t>(used * 2, 1 << 16)));
-      const auto room = static_cast<uInt>(
-          std::min<uint64_t>(output.size() - used, std::numeric_limits<uInt>::max()));
-      stream_.next_out = reinterpret_cast<Bytef*>(output.data() + used);
-      stream_.avail_out = room;
-      status = inflate(&stream_, Z_NO_FLUSH);
-      output.resize(used + room - stream_.avail_out);
+      output.resize(std::min<uint64_t>(most, std::max<uint64_t>(used * 2, kLeastRoom)));
+      const size_t made = next(std::as_writable_bytes(std::span(output)).subspan(used));
+      output.resize(used + made);
+      if (ended_) return true;
+    }
+    return ended_;
+  }
+
+  // Inflates the rest without keeping it; stops beyond `most` bytes.
+  struct Measure {
+    uint64_t bytes = 0;
+    uint32_t checksum = 0;
+  };
+  Measure measure(uint64_t most) {
+    Measure measure;
+    std::vector<std::byte> scratch(kLeastRoom);
+    while (measure.bytes <= most && !(ended_ && !next_member())) {
+      const size_t made = next(scratch);
+      measure.bytes += made;
+      measure.checksum = crc32(std::span(scratch).first(made), measure.checksum);
+    }
+    return measure;
+  }
+
+  // Prepares for another gzip member after the one that ended; false at the end of the input.
+  bool next_member() {
+    if (stream_.avail_in == 0) feed();
+    if (!gzip_ || stream_.avail_in == 0 || inflateReset(&stream_) != Z_OK) return false;
+    ended_ = false;
+    return true;
+  }
+
+ private:
+  // Fills the room as far as the present member goes; returns how many bytes it made.
+  size_t next(std::span<std::byte> room) {
+    room = room.first(std::min<size_t>(room.size(), std::numeric_limits<uInt>::max()));
+    stream_.next_out = reinterpret_cast<Bytef*>(room.data());
+    stream_.avail_out = static_cast<uInt>(room.size());
+    while (stream_.avail_out > 0 && !ended_) {
+      if (stream_.avail_in == 0) feed();
+      const int status = inflate(&stream_, Z_NO_FLUSH);
+      ended_ = status == Z_STREAM_END;
       const bool stuck = status == Z_BUF_ERROR && left_.empty();
-      require((status == Z_OK || status == Z_STREAM_END || status == Z_BUF_ERROR) && !stuck,
-              ErrorKind::corrupt, "[{}] offset {}: bad compressed data: {}", name_,
-              stream_.total_in,
+      require((status == Z_OK || ended_ || status == Z_BUF_ERROR) && !stuck, ErrorKind::corrupt,
+              "[{}] offset {}: bad compressed data: {}", name_, stream_.total_in,
               stuck         ? "truncated"
               : stream_.msg ? stream_.msg
                             : "unknown reason");
     }
-    require(output.size() <= max_bytes, ErrorKind::corrupt, "[{}] inflates to more than {} bytes",
-            name_, max_bytes);
+    return room.size() - stream_.avail_out;
   }
 
-  // Prepares for another member after the one that ended; false at the end of the input.
-  bool next_member() {
-    if (stream_.avail_in == 0) feed();
-    return stream_.avail_in > 0 && inflateReset(&stream_) == Z_OK;
-  }
-
- private:
   void feed() {
     const auto part = left_.first(std::min<size_t>(left_.size(), size_t{1} << 30));
     left_ = left_.subspan(part.size());
@@ -64,8 +91,13 @@ class Inflater {
 
   std::string name_;
   std::span<const std::byte> left_;
+  bool gzip_;
+  bool ended_ = false;
   z_stream stream_{};
 };
+
+// Up to here the output is kept at once; few files have more.
+uint64_t plausible(const Bytes& compressed) { return kLeastRoom + 16 * compressed.data.size(); }
 
 }  // namespace
 
@@ -77,17 +109,37 @@ bool is_gzip(const Bytes& bytes) {
 Bytes gunzip(const Bytes& compressed, uint64_t max_bytes) {
   std::string output;
   Inflater inflater(compressed, kGzipWindow);
+  uint64_t most = std::min(plausible(compressed), max_bytes);
   do {
-    inflater.run(output, max_bytes);
+    while (!inflater.run(output, most)) {
+      const uint64_t bytes = Inflater(compressed, kGzipWindow).measure(max_bytes).bytes;
+      require(bytes <= max_bytes, ErrorKind::corrupt, "[{}] inflates to more than {} bytes",
+              compressed.name, max_bytes);
+      most = bytes + 1;
+    }
   } while (inflater.next_member());
   return make_bytes(std::move(output), compressed.name);
 }
 
-Bytes inflate_raw(const Bytes& compressed, uint64_t size) {
+Bytes inflate_raw(const Bytes& compressed, uint64_t size, uint32_t checksum) {
+  const auto check = [&](uint64_t bytes, uint32_t found) {
+    require(bytes == size, ErrorKind::corrupt, "[{}] inflates to {}{} bytes, expected {}",
+            compressed.name, bytes > size ? "more than " : "", std::min(bytes, size), size);
+    check_crc32(found, checksum, compressed.name);
+  };
+  if (size > plausible(compressed)) {
+    const auto [bytes, found] = Inflater(compressed, kRawWindow).measure(size);
+    check(bytes, found);
+  }
+  std::string output;
+  Inflater(compressed, kRawWindow).run(output, size + 1);
+  check(output.size(), crc32(std::as_bytes(std::span(output))));
+  return make_bytes(std::move(output), compressed.name);
+}
+
+Bytes inflate_start(const Bytes& compressed, uint64_t size) {
   std::string output;
   Inflater(compressed, kRawWindow).run(output, size);
-  require(output.size() == size, ErrorKind::corrupt, "[{}] inflates to {} bytes, expected {}",
-          compressed.name, output.size(), size);
   return make_bytes(std::move(output), compressed.name);
 }
 

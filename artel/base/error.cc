@@ -32,4 +32,8 @@ std::string_view to_string(ErrorKind kind) {
   return "unknown";
 }
 
+void throw_error(ErrorKind kind, fmt::string_view format, fmt::format_args args) {
+  throw Error(kind, fmt::vformat(format, args));
+}
+
 }  // namespace artel

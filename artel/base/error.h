@@ -1,11 +1,18 @@
 // The one exception type of Artel.
 //
+//   try {
+//     artel::Trainer other(cluster, model, {.loss = "mes"});
+//   } catch (const artel::Error& error) {
+//     // "unknown loss 'mes'; did you mean 'mse'?; known: ..."
+//     artel::log(artel::LogLevel::error, "{}", error.what());
+//   }
+//
 // A message reads `[where] what: got X, expected Y; try Z`: one line that names the culprit. The
 // kind lets callers (and the program's exit code) tell a user's mistake from a broken file or a
 // lost peer.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <stdexcept>
 #include <string>
@@ -41,17 +48,20 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+// The common end of fail and require: out of line, so that a check adds little code to its callers.
+[[noreturn]] void throw_error(ErrorKind kind, fmt::string_view format, fmt::format_args args);
+
 // Throws an Error whose message is formatted as by fmt::format.
 template <typename... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
+  throw_error(kind, format, fmt::make_format_args(args...));
 }
 
 // Throws unless the condition holds. The arguments are formatted only on failure.
 template <typename... Args>
 void require(bool condition, ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
   if (!condition) [[unlikely]]
-    fail(kind, format, std::forward<Args>(args)...);
+    throw_error(kind, format, fmt::make_format_args(args...));
 }
 
 }  // namespace artel

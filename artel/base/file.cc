@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -13,6 +14,8 @@
 
 namespace artel {
 namespace {
+
+constexpr size_t kFlushBytes = size_t{8} << 20;
 
 [[noreturn]] void fail_io(const std::filesystem::path& path, const char* action) {
   const int code = errno;
@@ -41,32 +44,46 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::
   }
 }
 
+// Opens a regular file. Without waiting: opening a pipe would last until somebody writes into it.
+int open_regular(const std::filesystem::path& path, struct stat& info) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.fd < 0) fail_io(path, "open");
+  if (::fstat(file.fd, &info) != 0) fail_io(path, "read the size");
+  require(S_ISREG(info.st_mode), ErrorKind::io, "[{}] is not a regular file", path.string());
+  return std::exchange(file.fd, -1);
+}
+
 }  // namespace
 
-std::string read_file(const std::filesystem::path& path, uint64_t max_bytes) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.fd < 0) fail_io(path, "open");
-  std::string content;
-  char buffer[1 << 16];
+void read_pieces(const std::filesystem::path& path,
+                 const std::function<void(std::span<const std::byte>)>& use) {
+  struct stat info {};
+  const Descriptor file(open_regular(path, info));
+  std::byte buffer[1 << 16];
   for (;;) {
     const ssize_t n = ::read(file.fd, buffer, sizeof buffer);
     if (n < 0) {
       if (errno == EINTR) continue;
       fail_io(path, "read");
     }
-    if (n == 0) return content;
-    content.append(buffer, static_cast<size_t>(n));
-    require(content.size() <= max_bytes, ErrorKind::corrupt, "[{}] larger than {} bytes",
-            path.string(), max_bytes);
+    if (n == 0) return;
+    use({buffer, static_cast<size_t>(n)});
   }
 }
 
+std::string read_file(const std::filesystem::path& path, uint64_t max_bytes) {
+  std::string content;
+  read_pieces(path, [&](std::span<const std::byte> piece) {
+    content.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    require(content.size() <= max_bytes, ErrorKind::corrupt, "[{}] larger than {} bytes",
+            path.string(), max_bytes);
+  });
+  return content;
+}
+
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.fd < 0) fail_io(path, "open");
   struct stat info {};
-  if (::fstat(file.fd, &info) != 0) fail_io(path, "read the size");
-  require(S_ISREG(info.st_mode), ErrorKind::io, "[{}] is not a regular file", path.string());
+  Descriptor file(open_regular(path, info));
   size_ = static_cast<size_t>(info.st_size);
   if (size_ == 0) return;
   void* data =
@@ -91,22 +108,45 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
-void write_file_atomically(const std::filesystem::path& path,
-                           std::span<const std::span<const std::byte>> parts) {
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  std::string temporary = path.string() + ".XXXXXX";
-  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.fd < 0) fail_io(path, "create a temporary file beside it");
-  try {
-    for (const auto part : parts) write_all(file.fd, part, path);
-    if (::fchmod(file.fd, 0644) != 0) fail_io(path, "set the mode");
-    if (::fsync(file.fd) != 0) fail_io(path, "sync");
-    if (::rename(temporary.c_str(), path.c_str()) != 0) fail_io(path, "rename");
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
+AtomicFile::AtomicFile(const std::filesystem::path& path)
+    : path_(path), temporary_(path.string() + ".XXXXXX") {
+  file_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
+  if (file_ < 0) fail_io(path_, "create a temporary file beside it");
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ < 0) return;
+  ::close(file_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), kFlushBytes));
+    write_all(file_, part, path_);
+    bytes_ += part.size();
+    bytes = bytes.subspan(part.size());
+    if (bytes_ - flushed_ < kFlushBytes) continue;
+    // Only a hint: not every file system takes it.
+    ::sync_file_range(file_, static_cast<off_t>(flushed_), static_cast<off_t>(bytes_ - flushed_),
+                      SYNC_FILE_RANGE_WRITE);
+    flushed_ = bytes_;
   }
-  sync_folder(folder);
+}
+
+void AtomicFile::finish(unsigned mode) {
+  if (::fchmod(file_, mode) != 0) fail_io(path_, "set the mode");
+  if (::fsync(file_) != 0) fail_io(path_, "sync");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_io(path_, "rename");
+  ::close(std::exchange(file_, -1));
+  sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
+}
+
+void write_file_atomically(const std::filesystem::path& path,
+                           std::span<const std::span<const std::byte>> parts, unsigned mode) {
+  AtomicFile file(path);
+  for (const auto part : parts) file.write(part);
+  file.finish(mode);
 }
 
 void sync_folder(const std::filesystem::path& folder) {
@@ -116,9 +156,10 @@ void sync_folder(const std::filesystem::path& folder) {
   if (::fsync(directory.fd) != 0 && errno != EINVAL) fail_io(folder, "sync");
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+void write_file_atomically(const std::filesystem::path& path, std::string_view text,
+                           unsigned mode) {
   const std::span<const std::byte> part = std::as_bytes(std::span(text));
-  write_file_atomically(path, std::span(&part, 1));
+  write_file_atomically(path, std::span(&part, 1), mode);
 }
 
 }  // namespace artel

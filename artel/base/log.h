@@ -1,8 +1,12 @@
 // Log lines for people, on standard error: `artel: text`, or with a worker's name once it has one.
+//
+//   artel::set_log_level(artel::LogLevel::info);
+//   artel::log(artel::LogLevel::info, "{} samples", samples->size());
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -3,14 +3,17 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "artel/base/error.h"
+#include "artel/base/file.h"
 #include "artel/base/text.h"
 
 namespace artel {
@@ -26,6 +29,7 @@ constexpr int kCannotStart = 127;
       ::chdir(folder) != 0)
     ::_exit(kCannotStart);
   ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it does not outlive whoever waits for it
   ::execvp(arguments[0], arguments);
   ::_exit(kCannotStart);
 }
@@ -112,5 +116,28 @@ ProcessResult run_program(const std::vector<std::string>& arguments,
   require(result.exit_code != kCannotStart, ErrorKind::not_found, "cannot start {}", arguments[0]);
   return result;
 }
+
+namespace {
+
+// A line of /proc/self/status such as "VmHWM:  1234 kB".
+int64_t status_bytes(std::string_view name) {
+  const std::string status = read_file("/proc/self/status");
+  const size_t at = status.find(name);
+  return at == status.npos ? 0
+                           : std::strtoll(status.c_str() + at + name.size(), nullptr, 10) * 1024;
+}
+
+}  // namespace
+
+double processor_seconds() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+int64_t memory_bytes() { return status_bytes("VmRSS:"); }
+
+// Not getrusage, which counts what the process was before it became this program.
+int64_t peak_memory_bytes() { return status_bytes("VmHWM:"); }
 
 }  // namespace artel

@@ -1,4 +1,4 @@
-// Running other programs.
+// Running other programs, and what this one takes.
 #pragma once
 
 #include <filesystem>
@@ -24,5 +24,11 @@ bool program_exists(const std::string& name);
 ProcessResult run_program(const std::vector<std::string>& arguments,
                           const std::filesystem::path& folder, Deadline deadline,
                           const std::function<void()>& on_tick = {});
+
+// The processor time of all threads of this process so far, and the memory that it has now.
+double processor_seconds();
+int64_t memory_bytes();
+// The most memory that this process has had at a time.
+int64_t peak_memory_bytes();
 
 }  // namespace artel

@@ -64,7 +64,7 @@ float Random::normal() {
 }
 
 uint64_t Random::below(uint64_t n) {
-  // Rejects the few values above the largest multiple of n, so that each result is equally likely.
+  // Rejects the few values above the largest multiple of n, so each result is equally likely.
   const uint64_t limit = ~uint64_t{0} - (~uint64_t{0} % n + 1) % n;
   uint64_t x = next_u64();
   while (x > limit) x = next_u64();

@@ -1,8 +1,11 @@
-// Random numbers that are a function of what they are for, never of the order of calls.
+// Random numbers that depend on their purpose, never on the order of calls.
+//
+//   artel::Random random{7, artel::hash_name("noise"), 120};  // seed, purpose, step
+//   const float noise = random.normal();
 //
 // A `Random` is a stream named by a key: (seed, "dropout", layer, step, sample). Two streams with
 // equal keys give equal numbers on every worker and with any number of threads. The generator is
-// Philox 4x32-10 (Salmon et al., SC 2011): number i of a stream can be computed without those
+// Philox 4x32-10 (Salmon et al., SC 2011): number i of a stream can be computed without the numbers
 // before it.
 #pragma once
 

@@ -7,7 +7,7 @@
 namespace artel {
 namespace {
 
-constexpr size_t kBlock = 512;
+constexpr size_t kTarBlock = 512;
 
 std::string_view until_zero(std::string_view field) { return field.substr(0, field.find('\0')); }
 
@@ -15,7 +15,7 @@ uint64_t octal(const ByteReader& reader, std::string_view field) {
   uint64_t value = 0;
   for (const char digit : trim(until_zero(field))) {
     reader.require(digit >= '0' && digit <= '7' && value >> 60 == 0,
-                   "a number of a tar header is not octal");
+                   "a number in a tar header is not octal");
     value = value * 8 + static_cast<uint64_t>(digit - '0');
   }
   return value;
@@ -42,8 +42,8 @@ std::vector<TarEntry> parse_tar(const Bytes& bytes) {
   ByteReader reader(bytes);
   std::vector<TarEntry> entries;
   std::string long_name;
-  while (reader.left() >= kBlock) {
-    const std::string_view header = reader.take_text(kBlock);
+  while (reader.left() >= kTarBlock) {
+    const std::string_view header = reader.take_text(kTarBlock);
     if (header.find_first_not_of('\0') == std::string_view::npos) break;
     std::string name(until_zero(header.substr(0, 100)));
     const std::string_view prefix = until_zero(header.substr(345, 155));
@@ -52,7 +52,7 @@ std::vector<TarEntry> parse_tar(const Bytes& bytes) {
     const uint64_t size = octal(reader, header.substr(124, 12));
     const Bytes content = bytes.part(reader.offset(), size);
     reader.take(size);
-    reader.take(std::min<uint64_t>(reader.left(), (kBlock - size % kBlock) % kBlock));
+    reader.take(std::min<uint64_t>(reader.left(), (kTarBlock - size % kTarBlock) % kTarBlock));
     const char kind = header[156];
     if (kind == 'x') {
       long_name = pax_path(content.text());

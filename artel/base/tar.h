@@ -1,4 +1,4 @@
-// Tar archives, as npm and the publishers of data sets make them.
+// Tar archives, as used by npm and publishers of data sets.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct TarEntry {
   Bytes content;  // a view of the archive
 };
 
-// The regular files of an archive (not compressed; see gunzip). Folders are passed over. Throws an
+// The regular files of an archive (not compressed; see gunzip). Folders are skipped. Throws an
 // Error of kind corrupt for a broken archive and for a name that is absolute or leads out of the
 // folder, and of kind unsupported for links and devices.
 std::vector<TarEntry> parse_tar(const Bytes& bytes);

@@ -14,7 +14,7 @@ std::string format_bytes(double bytes);
 // "1,234,567".
 std::string format_count(int64_t n);
 
-// The candidate closest to `name` by edit distance, or "" if none is near enough to be meant.
+// The candidate closest to `name` by edit distance, or "" if none is close enough.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
 // "; did you mean 'x'?" for the nearest candidate, or "".

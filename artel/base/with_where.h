@@ -1,11 +1,11 @@
-// Errors that say where they come from.
+// Adds to errors where they come from.
 #pragma once
 
 #include "artel/base/error.h"
 
 namespace artel {
 
-// What `work()` returns. An Error that it throws gains "[where] " in front.
+// Returns what `work()` returns. An Error that it throws gets "[where] " in front.
 template <typename Work>
 auto with_where(std::string_view where, const Work& work) -> decltype(work()) {
   try {

@@ -1,9 +1,8 @@
 #include "artel/base/zip.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 
+#include "artel/base/checksum.h"
 #include "artel/base/compress.h"
 #include "artel/base/file.h"
 
@@ -16,6 +15,8 @@ constexpr size_t kLocalHeaderSize = 30, kEndSize = 22, kEnd64LocatorSize = 20;
 constexpr uint16_t kStored = 0, kDeflated = 8, kEncryptedFlag = 1, kZip64Extra = 1;
 constexpr uint32_t kIn64 = 0xffffffff;  // "see the zip64 field"
 constexpr size_t kAlignment = 64;
+// Deflated zeros shrink a thousandfold: a small archive may hold much, but not fill the memory.
+constexpr uint64_t kAlwaysInflated = uint64_t{1} << 30, kMostTimesInflated = 64;
 
 // The offset of the end record, which a comment of up to 64 KiB may follow.
 size_t find_end(const Bytes& bytes) {
@@ -52,11 +53,6 @@ void add_common(FieldWriter& header, const ZipArchive::Entry& entry, size_t extr
 
 }  // namespace
 
-uint32_t crc32(std::span<const std::byte> bytes, uint32_t before) {
-  return static_cast<uint32_t>(
-      ::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
 bool is_zip(const Bytes& bytes) {
   return bytes.data.size() >= 4 && ByteReader(bytes).little<uint32_t>() == kLocalHeader;
 }
@@ -85,6 +81,34 @@ void ZipArchive::parse_directory() {
   const Bytes directory = bytes_.part(offset, size);
   ByteReader entries(directory);
   for (uint64_t i = 0; i < count; ++i) parse_entry(entries);
+  check_entries(offset);
+}
+
+void ZipArchive::check_entries(uint64_t directory) {
+  std::map<uint64_t, const Entry*> by_place;
+  double inflated = 0;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    require(places_.emplace(entry.name, i).second, ErrorKind::corrupt, "[{}] '{}' occurs twice",
+            bytes_.name, entry.name);
+    const bool first = by_place.emplace(entry.header_offset, &entry).second;
+    require(first, ErrorKind::corrupt, "[{}] '{}' overlaps another entry", bytes_.name, entry.name);
+    if (entry.method == kDeflated) inflated += static_cast<double>(entry.size);
+  }
+  const uint64_t most = std::max(kAlwaysInflated, kMostTimesInflated * bytes_.data.size());
+  require(inflated <= static_cast<double>(most), ErrorKind::corrupt,
+          "[{}] {} bytes that inflate to {:.0f}; at most {} are read", bytes_.name,
+          bytes_.data.size(), inflated, most);
+  uint64_t end = directory;
+  for (auto at = by_place.rbegin(); at != by_place.rend(); ++at) {
+    const Entry& entry = *at->second;
+    const Bytes content = stored(entry);
+    const auto last =
+        static_cast<uint64_t>(content.data.data() - bytes_.data.data()) + entry.compressed_size;
+    require(last <= end, ErrorKind::corrupt, "[{}] '{}' overlaps another entry", bytes_.name,
+            entry.name);
+    end = entry.header_offset;
+  }
 }
 
 void ZipArchive::parse_entry(ByteReader& reader) {
@@ -123,12 +147,12 @@ void ZipArchive::parse_entry(ByteReader& reader) {
 }
 
 const ZipArchive::Entry* ZipArchive::find(std::string_view name) const {
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& entry) { return entry.name == name; });
-  return found == entries_.end() ? nullptr : &*found;
+  const auto found = places_.find(name);
+  return found == places_.end() ? nullptr : &entries_[found->second];
 }
 
-Bytes ZipArchive::read(const Entry& entry) const {
+// As it is in the file.
+Bytes ZipArchive::stored(const Entry& entry) const {
   ByteReader reader(bytes_);
   reader.seek(entry.header_offset);
   reader.require(reader.little<uint32_t>() == kLocalHeader, "not the header of '{}'", entry.name);
@@ -138,19 +162,24 @@ Bytes ZipArchive::read(const Entry& entry) const {
   reader.take(uint64_t{name_size} + extra_size);
   Bytes content = bytes_.part(reader.offset(), entry.compressed_size);
   content.name = bytes_.name + ":" + entry.name;
-  return entry.method == kStored ? content : inflate_raw(content, entry.size);
-}
-
-Bytes ZipArchive::read_checked(const Entry& entry) const {
-  Bytes content = read(entry);
-  const uint32_t found = crc32(content.data);
-  require(found == entry.checksum, ErrorKind::corrupt,
-          "[{}] wrong checksum: got {:08x}, expected {:08x}", content.name, found, entry.checksum);
   return content;
 }
 
+Bytes ZipArchive::read(const Entry& entry) const {
+  Bytes content = stored(entry);
+  if (entry.method == kDeflated) return inflate_raw(content, entry.size, entry.checksum);
+  check_crc32(crc32(content.data), entry.checksum, content.name);
+  return content;
+}
+
+Bytes ZipArchive::read_start(const Entry& entry, uint64_t size) const {
+  const Bytes content = stored(entry);
+  return entry.method == kDeflated ? inflate_start(content, size)
+                                   : content.part(0, std::min(size, entry.size));
+}
+
 void write_zip(const std::filesystem::path& path, const std::vector<ZipPart>& parts) {
-  std::vector<std::string> headers;  // of which `file` holds views
+  std::vector<std::string> headers;  // `file` holds views of them
   headers.reserve(parts.size());
   std::vector<std::span<const std::byte>> file;
   FieldWriter directory;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@ class ZipArchive {
     uint16_t method = 0;
   };
 
-  // Reads the central directory. Throws an Error of kind corrupt that names file and offset.
+  // Reads the central directory. Throws an Error of kind corrupt that names file and offset, also
+  // for entries that overlap, names that occur twice and content that would be far larger than the
+  // file: nothing is inflated before all of that is known.
   explicit ZipArchive(Bytes bytes);
 
   const std::string& name() const { return bytes_.name; }
@@ -29,18 +32,21 @@ class ZipArchive {
   // Null if there is none.
   const Entry* find(std::string_view name) const;
 
-  // The content: a view of the file if stored, inflated memory if deflated. The checksum is not
-  // looked at.
+  // The content: a view of the file if stored, new memory if deflated. Throws if the checksum
+  // differs.
   Bytes read(const Entry& entry) const;
-  // As read, and throws if the checksum differs.
-  Bytes read_checked(const Entry& entry) const;
+  // The first bytes of it, not checked: `size` of them, or all if it has fewer.
+  Bytes read_start(const Entry& entry, uint64_t size) const;
 
  private:
   void parse_directory();
   void parse_entry(ByteReader& reader);
+  void check_entries(uint64_t directory);
+  Bytes stored(const Entry& entry) const;
 
   Bytes bytes_;
   std::vector<Entry> entries_;
+  std::map<std::string, size_t, std::less<>> places_;  // of entries by name
 };
 
 bool is_zip(const Bytes& bytes);
@@ -52,9 +58,7 @@ struct ZipPart {
 };
 
 // Writes an archive of stored entries atomically; all of it must stay below 4 GiB. The content of
-// each entry starts at a multiple of 64 bytes, so that it can be mapped.
+// each entry starts at a multiple of 64 bytes, so it can be mapped.
 void write_zip(const std::filesystem::path& path, const std::vector<ZipPart>& parts);
-
-uint32_t crc32(std::span<const std::byte> bytes, uint32_t before = 0);
 
 }  // namespace artel

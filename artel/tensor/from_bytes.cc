@@ -1,5 +1,7 @@
 #include "artel/tensor/from_bytes.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 namespace artel {

@@ -1,4 +1,4 @@
-// Tensors made from the bytes of a file that is not trusted.
+// Tensors made from the bytes of an untrusted file.
 #pragma once
 
 #include "artel/base/bytes.h"
@@ -12,7 +12,7 @@ Tensor tensor_over(const Bytes& bytes, Shape shape, DType type);
 
 // The elements at offset + sum(index * stride) of a storage, offset and strides counted in
 // elements: a view if they are dense and row-major, a copy if not. Throws an Error of kind corrupt
-// if any element lies outside of the storage, or if there are more elements than the storage has.
+// if any element lies outside the storage, or if there are more elements than the storage has.
 Tensor strided_tensor(const Bytes& storage, Shape shape, DType type, int64_t offset,
                       const std::vector<int64_t>& strides);
 

@@ -1,7 +1,13 @@
 // A tensor under a name: an entry of a weight file.
+//
+//   const artel::NamedTensors weights = artel::checkpoint::load_weights("model.safetensors");
+//   if (const artel::Tensor* bias = artel::find_tensor(weights, "fc.bias"))
+//     artel::println("{}", to_string(bias->shape()));
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "artel/tensor/tensor.h"
@@ -15,5 +21,11 @@ struct NamedTensor {
 
 // In the order of the file or of the model.
 using NamedTensors = std::vector<NamedTensor>;
+
+// Null if there is none of that name.
+inline const Tensor* find_tensor(const NamedTensors& tensors, std::string_view name) {
+  const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
+  return found == tensors.end() ? nullptr : &found->tensor;
+}
 
 }  // namespace artel

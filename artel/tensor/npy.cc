@@ -1,5 +1,7 @@
 #include "artel/tensor/npy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -18,15 +20,15 @@ constexpr size_t kMaxHeader = 1 << 16;
 constexpr size_t kHeaderAlignment = 64;
 
 // NumPy's code without its byte order.
-constexpr std::array<std::pair<std::string_view, DType>, 9> kTypes = {{{"f4", DType::f32},
-                                                                       {"f8", DType::f64},
-                                                                       {"f2", DType::f16},
-                                                                       {"i1", DType::i8},
-                                                                       {"u1", DType::u8},
-                                                                       {"i2", DType::i16},
-                                                                       {"i4", DType::i32},
-                                                                       {"i8", DType::i64},
-                                                                       {"b1", DType::boolean}}};
+constexpr std::array<std::pair<std::string_view, DType>, 9> kNpyTypes = {{{"f4", DType::f32},
+                                                                          {"f8", DType::f64},
+                                                                          {"f2", DType::f16},
+                                                                          {"i1", DType::i8},
+                                                                          {"u1", DType::u8},
+                                                                          {"i2", DType::i16},
+                                                                          {"i4", DType::i32},
+                                                                          {"i8", DType::i64},
+                                                                          {"b1", DType::boolean}}};
 
 struct Header {
   DType type = DType::f32;
@@ -68,9 +70,9 @@ Header parse_header(const ByteReader& reader, std::string_view text) {
   reader.require(type.size() >= 5 && type[0] == '\'' && type.substr(2).find('\'') <= 8,
                  "the element type is not a plain one");
   const std::string_view code = type.substr(2, type.substr(2).find('\''));
-  const auto known =
-      std::find_if(kTypes.begin(), kTypes.end(), [&](auto& entry) { return entry.first == code; });
-  require(known != kTypes.end(), ErrorKind::unsupported,
+  const auto known = std::find_if(kNpyTypes.begin(), kNpyTypes.end(),
+                                  [&](auto& entry) { return entry.first == code; });
+  require(known != kNpyTypes.end(), ErrorKind::unsupported,
           "[{}] holds elements of NumPy type '{}{}', which Artel does not read; convert it first",
           reader.name(), type[1], code);
   header.type = known->second;
@@ -78,6 +80,32 @@ Header parse_header(const ByteReader& reader, std::string_view text) {
   header.fortran_order = value_of(reader, text, "fortran_order").substr(0, 4) == "True";
   header.shape = parse_shape(reader, value_of(reader, text, "shape"));
   return header;
+}
+
+// Leaves the reader at the elements.
+Header read_header(ByteReader& reader) {
+  reader.require(reader.take_text(kMagic.size()) == kMagic, "not an NPY file");
+  const int version = reader.little<uint8_t>();
+  reader.take(1);
+  reader.require(version >= 1 && version <= 3, "NPY version {}, expected 1 to 3", version);
+  const uint32_t size = version == 1 ? reader.little<uint16_t>() : reader.little<uint32_t>();
+  reader.require(size <= kMaxHeader, "a header of {} bytes; at most {} are allowed", size,
+                 kMaxHeader);
+  return parse_header(reader, reader.take_text(size));
+}
+
+// Before an entry is inflated.
+void check_size(const ZipArchive& archive, const ZipArchive::Entry& entry) {
+  const Bytes start = archive.read_start(entry, 2 * kMaxHeader);  // with what precedes it
+  require(is_npy(start), ErrorKind::corrupt, "[{}] is not an NPY file", start.name);
+  ByteReader reader(start);
+  const Header header = read_header(reader);
+  const auto expected =
+      static_cast<double>(header.shape.elements()) * static_cast<double>(size_of(header.type)) +
+      static_cast<double>(reader.offset());
+  require(expected == static_cast<double>(entry.size), ErrorKind::corrupt,
+          "[{}] has {} bytes, expected {:.0f} for {}", start.name, entry.size, expected,
+          to_string(header.shape));
 }
 
 std::vector<int64_t> column_major_strides(const Shape& shape) {
@@ -96,22 +124,6 @@ void swap_bytes(Tensor& tensor) {
     std::reverse(tensor.raw() + i, tensor.raw() + i + size);
 }
 
-// Everything in an NPY file before the elements.
-std::string make_header(const Tensor& tensor) {
-  const auto type = std::find_if(kTypes.begin(), kTypes.end(),
-                                 [&](auto& entry) { return entry.second == tensor.dtype(); });
-  std::string shape = fmt::format("{}", fmt::join(tensor.shape().extents(), ", "));
-  if (tensor.shape().rank() == 1) shape += ",";
-  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
-                                 size_of(tensor.dtype()) == 1 ? '|' : '<', type->first, shape);
-  const size_t unpadded = kMagic.size() + 4 + text.size() + 1;
-  text.append((kHeaderAlignment - unpadded % kHeaderAlignment) % kHeaderAlignment, ' ');
-  text += '\n';
-  std::string header(kMagic);
-  header += {1, 0, static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
-  return header + text;
-}
-
 Tensor in_numpy_type(const Tensor& tensor) {
   return tensor.dtype() == DType::bf16 ? tensor.to(DType::f32) : tensor;
 }
@@ -124,14 +136,7 @@ bool is_npy(const Bytes& bytes) { return bytes.text().substr(0, kMagic.size()) =
 
 Tensor parse_npy(const Bytes& bytes) {
   ByteReader reader(bytes);
-  reader.require(reader.take_text(kMagic.size()) == kMagic, "not an NPY file");
-  const int version = reader.little<uint8_t>();
-  reader.take(1);
-  reader.require(version >= 1 && version <= 3, "NPY version {}, expected 1 to 3", version);
-  const uint32_t size = version == 1 ? reader.little<uint16_t>() : reader.little<uint32_t>();
-  reader.require(size <= kMaxHeader, "a header of {} bytes; at most {} are allowed", size,
-                 kMaxHeader);
-  const Header header = parse_header(reader, reader.take_text(size));
+  const Header header = read_header(reader);
   const Bytes elements = bytes.part(reader.offset(), reader.left());
   Tensor tensor = tensor_over(elements, header.shape, header.type);
   if (header.fortran_order && tensor.elements() > 0)
@@ -148,8 +153,8 @@ NamedTensors parse_npz(const Bytes& bytes) {
   const ZipArchive archive(bytes);
   NamedTensors tensors;
   for (const ZipArchive::Entry& entry : archive.entries()) {
-    const Bytes content = archive.read_checked(entry);
-    require(is_npy(content), ErrorKind::corrupt, "[{}] is not an NPY file", content.name);
+    check_size(archive, entry);
+    const Bytes content = archive.read(entry);
     std::string name = entry.name;
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     tensors.push_back({std::move(name), parse_npy(content)});
@@ -161,9 +166,26 @@ Tensor read_npy(const std::filesystem::path& path) { return parse_npy(map_file(p
 
 NamedTensors read_npz(const std::filesystem::path& path) { return parse_npz(map_file(path)); }
 
+std::string npy_header(DType dtype, const Shape& shape) {
+  const auto type = std::find_if(kNpyTypes.begin(), kNpyTypes.end(),
+                                 [&](auto& entry) { return entry.second == dtype; });
+  require(type != kNpyTypes.end(), ErrorKind::unsupported, "NumPy has no type {}",
+          to_string(dtype));
+  std::string extents = fmt::format("{}", fmt::join(shape.extents(), ", "));
+  if (shape.rank() == 1) extents += ",";
+  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 size_of(dtype) == 1 ? '|' : '<', type->first, extents);
+  const size_t unpadded = kMagic.size() + 4 + text.size() + 1;
+  text.append((kHeaderAlignment - unpadded % kHeaderAlignment) % kHeaderAlignment, ' ');
+  text += '\n';
+  std::string header(kMagic);
+  header += {1, 0, static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+  return header + text;
+}
+
 void write_npy(const std::filesystem::path& path, const Tensor& tensor) {
   const Tensor written = in_numpy_type(tensor);
-  const std::string header = make_header(written);
+  const std::string header = npy_header(written.dtype(), written.shape());
   const std::array parts = {std::as_bytes(std::span(header)), bytes_of(written)};
   write_file_atomically(path, parts);
 }
@@ -178,7 +200,7 @@ void write_npz(const std::filesystem::path& path, const NamedTensors& tensors) {
     require(names.insert(entry.name).second, ErrorKind::invalid_argument,
             "[{}] the tensor name '{}' is used twice", path.string(), entry.name);
     written.push_back(in_numpy_type(entry.tensor));
-    headers.push_back(make_header(written.back()));
+    headers.push_back(npy_header(written.back().dtype(), written.back().shape()));
     parts.push_back({entry.name + ".npy",
                      {std::as_bytes(std::span(headers.back())), bytes_of(written.back())}});
   }

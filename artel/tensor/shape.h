@@ -1,4 +1,7 @@
 // The extents of a tensor, outermost first. A scalar has rank 0 and one element.
+//
+//   const artel::Shape shape = {64, 3, 32, 32};
+//   artel::println("{}: {} elements", to_string(shape), shape.elements());
 #pragma once
 
 #include <cstdint>
@@ -34,8 +37,7 @@ std::string to_string(const Shape& shape);
 // The distance in elements between neighbours along each axis of a dense row-major tensor.
 std::vector<int64_t> row_major_strides(const Shape& shape);
 
-// The shape that two operands have in common under NumPy's broadcasting rules; throws if there is
-// none.
+// The shape to which two operands broadcast under NumPy's rules; throws if there is none.
 Shape broadcast(const Shape& a, const Shape& b);
 
 }  // namespace artel

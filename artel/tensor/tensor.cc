@@ -92,15 +92,28 @@ void store_from_double(std::byte* at, DType type, double value) {
   }
 }
 
+// Whole pages from the system, which are zeros already and take memory only once they are written;
+// freed, they go back at once.
+std::shared_ptr<std::byte> allocate_pages(size_t bytes) {
+  const size_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  void* const mapped =
+      ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  auto* const begin = static_cast<std::byte*>(mapped);
+  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(mapped) % kHugePage) % kHugePage;
+  if (before > 0) ::munmap(begin, before);
+  ::munmap(begin + before + size, kHugePage - before);
+  ::madvise(begin + before, size, MADV_HUGEPAGE);
+  return {begin + before, [size](std::byte* p) { ::munmap(p, size); }};
+}
+
 }  // namespace
 
 std::shared_ptr<std::byte> allocate(size_t bytes) {
-  const size_t alignment = bytes >= kHugePage ? kHugePage : 64;
+  if (bytes >= kHugePage) return allocate_pages(bytes);
   const size_t rounded = (std::max<size_t>(bytes, 1) + 63) / 64 * 64;
-  auto* data = static_cast<std::byte*>(
-      std::aligned_alloc(alignment, (rounded + alignment - 1) / alignment * alignment));
+  auto* data = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
   if (!data) throw std::bad_alloc();
-  if (bytes >= kHugePage) ::madvise(data, rounded, MADV_HUGEPAGE);
   std::memset(data, 0, rounded);
   return {data, [](std::byte* p) { std::free(p); }};
 }

@@ -1,5 +1,10 @@
 // A dense row-major array of one element type: what users, files and batches hold.
 //
+//   artel::Tensor pixels({2, 3});  // f32, zeroed
+//   pixels.values<float>()[4] = 0.5f;
+//   const artel::Tensor classes = artel::Tensor::from<int32_t>({2}, {0, 1});
+//   const artel::Tensor second = pixels.rows(1, 2);  // shares the memory
+//
 // A Tensor is a cheap handle: copies share the memory, `clone` makes a new one. Memory is owned
 // (64-byte aligned, zeroed) or borrowed from a keeper such as a mapped file, which lives as long as
 // any handle. Not synchronised: one writer at a time.
@@ -44,7 +49,7 @@ class Tensor {
   std::span<const T> values() const;
 
   Tensor clone() const;
-  // The same memory under another shape of as many elements.
+  // The same memory under another shape with the same number of elements.
   Tensor reshaped(Shape shape) const;
   // Rows [begin, end) of the outermost axis, sharing the memory.
   Tensor rows(int64_t begin, int64_t end) const;
@@ -61,7 +66,7 @@ class Tensor {
   std::shared_ptr<const void> keeper_;
 };
 
-// Aligned, zeroed memory; large blocks ask for huge pages.
+// Aligned, zeroed memory. Large blocks ask for huge pages, and take memory as they are written.
 std::shared_ptr<std::byte> allocate(size_t bytes);
 
 template <typename T>

@@ -1,0 +1,54 @@
+#include "artel/base/json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "artel/base/error.h"
+
+namespace artel {
+namespace {
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_json(text, "file");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Json, ReadsWhatIsThere) {
+  const nlohmann::json value = parse_json(R"({"a": [1, {"b": null}], "b": "a"})", "file");
+  EXPECT_EQ(value.at("a").at(0), 1);
+  EXPECT_EQ(value.at("b"), "a");
+}
+
+TEST(Json, NamesFileAndPlaceOfWhatIsNotJson) {
+  EXPECT_TRUE(refusal(R"({"a": )").starts_with("[file] is damaged, or not JSON: parse error at"));
+  EXPECT_NE(refusal("\xff"), "");
+  EXPECT_NE(refusal(""), "");
+}
+
+TEST(Json, NestsNoDeeperThanACallerCanFollow) {
+  const auto nested = [](size_t levels) {
+    return std::string(levels, '[') + std::string(levels, ']');
+  };
+  EXPECT_EQ(refusal(nested(64)), "");
+  EXPECT_EQ(refusal(nested(65)), "[file] JSON that nests deeper than 64 levels");
+  EXPECT_NE(refusal(nested(500'000)), "");
+  EXPECT_NE(refusal(std::string(500'000, '[')), "");
+}
+
+TEST(Json, RefusesAKeyThatIsThereTwice) {
+  EXPECT_EQ(refusal(R"({"a": {"b": 1}, "b": 2, "a": 3})"), "[file] has 'a' twice");
+}
+
+TEST(Json, ExcerptsAreShort) {
+  EXPECT_EQ(json_excerpt({1, "a"}), R"([1,"a"])");
+  EXPECT_EQ(json_excerpt(std::string(1000, 'x')).size(), 104u);
+}
+
+}  // namespace
+}  // namespace artel

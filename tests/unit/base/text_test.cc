@@ -1,0 +1,29 @@
+#include "artel/base/text.h"
+
+#include <gtest/gtest.h>
+
+#include "artel/base/plural.h"
+
+namespace artel {
+namespace {
+
+TEST(Plural, FollowsTheNumber) {
+  EXPECT_EQ(counted(1, "epoch"), "1 epoch");
+  EXPECT_EQ(counted(0, "epoch"), "0 epochs");
+  EXPECT_EQ(counted(2000, "epoch"), "2,000 epochs");
+}
+
+TEST(Text, ForPeople) {
+  EXPECT_EQ(format_bytes(512), "512 B");
+  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(format_bytes(16 << 20), "16 MiB");
+  EXPECT_EQ(format_count(-1234567), "-1,234,567");
+  EXPECT_EQ(format_count(123), "123");
+  EXPECT_EQ(did_you_mean("epchs", {"epochs", "steps"}), "; did you mean 'epochs'?");
+  EXPECT_EQ(did_you_mean("zzzzzzzz", {"epochs"}), "");
+  EXPECT_EQ(join(split("a,b,,c", ','), "|"), "a|b||c");
+  EXPECT_EQ(trim("  x y\n"), "x y");
+}
+
+}  // namespace
+}  // namespace artel
