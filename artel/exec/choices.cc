@@ -18,8 +18,8 @@ std::string KernelChoices::choose(const std::string& key,
     if (std::find(candidates.begin(), candidates.end(), found->second) != candidates.end())
       return found->second;
     fail(ErrorKind::invalid_argument,
-         "[plan] '{}' asks for '{}', which cannot run it; expected one of {}", key, found->second,
-         join(candidates, ", "));
+         "[choices] '{}' asks for '{}', which cannot run it; expected one of {}", key,
+         found->second, join(candidates, ", "));
   }
   if (!tune || candidates.size() < 2) return fallback;
   std::string best = fallback;
@@ -52,7 +52,7 @@ KernelChoices parse_choices(std::string_view text) {
     if (trim(line).empty()) continue;
     const size_t equals = line.find(" = ");
     require(equals != std::string::npos, ErrorKind::corrupt,
-            "[plan] line {}: got '{}', expected 'shape = algorithm'", number, line);
+            "[choices] line {}: got '{}', expected 'shape = algorithm'", number, line);
     const std::string key(trim(line.substr(0, equals))), value(trim(line.substr(equals + 3)));
     if (key == "exact_convolutions")
       choices.exact_convolutions = value == "1";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "artel/exec/kernels/elementwise.h"
@@ -76,9 +77,54 @@ std::vector<int64_t> operand_strides(const Shape& value, const Layout& layout, c
   return strides;
 }
 
+// From the last axis on, each extent is that of `shape`, or 1.
+bool broadcasts_to(const Shape& value, const Shape& shape) {
+  const int extra = shape.rank() - value.rank();
+  if (extra < 0) return false;
+  for (int axis = 0; axis < value.rank(); ++axis)
+    if (value[axis] != 1 && value[axis] != shape[axis + extra]) return false;
+  return true;
+}
+
+// A user's op: its function with the attributes of the node.
+std::shared_ptr<const kernels::ElementFunction> function_of(const Graph& graph, const Node& node) {
+  bool fits = !node.inputs.empty() && node.inputs.size() <= 3 && node.outputs.size() == 1 &&
+              graph.type(node.outputs[0]).dtype == DType::f32;
+  for (const ValueId input : node.inputs) fits = fits && graph.type(input).dtype == DType::f32;
+  require(
+      fits, ErrorKind::unsupported,
+      "[layer '{}'] {}: got {} inputs and {} outputs for an element-wise kernel, expected one to "
+      "three and one, all f32",
+      node.name, node.op->name, node.inputs.size(), node.outputs.size());
+  const Shape& shape = graph.type(node.outputs[0]).shape;
+  for (const ValueId input : node.inputs)
+    require(
+        broadcasts_to(graph.type(input).shape, shape), ErrorKind::shape,
+        "[layer '{}'] {}: got an input {} for the output {} of an element-wise kernel, expected "
+        "one that is broadcast to it",
+        node.name, node.op->name, to_string(graph.type(input).shape), to_string(shape));
+  const KernelDefinition& own = find_kernel(cpu(), node.op->name);
+  return std::make_shared<const kernels::ElementFunction>(
+      [&own, attributes = node.attributes](const float* a, const float* b, const float* c,
+                                           float* out, int64_t n) {
+        own.elements({{a, b, c}, out, n, attributes});
+      });
+}
+
+kernels::ElementInstruction instruction_of(const Graph& graph, const Node& node) {
+  const auto known = element_ops().find(node.op->name);
+  if (known != element_ops().end())
+    return {.op = known->second,
+            .immediate = static_cast<float>(node.attributes.number("value", 0))};
+  return {.op = ElementOp::custom, .function = function_of(graph, node)};
+}
+
 }  // namespace
 
-bool is_elementwise(const Node& node) { return element_ops().contains(node.op->name); }
+bool is_elementwise(const Node& node) {
+  if (element_ops().contains(node.op->name)) return true;
+  return has_kernel(cpu(), node.op->name) && find_kernel(cpu(), node.op->name).elements;
+}
 
 LayoutChoice elementwise_layouts(const Graph& graph, const Node& node,
                                  const std::vector<Layout>& offered) {
@@ -94,41 +140,45 @@ LayoutChoice elementwise_layouts(const Graph& graph, const Node& node,
   return choice;
 }
 
-std::vector<NodeGroup> group_nodes(const Graph& graph, const std::vector<Layout>& layouts) {
+std::vector<NodeGroup> group_nodes(const Graph& graph, const std::vector<Layout>& layouts,
+                                   const std::vector<bool>& fusible) {
   std::vector<NodeGroup> groups;
-  std::vector<int> step_of(graph.values().size(), -1);
-  const auto fits = [&](const Node& node, int step) {
-    if (step < 0 || !groups[step].elementwise || groups[step].nodes.size() >= kLongestProgram)
+  std::vector<int> group_of(graph.values().size(), -1);
+  const auto fits = [&](const Node& node, int group) {
+    if (group < 0 || !groups[group].elementwise || groups[group].nodes.size() >= kLongestProgram)
       return false;
-    const ValueId other = graph.node(groups[step].nodes.front()).outputs[0];
+    const Node& first = graph.node(groups[group].nodes.front());
+    if ((first.direction == Direction::forward) != (node.direction == Direction::forward))
+      return false;
+    const ValueId other = first.outputs[0];
     const ValueId own = node.outputs[0];
     return graph.type(other).shape == graph.type(own).shape && layouts[other] == layouts[own];
   };
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    int step = -1;
-    for (const ValueId input : node.inputs) step = std::max(step, step_of[input]);
-    const bool elementwise = is_elementwise(node);
-    if (elementwise && fits(node, step)) {
-      groups[step].nodes.push_back(id);
+    int group = -1;
+    for (const ValueId input : node.inputs) group = std::max(group, group_of[input]);
+    const bool elementwise = fusible[id];
+    if (elementwise && fits(node, group)) {
+      groups[group].nodes.push_back(id);
     } else {
-      step = static_cast<int>(groups.size());
+      group = static_cast<int>(groups.size());
       groups.push_back({{id}, elementwise});
     }
-    for (const ValueId output : node.outputs) step_of[output] = step;
+    for (const ValueId output : node.outputs) group_of[output] = group;
   }
   return groups;
 }
 
 Kernel make_elementwise(const Graph& graph, const std::vector<NodeId>& nodes,
-                        const std::vector<Layout>& layouts, const std::vector<bool>& visible,
+                        const ElementLayouts& layouts, const std::vector<bool>& visible,
                         std::vector<ValueId>& inputs, std::vector<ValueId>& outputs) {
   std::map<ValueId, int> registers;
-  std::vector<bool> inside(graph.values().size(), false);
-  for (const NodeId id : nodes) inside[graph.node(id).outputs[0]] = true;
+  std::set<ValueId> inside;
+  for (const NodeId id : nodes) inside.insert(graph.node(id).outputs[0]);
   for (const NodeId id : nodes)
     for (const ValueId input : graph.node(id).inputs)
-      if (!inside[input] && !registers.contains(input)) {
+      if (!inside.contains(input) && !registers.contains(input)) {
         registers[input] = static_cast<int>(inputs.size());
         inputs.push_back(input);
       }
@@ -138,10 +188,9 @@ Kernel make_elementwise(const Graph& graph, const std::vector<NodeId>& nodes,
   std::string name;
   for (const NodeId id : nodes) {
     const Node& node = graph.node(id);
-    kernels::ElementInstruction instruction = {element_ops().at(node.op->name)};
+    kernels::ElementInstruction instruction = instruction_of(graph, node);
     int* operands[] = {&instruction.a, &instruction.b, &instruction.c};
     for (size_t i = 0; i < node.inputs.size(); ++i) *operands[i] = registers.at(node.inputs[i]);
-    instruction.immediate = static_cast<float>(node.attributes.number("value", 0));
     const int result = program.inputs + static_cast<int>(program.code.size());
     program.code.push_back(instruction);
     const ValueId output = node.outputs[0];

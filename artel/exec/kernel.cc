@@ -1,48 +1,45 @@
 #include "artel/exec/kernel.h"
 
-#include <map>
-#include <mutex>
-
-#include "artel/base/error.h"
+#include "artel/base/registry.h"
 #include "artel/exec/ops/catalogue.h"
 
 namespace artel {
 namespace {
 
-struct Registry {
-  std::mutex mutex;
-  std::map<std::string, KernelDefinition, std::less<>> kernels;
+std::string name_on(std::string_view op, std::string_view device) {
+  return fmt::format("{} on {}", op, device);
+}
 
-  Registry() {
-    for (KernelDefinition& kernel : builtin_kernels()) {
-      std::string op = kernel.op;
-      kernels.emplace(std::move(op), std::move(kernel));
-    }
-  }
-};
-
-Registry& registry() {
-  static Registry instance;
-  return instance;
+Registry<KernelDefinition>& kernels_by_name() {
+  static Registry<KernelDefinition> all("kernel", [] {
+    Registry<KernelDefinition>::Entries entries;
+    for (KernelDefinition& kernel : builtin_kernels())
+      entries.emplace_back(name_on(kernel.op, kernel.device), std::move(kernel));
+    return entries;
+  }());
+  return all;
 }
 
 }  // namespace
 
 void register_kernel(KernelDefinition definition) {
-  Registry& r = registry();
-  std::lock_guard lock(r.mutex);
-  std::string op = definition.op;
-  const bool added = r.kernels.emplace(op, std::move(definition)).second;
-  require(added, ErrorKind::invalid_argument, "op '{}' has a kernel already", op);
+  require(static_cast<bool>(definition.make) != static_cast<bool>(definition.elements),
+          ErrorKind::invalid_argument,
+          "kernel of the op '{}': got {}, expected one of make and elements", definition.op,
+          definition.make ? "both" : "neither");
+  std::string name = name_on(definition.op, definition.device);
+  kernels_by_name().add(std::move(name), std::move(definition));
 }
 
-const KernelDefinition& find_kernel(std::string_view op) {
-  Registry& r = registry();
-  std::lock_guard lock(r.mutex);
-  const auto found = r.kernels.find(op);
-  require(found != r.kernels.end(), ErrorKind::unsupported,
-          "op '{}' has no kernel; add one with register_kernel", op);
-  return found->second;
+bool has_kernel(const Device& device, std::string_view op) {
+  return kernels_by_name().find(name_on(op, device.kind())) != nullptr;
+}
+
+const KernelDefinition& find_kernel(const Device& device, std::string_view op) {
+  const KernelDefinition* const found = kernels_by_name().find(name_on(op, device.kind()));
+  require(found, ErrorKind::unsupported,
+          "op '{}' has no kernel for {}; add one with register_kernel", op, device.kind());
+  return *found;
 }
 
 }  // namespace artel

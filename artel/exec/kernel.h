@@ -1,9 +1,15 @@
 // How an op is computed: which layouts it wants, and the prepared function that runs it.
 //
+//   artel::register_kernel({.op = "softsign", .elements = [](const artel::ElementRun& run) {
+//                             for (int64_t i = 0; i < run.n; ++i)
+//                               run.out[i] = run.in[0][i] / (1 + std::abs(run.in[0][i]));
+//                           }});
+//
 // Built-in kernels live one subject a file under exec/ops, mirroring graph/ops. A user adds one
 // with `register_kernel`; examples/custom_op.cc shows it.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -13,19 +19,25 @@
 
 #include "artel/base/thread_pool.h"
 #include "artel/exec/choices.h"
+#include "artel/exec/device.h"
 #include "artel/exec/layout.h"
 #include "artel/graph/graph.h"
 
 namespace artel {
+
+class ShardExchange;
 
 // What makes one run of a compiled graph differ from another, besides its inputs.
 struct StepContext {
   uint64_t seed = 0;
   int64_t step = 0;
   int64_t lane = 0;
+  ShardExchange* shards =
+      nullptr;  // for a graph without some of the shards (exec/shard_exchange.h)
 };
 
-// The arguments of one call. Pointers are 64-byte aligned, dense, in the layouts asked for.
+// The arguments of one call: addresses on the kernel's device, 64-byte aligned, of dense values in
+// the layouts asked for.
 struct KernelRun {
   ThreadPool& pool;
   std::span<std::byte* const> inputs;
@@ -45,7 +57,7 @@ struct KernelRun {
   }
 };
 
-// Immutable once made: several lanes may run it at the same time, each with its own memory.
+// Immutable once made: several frames may run it at the same time, each with its own memory.
 struct Kernel {
   std::string algorithm;  // which of several ways, for profiles; may be empty
   size_t workspace_bytes = 0;
@@ -62,6 +74,7 @@ struct KernelRequest {
   std::vector<Layout> output_layouts;
   int threads;  // of the pool it will run on
   KernelChoices& choices;
+  Device& device;  // of the kind in the definition
 
   const Shape& in(int i) const { return graph.type(node.inputs[i]).shape; }
   const Shape& out(int i = 0) const { return graph.type(node.outputs[i]).shape; }
@@ -74,15 +87,33 @@ struct LayoutChoice {
   std::vector<Layout> inputs, outputs;
 };
 
-struct KernelDefinition {
-  std::string op;
-  std::function<Kernel(const KernelRequest&)> make;
-  // Given the layouts in which the inputs are offered, those wanted. Absent: all row-major.
-  std::function<LayoutChoice(const Graph&, const Node&, const std::vector<Layout>&)> layouts = {};
+// Some elements of the operands of an element-wise op. `out` may be the memory of an input.
+struct ElementRun {
+  std::array<const float*, 3> in;  // null for operands that the op does not have
+  float* out;
+  int64_t n;
+  const Attributes& attributes;
 };
 
+struct KernelDefinition {
+  std::string op;
+  std::function<Kernel(const KernelRequest&)> make = {};
+  // Given the layouts in which the inputs come, the layouts wanted. Absent: all row-major.
+  std::function<LayoutChoice(const Graph&, const Node&, const std::vector<Layout>&)> layouts = {};
+  std::string device = "cpu";  // the kind of device that it is for
+  // In place of `make` and `layouts`, on the CPU, for an op that computes each element of its one
+  // output from the same elements of one to three inputs, all f32, broadcast as in NumPy: it
+  // becomes part of one pass over memory together with the element-wise ops beside it. Called on
+  // several threads for parts that are cut anywhere.
+  std::function<void(const ElementRun&)> elements = {};
+};
+
+// Throws if the op already has a kernel for that kind of device, or if the definition has neither
+// `make` nor `elements`, or both.
 void register_kernel(KernelDefinition definition);
-// Throws for an op that has no kernel.
-const KernelDefinition& find_kernel(std::string_view op);
+// Whether the op can run on this device by a kernel of its own.
+bool has_kernel(const Device& device, std::string_view op);
+// Throws for an op that has no kernel for this device.
+const KernelDefinition& find_kernel(const Device& device, std::string_view op);
 
 }  // namespace artel

@@ -1,17 +1,51 @@
 #include "artel/exec/libraries.h"
 
 #include <cblas.h>
+#include <fmt/format.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_debug.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "hwy/targets.h"
 
 // Declared here because <omp.h> comes with the compiler's OpenMP flag, which we do not use. oneDNN
 // takes its thread count from this setting, which is kept for each thread.
 extern "C" void omp_set_num_threads(int threads);
 
 namespace artel {
+namespace {
+
+// oneDNN 2.6 is ended by SIGILL at its first kernel with tile registers (AMX), on processors that
+// have them and whether or not Linux has granted them to the process. Only bf16 and int8 products
+// would use them; it may use what comes before them, or what the user says.
+bool do_without_tiles() {
+  return std::getenv("ONEDNN_MAX_CPU_ISA") ||
+         dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16) == dnnl_success;
+}
+
+}  // namespace
 
 void limit_library_threads() {
-  static const bool openblas_limited = (openblas_set_num_threads(1), true);
-  thread_local const bool openmp_limited = (omp_set_num_threads(1), openblas_limited);
+  static const bool prepared = (openblas_set_num_threads(1), do_without_tiles());
+  thread_local const bool openmp_limited = (omp_set_num_threads(1), prepared);
   (void)openmp_limited;
+}
+
+std::string instruction_sets(const KernelChoices& choices) {
+  limit_library_threads();  // decides what oneDNN may use
+  // Of the sets that both the processor and our kernels have, the lowest bit is the one in use.
+  const int64_t ours = hwy::SupportedTargets() & HWY_TARGETS;
+  const dnnl_version_t& version = *dnnl_version();
+  std::string text =
+      fmt::format("{}, oneDNN {}.{}.{} {}", hwy::TargetName(ours & -ours), version.major,
+                  version.minor, version.patch, dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa()));
+  // Runs what tuning has chosen it for, and nothing else.
+  const bool openblas = std::any_of(choices.chosen.begin(), choices.chosen.end(),
+                                    [](const auto& choice) { return choice.second == "openblas"; });
+  if (openblas) text += fmt::format(", {}", openblas_get_config());
+  return text;
 }
 
 }  // namespace artel

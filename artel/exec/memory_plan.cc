@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "artel/base/error.h"
+#include "artel/exec/occupied_memory.h"
 
 namespace artel {
 namespace {
-
-bool alive_together(const Buffer& a, const Buffer& b) {
-  return a.first <= std::max(b.last, b.first) && b.first <= std::max(a.last, a.first);
-}
 
 // What each stretch of a region holds while the plan is replayed.
 class Contents {
@@ -54,7 +52,99 @@ class Contents {
   std::map<size_t, Stretch> stretches_;
 };
 
+// A wish of a kernel to write an output where an input was.
+struct Wish {
+  int output, input, kernel;
+};
+
+class InPlace {
+ public:
+  InPlace(const Graph& graph, Plan& plan)
+      : graph_(graph), plan_(plan), sharers_(plan.buffers.size()) {
+    for (size_t i = 0; i < plan.kernels.size(); ++i)
+      for (const auto& [out, in] : plan.kernels[i].kernel.in_place)
+        wishes_.push_back(
+            {plan.kernels[i].outputs[out], plan.kernels[i].inputs[in], static_cast<int>(i)});
+    for (const Wish& wish : wishes_) wishes_of_[wish.output].push_back(wish);
+    for (size_t i = 0; i < plan.buffers.size(); ++i)
+      sharers_[plan.buffers[i].root].push_back(static_cast<int>(i));
+    for (const PlanPiece& piece : plan.pieces)
+      arrivals_.insert(piece.arrivals.begin(), piece.arrivals.end());
+  }
+
+  void grant() {
+    std::set<int> taken;  // gradients in whose place an input lies
+    for (const Wish& wish : wishes_) {
+      if (!fits(wish)) continue;
+      const int input = plan_.buffers[wish.input].root;
+      if (plan_.buffers[wish.output].region == Region::activations)
+        merge(wish.output, input);
+      else if (lives_longest(wish) && taken.insert(wish.output).second)
+        move_to_gradient(input, wish.output);
+    }
+  }
+
+ private:
+  bool fits(const Wish& wish) const {
+    const Buffer& output = plan_.buffers[wish.output];
+    const int place = plan_.buffers[wish.input].root;
+    const Buffer& root = plan_.buffers[place];
+    // What arrives in a piece of an excerpt, or is computed before the backward pass, may come when
+    // its gradients lie elsewhere.
+    const bool after_all =
+        plan_.pieces.empty() || (!arrivals_.contains(place) && root.first >= plan_.forward_end);
+    const bool has_room =
+        output.region == Region::activations ||
+        (output.region == Region::gradients && after_all && root.device == output.device &&
+         root.value >= 0 && graph_.value(root.value).kind == ValueKind::computed);
+    return has_room && root.region == Region::activations && output.root == wish.output &&
+           root.last == wish.kernel && root.bytes == output.bytes;
+  }
+
+  bool lives_longest(const Wish& wish) const {
+    const auto first = [&](const Wish& of) {
+      return plan_.buffers[plan_.buffers[of.input].root].first;
+    };
+    const std::vector<Wish>& all = wishes_of_.at(wish.output);
+    return std::none_of(all.begin(), all.end(), [&](const Wish& other) {
+      return fits(other) && first(other) < first(wish);
+    });
+  }
+
+  // All that shared the memory of `root` now lies where a gradient will be.
+  void move_to_gradient(int root, int gradient) {
+    for (const int id : sharers_[root]) {
+      plan_.buffers[id].region = Region::gradients;
+      plan_.buffers[id].offset = plan_.buffers[gradient].offset;
+    }
+    share(root, gradient);
+  }
+
+  // All that shared the memory of `from` now shares that of `into`.
+  void merge(int from, int into) {
+    plan_.buffers[into].last = std::max(plan_.buffers[into].last, plan_.buffers[from].last);
+    share(from, into);
+  }
+
+  void share(int from, int into) {
+    for (const int id : sharers_[from]) {
+      plan_.buffers[id].root = into;
+      sharers_[into].push_back(id);
+    }
+    sharers_[from].clear();
+  }
+
+  const Graph& graph_;
+  Plan& plan_;
+  std::vector<Wish> wishes_;
+  std::map<int, std::vector<Wish>> wishes_of_;  // of each output
+  std::vector<std::vector<int>> sharers_;       // of each root
+  std::set<int> arrivals_;                      // of an excerpt
+};
+
 }  // namespace
+
+void reuse_inputs(const Graph& graph, Plan& plan) { InPlace(graph, plan).grant(); }
 
 void place_activations(Plan& plan) {
   std::vector<int> roots;
@@ -65,25 +155,23 @@ void place_activations(Plan& plan) {
   }
   std::stable_sort(roots.begin(), roots.end(),
                    [&](int a, int b) { return plan.buffers[a].bytes > plan.buffers[b].bytes; });
-  std::vector<int> placed;
-  plan.activation_bytes = 0;
+  const auto time = [&](int kernel) {
+    return std::min(kernel, static_cast<int>(plan.kernels.size())) + 1;
+  };
+  std::map<Device*, OccupiedMemory> occupied;
+  plan.activations = {{&cpu(), 0}};
   for (const int id : roots) {
     Buffer& buffer = plan.buffers[id];
-    std::vector<std::pair<size_t, size_t>> taken;
-    for (const int other : placed)
-      if (alive_together(buffer, plan.buffers[other]))
-        taken.emplace_back(plan.buffers[other].offset,
-                           plan.buffers[other].offset + aligned(plan.buffers[other].bytes));
-    std::sort(taken.begin(), taken.end());
-    size_t offset = 0;
-    for (const auto& [begin, end] : taken) {
-      if (offset + aligned(buffer.bytes) <= begin) break;
-      offset = std::max(offset, end);
-    }
-    buffer.offset = offset;
-    plan.activation_bytes = std::max(plan.activation_bytes, offset + aligned(buffer.bytes));
-    placed.push_back(id);
+    OccupiedMemory& memory = occupied.try_emplace(buffer.device, time(kForever) + 1).first->second;
+    const int first = time(buffer.first), last = time(std::max(buffer.first, buffer.last));
+    buffer.offset = memory.lowest_free(first, last, aligned(buffer.bytes));
+    const size_t end = buffer.offset + aligned(buffer.bytes);
+    memory.take(first, last, buffer.offset, end);
+    size_t& bytes = plan.activations[buffer.device];
+    bytes = std::max(bytes, end);
   }
+  plan.activation_bytes = 0;
+  for (const auto& [device, bytes] : plan.activations) plan.activation_bytes += bytes;
   for (Buffer& buffer : plan.buffers) {
     if (plan.buffers[buffer.root].region != Region::activations) continue;
     buffer.region = Region::activations;
@@ -92,18 +180,19 @@ void place_activations(Plan& plan) {
 }
 
 void check_plan(const Graph& graph, const Plan& plan) {
-  // Replays the steps and follows what every byte holds. A view holds what its source holds.
+  // Replays the kernels and follows what every byte holds. A view holds what its source holds.
   std::vector<int> content(plan.buffers.size());
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const int source = plan.buffers[i].view_of;
     content[i] = source >= 0 ? content[source] : static_cast<int>(i);
   }
-  std::map<Region, Contents> memory;
+  std::map<std::pair<Device*, Region>, Contents> regions;
+  const auto memory = [&](const Buffer& b) -> Contents& { return regions[{b.device, b.region}]; };
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& b = plan.buffers[i];
     if (b.value >= 0 && b.region == Region::activations &&
         graph.value(b.value).kind == ValueKind::input && b.root == static_cast<int>(i))
-      memory[b.region].write(b.offset, b.bytes, content[i]);
+      memory(b).write(b.offset, b.bytes, content[i]);
   }
   const auto tracked = [](const Buffer& b) {
     return b.region == Region::activations || b.region == Region::gradients;
@@ -111,21 +200,38 @@ void check_plan(const Graph& graph, const Plan& plan) {
   const auto expect = [&](int id, const std::string& where) {
     const Buffer& b = plan.buffers[id];
     if (!tracked(b)) return;
-    require(memory[b.region].holds(b.offset, b.bytes, content[id]), ErrorKind::internal,
-            "[plan] {}: buffer {} at {} was overwritten or never written", where, id, b.offset);
+    require(memory(b).holds(b.offset, b.bytes, content[id]), ErrorKind::internal,
+            "[program plan] {}: buffer {} at {} was overwritten or never written", where, id,
+            b.offset);
   };
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const PlannedStep& step = plan.steps[s];
-    const std::string where = fmt::format("step {} ({}, layer '{}')", s, step.op, step.layer);
-    for (const int input : step.inputs) expect(input, where);
-    std::vector<int> written = step.outputs;
-    if (step.workspace >= 0) written.push_back(step.workspace);
+  const auto arrive = [&](int kernel) {
+    for (const PlanPiece& piece : plan.pieces)
+      for (const int id : piece.arrivals)
+        if (piece.begin == kernel) {
+          const Buffer& b = plan.buffers[id];
+          memory(b).write(b.offset, b.bytes, content[id]);
+        }
+  };
+  const auto depart = [&](int kernel) {
+    for (const PlanPiece& piece : plan.pieces)
+      for (const int id : piece.departures)
+        if (piece.end == kernel) expect(id, fmt::format("departure after kernel {}", kernel - 1));
+  };
+  for (size_t s = 0; s < plan.kernels.size(); ++s) {
+    depart(static_cast<int>(s));
+    arrive(static_cast<int>(s));
+    const PlannedKernel& kernel = plan.kernels[s];
+    const std::string where = fmt::format("kernel {} ({}, layer '{}')", s, kernel.op, kernel.layer);
+    for (const int input : kernel.inputs) expect(input, where);
+    std::vector<int> written = kernel.outputs;
+    if (kernel.workspace >= 0) written.push_back(kernel.workspace);
     for (const int output : written) {
       const Buffer& b = plan.buffers[output];
-      memory[b.region].write(b.offset, b.bytes, content[output]);
+      memory(b).write(b.offset, b.bytes, content[output]);
     }
     for (const int output : written) expect(output, where);  // no two outputs overlap
   }
+  depart(static_cast<int>(plan.kernels.size()));
   for (const auto& [name, value] : graph.outputs())
     if (graph.value(value).kind == ValueKind::computed)
       expect(plan.buffer_of[value], fmt::format("output '{}'", name));

@@ -14,7 +14,7 @@ double measure_memory_speed(ThreadPool& pool, int threads) {
   const std::vector<uint64_t> memory(kWords, 1);
   std::vector<uint64_t> sums(static_cast<size_t>(threads));
   double best = 0;
-  volatile uint64_t result = 0;  // so that nothing is left out
+  volatile uint64_t result = 0;  // so that the compiler leaves nothing out
   for (int pass = 0; pass < kPasses; ++pass) {
     const Clock::time_point begin = Clock::now();
     pool.run(threads, [&](int64_t part) {

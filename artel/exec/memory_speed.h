@@ -1,4 +1,4 @@
-// How fast memory can be read: the bound of what does little with much data.
+// How fast memory can be read: the limit for work that does little with much data.
 #pragma once
 
 #include "artel/base/thread_pool.h"

@@ -50,6 +50,8 @@ namespace artel {
 
 HWY_EXPORT(multiply_add);
 
+bool has_bf16() { return __builtin_cpu_supports("avx512bf16"); }
+
 double measure_peak_flops() {
   constexpr int kTrials = 10;
   constexpr int64_t kRounds = 2'000'000;

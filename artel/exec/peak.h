@@ -1,4 +1,4 @@
-// What the processor could do at best, to judge kernels by.
+// What the processor can do: its top speed, to judge kernels by, and which numbers it multiplies.
 #pragma once
 
 namespace artel {
@@ -6,5 +6,8 @@ namespace artel {
 // Floating-point operations a second of one core in fused multiply-adds of the widest vectors that
 // this processor has, measured for about 50 ms.
 double measure_peak_flops();
+
+// Whether it can multiply bf16 numbers.
+bool has_bf16();
 
 }  // namespace artel

@@ -1,7 +1,6 @@
 #include "artel/exec/plan.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "artel/base/error.h"
@@ -12,31 +11,40 @@
 namespace artel {
 namespace {
 
-constexpr int kForever = std::numeric_limits<int>::max();
-
 class Planner {
  public:
-  Planner(const Graph& graph, int threads, KernelChoices& choices)
-      : graph_(graph), threads_(threads), choices_(choices), layouts_(graph.values().size()) {}
+  Planner(const Graph& graph, int threads, KernelChoices& choices, Device& device)
+      : graph_(graph), threads_(threads), choices_(choices), layouts_(graph.values().size()) {
+    for (const Node& node : graph.nodes()) {
+      devices_.push_back(has_kernel(device, node.op->name) ? &device : &cpu());
+      fusible_.push_back(is_elementwise(node) && devices_.back() == &cpu());
+    }
+  }
 
   Plan run() {
     assign_layouts();
     plan_.buffer_of.assign(graph_.values().size(), -1);
     for (size_t i = 0; i < graph_.values().size(); ++i)
       if (graph_.value(static_cast<ValueId>(i)).kind != ValueKind::computed)
-        add_buffer(static_cast<ValueId>(i));
-    const std::vector<NodeGroup> groups = group_nodes(graph_, layouts_);
+        add_buffer(static_cast<ValueId>(i), cpu());
+    const std::vector<NodeGroup> groups = group_nodes(graph_, layouts_, fusible_);
     find_visible(groups);
     for (const NodeGroup& group : groups) {
+      direction_ = direction_of(group);
+      nodes_ = group.nodes;
       if (group.elementwise)
         add_elementwise(group.nodes);
       else
         add_node(group.nodes[0]);
     }
     for (const auto& [name, value] : graph_.outputs()) keep(value);
+    direction_ = Direction::weight_gradient;
     place_gradients();
-    reuse_inputs();
+    reuse_inputs(graph_, plan_);
     place_activations(plan_);
+    while (plan_.forward_end < now() &&
+           plan_.kernels[plan_.forward_end].direction == Direction::forward)
+      ++plan_.forward_end;
     return std::move(plan_);
   }
 
@@ -50,7 +58,7 @@ class Planner {
       const Node& node = graph_.node(static_cast<NodeId>(i));
       std::vector<Layout> offered;
       for (const ValueId input : node.inputs) offered.push_back(layouts_[input]);
-      LayoutChoice choice = layouts_for(node, offered);
+      LayoutChoice choice = layouts_for(static_cast<NodeId>(i), offered);
       for (size_t k = 0; k < node.inputs.size(); ++k) {
         const ValueId input = node.inputs[k];
         const bool leaf = graph_.value(input).kind != ValueKind::computed;
@@ -63,14 +71,26 @@ class Planner {
     }
   }
 
-  LayoutChoice layouts_for(const Node& node, const std::vector<Layout>& offered) const {
-    if (is_elementwise(node)) return elementwise_layouts(graph_, node, offered);
-    const KernelDefinition& definition = find_kernel(node.op->name);
-    if (definition.layouts) return definition.layouts(graph_, node, offered);
+  LayoutChoice layouts_for(NodeId id, const std::vector<Layout>& offered) const {
+    const Node& node = graph_.node(id);
+    if (fusible_[id]) return elementwise_layouts(graph_, node, offered);
+    if (node.op->name == "shard_copies")
+      return {offered, std::vector<Layout>(node.outputs.size(), offered[0])};
+    if (!is_view(node))
+      if (const auto& layouts = find_kernel(*devices_[id], node.op->name).layouts)
+        return layouts(graph_, node, offered);
     return {std::vector<Layout>(node.inputs.size()), std::vector<Layout>(node.outputs.size())};
   }
 
-  // Which values are used by another step than the one that computes them.
+  // Others wait for a group as soon as they wait for one of its nodes.
+  Direction direction_of(const NodeGroup& group) const {
+    const auto backward = std::find_if(group.nodes.begin(), group.nodes.end(), [&](NodeId id) {
+      return graph_.node(id).direction == Direction::backward;
+    });
+    return graph_.node(backward == group.nodes.end() ? group.nodes.front() : *backward).direction;
+  }
+
+  // Which values are used by another kernel than the one that computes them.
   void find_visible(const std::vector<NodeGroup>& groups) {
     visible_.assign(graph_.values().size(), false);
     std::vector<int> group_of(graph_.nodes().size());
@@ -86,12 +106,18 @@ class Planner {
     for (const GradientOf& g : graph_.gradients()) visible_[g.gradient] = true;
   }
 
-  int add_buffer(ValueId value) {
+  Buffer buffer_for(ValueId value, const Layout& layout, Device& device) const {
     Buffer buffer;
     buffer.value = value;
-    buffer.layout = layouts_[value];
+    buffer.layout = layout;
     const TensorType& type = graph_.type(value);
     buffer.bytes = static_cast<size_t>(type.shape.elements()) * size_of(type.dtype);
+    buffer.device = &device;
+    return buffer;
+  }
+
+  int add_buffer(ValueId value, Device& device) {
+    Buffer buffer = buffer_for(value, layouts_[value], device);
     switch (graph_.value(value).kind) {
       case ValueKind::parameter:
       case ValueKind::state:
@@ -115,7 +141,7 @@ class Planner {
     return plan_.buffers.back().root;
   }
 
-  int now() const { return static_cast<int>(plan_.steps.size()); }
+  int now() const { return static_cast<int>(plan_.kernels.size()); }
 
   void use(int buffer) {
     Buffer& b = plan_.buffers[buffer];
@@ -129,47 +155,86 @@ class Planner {
     use(buffer);
   }
 
+  // Outputs are read by the processor, after the run.
   void keep(ValueId value) {
+    plan_.buffer_of[value] = available(value, layouts_[value], cpu());
     Buffer& b = plan_.buffers[plan_.buffer_of[value]];
     b.last = plan_.buffers[b.root].last = kForever;
   }
 
-  // The buffer of a value in the wanted layout: its own, or a copy made by a step inserted here.
-  int in_layout(ValueId value, const Layout& wanted) {
-    const int own = plan_.buffer_of[value];
+  // The buffer of a value in the wanted layout on a device: its own, or a copy made by kernels
+  // inserted here. The processor changes layouts and lies between any two other devices.
+  int available(ValueId value, const Layout& wanted, Device& device) {
     const Shape& shape = graph_.type(value).shape;
-    if (same_memory(shape, plan_.buffers[own].layout, wanted)) return own;
-    for (const auto& [source, copy] : copies_)
-      if (source == value && plan_.buffers[copy].layout == wanted) return copy;
-    Buffer buffer = plan_.buffers[own];
-    buffer.layout = wanted;
-    buffer.region = Region::activations;
-    const int copy = append(std::move(buffer));
-    const Layout from = plan_.buffers[own].layout;
-    const DType type = graph_.type(value).dtype;
-    PlannedStep step;
-    step.op = "change layout";
-    step.layer = graph_.value(value).name;
-    step.kernel.run = [=](const KernelRun& run) {
-      convert_layout(run.pool, shape, type, run.inputs[0], from, run.outputs[0], wanted);
+    const auto fits = [&](int buffer) {
+      return plan_.buffers[buffer].device == &device &&
+             same_memory(shape, plan_.buffers[buffer].layout, wanted);
     };
-    step.inputs = {own};
-    step.outputs = {copy};
-    finish(std::move(step));
-    copies_.emplace_back(value, copy);
+    const int own = plan_.buffer_of[value];
+    if (fits(own)) return own;
+    const auto [first, last] = copies_.equal_range(value);
+    for (auto copy = first; copy != last; ++copy)
+      if (fits(copy->second)) return copy->second;
+    if (&device != &cpu()) return move(available(value, wanted, cpu()), device);
+    if (plan_.buffers[own].device == &cpu()) return change_layout(own, wanted);
+    if (same_memory(shape, plan_.buffers[own].layout, wanted)) return move(own, cpu());
+    return change_layout(available(value, Layout(plan_.buffers[own].layout), cpu()), wanted);
+  }
+
+  int change_layout(int source, const Layout& wanted) {
+    const ValueId value = plan_.buffers[source].value;
+    return insert("change layout", source, buffer_for(value, wanted, cpu()),
+                  layout_change(value, plan_.buffers[source].layout, wanted));
+  }
+
+  // Either the source or the result is the processor's.
+  int move(int source, Device& device) {
+    const Buffer& from = plan_.buffers[source];
+    Device* other = &device == &cpu() ? from.device : &device;
+    const bool reads = &device == &cpu();
+    return insert("copy", source, buffer_for(from.value, from.layout, device),
+                  [=, bytes = from.bytes](const KernelRun& run) {
+                    if (reads)
+                      other->read(run.inputs[0], run.outputs[0], bytes);
+                    else
+                      other->write(run.outputs[0], run.inputs[0], bytes);
+                  });
+  }
+
+  std::function<void(const KernelRun&)> layout_change(ValueId value, const Layout& from,
+                                                      const Layout& to) const {
+    return [from, to, type = graph_.type(value)](const KernelRun& run) {
+      convert_layout(run.pool, type.shape, type.dtype, run.inputs[0], from, run.outputs[0], to);
+    };
+  }
+
+  int insert(std::string op, int source, Buffer buffer, std::function<void(const KernelRun&)> run) {
+    const ValueId value = buffer.value;
+    PlannedKernel planned;
+    planned.op = std::move(op);
+    planned.layer = graph_.value(value).name;
+    planned.kernel.run = std::move(run);
+    planned.inputs = {source};
+    planned.outputs = {append(std::move(buffer))};
+    const int copy = planned.outputs[0];
+    finish(std::move(planned));
+    copies_.emplace(value, copy);
     return copy;
   }
 
-  void finish(PlannedStep step) {
-    for (const int output : step.outputs) define(output);
-    for (const int input : step.inputs) use(input);
-    if (step.kernel.workspace_bytes > 0) {
+  void finish(PlannedKernel planned) {
+    planned.direction = direction_;
+    planned.nodes = nodes_;
+    for (const int output : planned.outputs) define(output);
+    for (const int input : planned.inputs) use(input);
+    if (planned.kernel.workspace_bytes > 0) {
       Buffer workspace;
-      workspace.bytes = step.kernel.workspace_bytes;
-      step.workspace = append(std::move(workspace));
-      define(step.workspace);
+      workspace.bytes = planned.kernel.workspace_bytes;
+      workspace.device = plan_.buffers[planned.outputs[0]].device;
+      planned.workspace = append(std::move(workspace));
+      define(planned.workspace);
     }
-    plan_.steps.push_back(std::move(step));
+    plan_.kernels.push_back(std::move(planned));
   }
 
   void add_elementwise(const std::vector<NodeId>& nodes) {
@@ -177,70 +242,74 @@ class Planner {
     for (const NodeId id : nodes)
       for (size_t k = 0; k < graph_.node(id).inputs.size(); ++k) {
         const ValueId input = graph_.node(id).inputs[k];
-        if (plan_.buffer_of[input] >= 0) in_layout(input, wanted_[id].inputs[k]);
+        if (plan_.buffer_of[input] >= 0) available(input, wanted_[id].inputs[k], cpu());
       }
-    std::vector<Layout> layouts = layouts_;
+    ElementLayouts layouts(layouts_);
     for (const NodeId id : nodes)
       for (size_t k = 0; k < graph_.node(id).inputs.size(); ++k)
         if (plan_.buffer_of[graph_.node(id).inputs[k]] >= 0)
-          layouts[graph_.node(id).inputs[k]] = wanted_[id].inputs[k];
-    PlannedStep step;
+          layouts.set(graph_.node(id).inputs[k], wanted_[id].inputs[k]);
+    PlannedKernel planned;
     std::vector<ValueId> inputs, outputs;
-    step.kernel = make_elementwise(graph_, nodes, layouts, visible_, inputs, outputs);
+    planned.kernel = make_elementwise(graph_, nodes, layouts, visible_, inputs, outputs);
     const Node& first = graph_.node(nodes.front());
-    step.op = nodes.size() > 1 ? "elementwise" : first.op->name;
-    step.layer = first.name;
-    for (const NodeId id : nodes) step.flops += node_flops(graph_, graph_.node(id));
-    for (const ValueId input : inputs) step.inputs.push_back(in_layout(input, layouts[input]));
-    for (const ValueId output : outputs) step.outputs.push_back(add_buffer(output));
-    take_place_of_inputs(step);
-    finish(std::move(step));
+    planned.op = nodes.size() > 1 ? "elementwise" : first.op->name;
+    planned.layer = first.name;
+    for (const NodeId id : nodes) planned.flops += node_flops(graph_, graph_.node(id));
+    for (const ValueId input : inputs)
+      planned.inputs.push_back(available(input, layouts[input], cpu()));
+    for (const ValueId output : outputs) planned.outputs.push_back(add_buffer(output, cpu()));
+    finish(std::move(planned));
   }
+
+  Device& device_of(ValueId value) const { return *plan_.buffers[plan_.buffer_of[value]].device; }
 
   void add_node(NodeId id) {
     const Node& node = graph_.node(id);
     const LayoutChoice& wanted = wanted_[id];
-    PlannedStep step;
-    step.op = node.op->name;
-    step.layer = node.name;
-    step.flops = node_flops(graph_, node);
+    PlannedKernel planned;
+    planned.op = node.op->name;
+    planned.layer = node.name;
+    planned.flops = node_flops(graph_, node);
+    Device& device = is_view(node) ? device_of(node.inputs[0]) : *devices_[id];
     for (size_t k = 0; k < node.inputs.size(); ++k)
-      step.inputs.push_back(in_layout(node.inputs[k], wanted.inputs[k]));
-    if (node.op->name == "reshape") return add_view(node, step.inputs[0]);
-    const KernelDefinition& definition = find_kernel(node.op->name);
-    step.kernel =
-        definition.make({graph_, node, wanted.inputs, wanted.outputs, threads_, choices_});
-    for (const ValueId output : node.outputs) step.outputs.push_back(add_buffer(output));
-    take_place_of_inputs(step);
-    finish(std::move(step));
+      planned.inputs.push_back(available(node.inputs[k], wanted.inputs[k], device));
+    if (is_view(node)) return add_views(node, planned.inputs[0]);
+    const KernelDefinition& definition = find_kernel(device, node.op->name);
+    planned.kernel =
+        definition.make({graph_, node, wanted.inputs, wanted.outputs, threads_, choices_, device});
+    for (const ValueId output : node.outputs) planned.outputs.push_back(add_buffer(output, device));
+    finish(std::move(planned));
   }
 
-  // A reshape of a row-major value is the same memory under another shape.
-  void add_view(const Node& node, int source) {
-    const int view = add_buffer(node.outputs[0]);
-    plan_.buffers[view].view_of = source;
-    plan_.buffers[view].root = plan_.buffers[source].root;
-    plan_.buffers[view].region = plan_.buffers[source].region;
-    plan_.buffers[view].first = now();
+  // A reshape of a row-major value is the same memory under another shape, and copies for shards
+  // are only names for it: they have no kernel.
+  static bool is_view(const Node& node) {
+    return node.op->name == "reshape" || node.op->name == "shard_copies";
   }
 
-  void take_place_of_inputs(const PlannedStep& step) {
-    for (const auto& [output, input] : step.kernel.in_place)
-      candidates_.push_back({step.outputs[output], step.inputs[input], now()});
+  void add_views(const Node& node, int source) {
+    for (const ValueId output : node.outputs) {
+      const int view = add_buffer(output, *plan_.buffers[source].device);
+      plan_.buffers[view].view_of = source;
+      plan_.buffers[view].root = plan_.buffers[source].root;
+      plan_.buffers[view].region = plan_.buffers[source].region;
+      plan_.buffers[view].first = now();
+    }
   }
 
-  // The first node that uses each value, or none. Forward nodes come first, and the gradient of a
-  // parameter is complete after the backward pass of its first user.
+  // The first forward node that uses each value, or none. The gradient of a parameter is complete
+  // after the backward pass of its first user.
   std::vector<NodeId> first_users() const {
     std::vector<NodeId> first(graph_.values().size(), -1);
-    for (auto id = static_cast<NodeId>(graph_.nodes().size()) - 1; id >= 0; --id)
+    for (NodeId id = graph_.forward_end() - 1; id >= 0; --id)
       for (const ValueId input : graph_.node(id).inputs) first[input] = id;
     return first;
   }
 
   // Gradients, those of the last layers first, then the observed statistics. A gradient that is a
   // leaf, a view or already placed is copied into its slot. The order follows the forward pass and
-  // not this plan's steps: lanes of any size, whatever they recompute, are added place by place.
+  // not this plan's kernels: lanes of any size, whatever they recompute, are added place by place.
   void place_gradients() {
     struct Wanted {
       ValueId target, value;
@@ -258,12 +327,19 @@ class Planner {
     size_t offset = 0;
     for (const Wanted& w : wanted) {
       const Layout& layout = layouts_[w.target];
-      const int own = plan_.buffer_of[w.value];
+      const NodeId producer = graph_.value(w.value).producer, user = first[w.target];
+      // Gradients are complete where their parameters are used, whatever the size of the batch: one
+      // that is made elsewhere, because there is nothing to sum, is copied into its slot there.
+      const bool at_home =
+          user < 0 || producer < 0 || graph_.node(producer).origin == graph_.node(user).origin;
+      nodes_.clear();
+      if (user >= 0 || producer >= 0) nodes_.push_back(user >= 0 ? user : producer);
+      const int own = available(w.value, layouts_[w.value], cpu());
       const Buffer& source = plan_.buffers[own];
-      const bool in_place = source.region == Region::activations && source.root == own &&
+      const bool in_place = at_home && source.region == Region::activations && source.root == own &&
                             graph_.value(w.value).kind == ValueKind::computed &&
                             same_memory(graph_.type(w.value).shape, source.layout, layout);
-      const int slot = in_place ? own : copy_to_slot(w.value, layout);
+      const int slot = in_place ? own : copy_to_slot(own, layout);
       Buffer& buffer = plan_.buffers[slot];
       buffer.region = Region::gradients;
       buffer.offset = offset;
@@ -281,60 +357,30 @@ class Planner {
     }
   }
 
-  int copy_to_slot(ValueId value, const Layout& layout) {
-    Buffer buffer = plan_.buffers[plan_.buffer_of[value]];
-    const Layout from = buffer.layout;
-    const TensorType& type = graph_.type(value);
-    buffer.layout = layout;
-    const int slot = append(std::move(buffer));
-    PlannedStep step;
-    step.op = "copy gradient";
-    step.kernel.run = [=, shape = type.shape, dtype = type.dtype](const KernelRun& run) {
-      convert_layout(run.pool, shape, dtype, run.inputs[0], from, run.outputs[0], layout);
-    };
-    step.inputs = {plan_.buffer_of[value]};
-    step.outputs = {slot};
-    finish(std::move(step));
-    return slot;
+  int copy_to_slot(int source, const Layout& layout) {
+    const ValueId value = plan_.buffers[source].value;
+    return insert("copy gradient", source, buffer_for(value, layout, cpu()),
+                  layout_change(value, plan_.buffers[source].layout, layout));
   }
-
-  // Grants the wishes to run in place where the input dies with the step.
-  void reuse_inputs() {
-    for (const Candidate& c : candidates_) {
-      const Buffer &output = plan_.buffers[c.output], &input = plan_.buffers[c.input];
-      const Buffer& root = plan_.buffers[input.root];
-      if (output.region == Region::activations && root.region == Region::activations &&
-          output.root == c.output && root.last == c.step && root.bytes == output.bytes)
-        merge(c.output, input.root);
-    }
-  }
-
-  // All that shared `from`'s memory now shares that of `into`.
-  void merge(int from, int into) {
-    plan_.buffers[into].last = std::max(plan_.buffers[into].last, plan_.buffers[from].last);
-    for (Buffer& buffer : plan_.buffers)
-      if (buffer.root == from) buffer.root = into;
-  }
-
-  struct Candidate {
-    int output, input, step;
-  };
 
   const Graph& graph_;
   int threads_;
   KernelChoices& choices_;
+  std::vector<Device*> devices_;  // of each node
+  std::vector<bool> fusible_;     // element-wise nodes of the processor
   std::vector<Layout> layouts_;
   std::vector<LayoutChoice> wanted_;
   std::vector<bool> visible_;
-  std::vector<std::pair<ValueId, int>> copies_;
-  std::vector<Candidate> candidates_;
+  std::multimap<ValueId, int> copies_;
+  Direction direction_ = Direction::forward;  // of the group that is being planned
+  std::vector<NodeId> nodes_;                 // and its nodes
   Plan plan_;
 };
 
 }  // namespace
 
-Plan make_plan(const Graph& graph, int threads, KernelChoices& choices) {
-  return Planner(graph, threads, choices).run();
+Plan make_plan(const Graph& graph, int threads, KernelChoices& choices, Device& device) {
+  return Planner(graph, threads, choices, device).run();
 }
 
 }  // namespace artel

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "artel/base/text.h"
 #include "artel/base/time.h"
@@ -14,20 +15,21 @@
 namespace artel {
 namespace {
 
-void check_finite(const Graph& graph, const Plan& plan, const PlannedStep& step,
+void check_finite(const Graph& graph, const Plan& plan, const PlannedKernel& planned,
                   const std::vector<std::byte*>& pointers, int64_t number) {
-  for (const int id : step.outputs) {
+  for (const int id : planned.outputs) {
     const Buffer& buffer = plan.buffers[id];
-    if (graph.type(buffer.value).dtype != DType::f32) continue;
+    if (graph.type(buffer.value).dtype != DType::f32 || buffer.device != &cpu()) continue;
     const auto* values = reinterpret_cast<const float*>(pointers[id]);
     const size_t n = buffer.bytes / sizeof(float);
     const size_t bad = static_cast<size_t>(
         std::find_if(values, values + n, [](float x) { return !std::isfinite(x); }) - values);
     if (bad == n) continue;
     fail(ErrorKind::numeric,
-         "[step {}] {} of layer '{}' produced {} at element {} of {}; lower the learning rate "
-         "or look at its inputs",
-         number, step.op, step.layer, values[bad], bad, to_string(graph.type(buffer.value).shape));
+         "[step {}] {} of layer '{}' produced {} at element {} of {}; look at its inputs: "
+         "the data, and weights that have grown too large",
+         number, planned.op, planned.layer, values[bad], bad,
+         to_string(graph.type(buffer.value).shape));
   }
 }
 
@@ -41,7 +43,8 @@ MemoryLimitError::MemoryLimitError(size_t limit, size_t needed)
       needed_(needed) {}
 
 Program::Program(Graph graph, const CompileOptions& options, KernelChoices& choices)
-    : graph_(std::move(graph)), plan_(make_plan(graph_, options.threads, choices)) {
+    : graph_(std::move(graph)),
+      plan_(make_plan(graph_, options.threads, choices, *options.device)) {
   if (options.memory_limit > 0 && plan_.activation_bytes > options.memory_limit)
     fit_into(options, choices);
   constant_offsets_.resize(plan_.buffers.size());
@@ -50,13 +53,13 @@ Program::Program(Graph graph, const CompileOptions& options, KernelChoices& choi
     constant_offsets_[plan_.buffer_of[id]] = bytes;
     bytes += aligned(plan_.buffers[plan_.buffer_of[id]].bytes);
   }
-  constants_ = allocate(bytes);
+  constants_ = cpu().allocate(bytes);
   ThreadPool here(1);
   for (const ValueId id : graph_.of_kind(ValueKind::constant)) {
     const int buffer = plan_.buffer_of[id];
     const Tensor& value = graph_.constant_data(id);
     convert_layout(here, value.shape(), value.dtype(), value.raw(), Layout::row_major(),
-                   constants_.get() + constant_offsets_[buffer], plan_.buffers[buffer].layout);
+                   constants_.address() + constant_offsets_[buffer], plan_.buffers[buffer].layout);
   }
 }
 
@@ -65,7 +68,7 @@ void Program::fit_into(const CompileOptions& options, KernelChoices& choices) {
   size_t least = plan_.activation_bytes;
   for (const RecomputeChoice& choice : recompute_choices(graph_)) {
     Graph graph = recompute(graph_, choice);
-    Plan plan = make_plan(graph, options.threads, choices);
+    Plan plan = make_plan(graph, options.threads, choices, *options.device);
     least = std::min(least, plan.activation_bytes);
     if (plan.activation_bytes > options.memory_limit) continue;
     graph_ = std::move(graph);
@@ -75,15 +78,31 @@ void Program::fit_into(const CompileOptions& options, KernelChoices& choices) {
   throw MemoryLimitError(options.memory_limit, least);
 }
 
+void Program::restrict_to(const Excerpt& excerpt) {
+  plan_ = excerpt_of(graph_, std::move(plan_), excerpt);
+}
+
+bool Program::computes(std::string_view output) const {
+  return plan_.buffers[plan_.buffer_of[graph_.output_id(output)]].region != Region::absent;
+}
+
 std::vector<ParameterEntry> Program::parameter_entries() const {
   std::vector<ParameterEntry> entries;
   std::vector<bool> listed(graph_.values().size(), false);
+  std::set<std::string> wholes;  // of the shards that are listed
   const auto list = [&](ValueId id) {
     if (listed[id]) return;
     listed[id] = true;
     const ValueData& value = graph_.value(id);
-    entries.push_back({value.name, value.type.shape, plan_.buffers[plan_.buffer_of[id]].layout,
-                       value.kind == ValueKind::parameter});
+    ParameterEntry entry = {value.whole_name(), value.type.shape,
+                            plan_.buffers[plan_.buffer_of[id]].layout,
+                            value.kind == ValueKind::state};
+    if (value.shard_of) {
+      if (!wholes.insert(entry.name).second) return;
+      entry.shape = value.shard_of->shape;
+      entry.layout.split = value.shard_of->split;
+    }
+    entries.push_back(std::move(entry));
   };
   for (const GradientSlot& slot : plan_.gradients) list(slot.value);
   for (const ValueId id : graph_.of_kind(ValueKind::parameter)) list(id);
@@ -91,56 +110,74 @@ std::vector<ParameterEntry> Program::parameter_entries() const {
   return entries;
 }
 
-void Program::run(Lane& lane, ThreadPool& pool, const RunOptions& options) const {
+void Program::run(Frame& frame, ThreadPool& pool, const RunOptions& options) const {
+  const int first = options.part.first;
+  const int last = std::min(options.part.last, static_cast<int>(plan_.kernels.size()));
+  require(first == 0 || first == frame.next_, ErrorKind::internal,
+          "[program] a part from kernel {} to {}: got a frame that was run up to {}", first, last,
+          frame.next_);
   std::optional<MemoryMarks> marks;
-  if (options.check_memory) marks.emplace(graph_, plan_, lane.pointers_, lane.memory());
-  for (size_t i = 0; i < plan_.steps.size(); ++i) {
-    const PlannedStep& step = plan_.steps[i];
-    if (marks) marks->before(static_cast<int>(i));
-    const std::span<std::byte* const> arguments = lane.arguments_[i];
-    std::byte* workspace = step.workspace >= 0 ? lane.pointers_[step.workspace] : nullptr;
-    const KernelRun run = {pool, arguments.first(step.inputs.size()),
-                           arguments.subspan(step.inputs.size()), workspace, options.context};
+  if (options.check_memory) {
+    marks.emplace(graph_, plan_, frame.pointers_, frame.memory());
+    if (first == 0) marks->begin(frame.activations_.at(&cpu()).host());
+  }
+  frame.next_ = 0;  // if a kernel throws
+  for (int i = first; i < last; ++i) {
+    const PlannedKernel& planned = plan_.kernels[i];
+    if (marks) marks->before(i);
+    const std::span<std::byte* const> arguments = frame.arguments_[i];
+    std::byte* workspace = planned.workspace >= 0 ? frame.pointers_[planned.workspace] : nullptr;
+    const KernelRun run = {pool, arguments.first(planned.inputs.size()),
+                           arguments.subspan(planned.inputs.size()), workspace, options.context};
     if (options.timing) {
       const Clock::time_point begin = Clock::now();
-      step.kernel.run(run);
-      options.timing({static_cast<int>(i), seconds_between(begin, Clock::now())});
+      planned.kernel.run(run);
+      options.timing({i, seconds_between(begin, Clock::now())});
     } else {
-      step.kernel.run(run);
+      planned.kernel.run(run);
     }
-    if (marks) marks->after(static_cast<int>(i));
+    if (marks) marks->after(i);
     if (options.check_numbers)
-      check_finite(graph_, plan_, step, lane.pointers_, options.context.step);
-    if (options.after_step) options.after_step(static_cast<int>(i));
+      check_finite(graph_, plan_, planned, frame.pointers_, options.context.step);
+    if (marks) marks->release(i);
+    if (options.after_kernel) options.after_kernel(i);
   }
+  frame.next_ = last;
 }
 
-Lane::Lane(const Program& program, Parameters& parameters, std::byte* gradients)
-    : program_(program), activations_(allocate(program.plan_.activation_bytes + kTail)) {
+Frame::Frame(const Program& program, Parameters& parameters, Memory gradients)
+    : program_(program), gradients_(std::move(gradients)) {
   const Plan& plan = program.plan_;
-  if (!gradients) own_gradients_ = allocate(plan.gradient_bytes);
-  gradients_ = gradients ? gradients : own_gradients_.get();
+  for (const auto& [device, bytes] : plan.activations)
+    activations_[device] = device->allocate(bytes + kTail);
+  if (!gradients_) gradients_ = cpu().allocate(plan.gradient_bytes);
   pointers_.resize(plan.buffers.size());
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& root = plan.buffers[plan.buffers[i].root];
     switch (root.region) {
+      case Region::absent:
+        break;
       case Region::activations:
-        pointers_[i] = activations_.get() + root.offset;
+        pointers_[i] = activations_.at(root.device).address() + root.offset;
         break;
       case Region::gradients:
-        pointers_[i] = gradients_ + root.offset;
+        pointers_[i] = gradients_.host().data() + root.offset;
         break;
       case Region::constants:
-        pointers_[i] = program.constants_.get() + program.constant_offsets_[plan.buffers[i].root];
+        pointers_[i] =
+            program.constants_.address() + program.constant_offsets_[plan.buffers[i].root];
         break;
       case Region::parameters: {
         const ValueData& value = program.graph_.value(root.value);
-        const ParameterEntry& entry = parameters.entry(value.name);
-        require(
-            entry.shape == value.type.shape && same_memory(entry.shape, entry.layout, root.layout),
-            ErrorKind::internal, "parameter '{}' has another shape or layout than the program",
-            value.name);
-        pointers_[i] = reinterpret_cast<std::byte*>(parameters.values(entry).data());
+        const ParameterEntry& entry = parameters.entry(value.whole_name());
+        Layout layout = root.layout;
+        if (value.shard_of) layout.split = value.shard_of->split;
+        require(entry.shape == (value.shard_of ? value.shard_of->shape : value.type.shape) &&
+                    same_memory(entry.shape, entry.layout, layout),
+                ErrorKind::internal,
+                "parameter '{}' does not have the shape and layout that the program expects",
+                value.name);
+        pointers_[i] = parameters.memory(entry).address() + shard_offset(value) * sizeof(float);
         break;
       }
     }
@@ -148,32 +185,43 @@ Lane::Lane(const Program& program, Parameters& parameters, std::byte* gradients)
   bind_arguments();
 }
 
-std::vector<std::span<std::byte>> Lane::memory() const {
-  const Plan& plan = program_.plan_;
-  return {{activations_.get(), plan.activation_bytes + kTail}, {gradients_, plan.gradient_bytes}};
+std::vector<std::span<std::byte>> Frame::memory() const {
+  std::vector<std::span<std::byte>> all = {activations_.at(&cpu()).host(), gradients_.host(),
+                                           program_.constants_.host()};
+  // Not states: an op may write to its cache.
+  for (const ValueId id : program_.graph_.of_kind(ValueKind::parameter)) {
+    const int buffer = program_.plan_.buffer_of[id];
+    if (buffer >= 0 && pointers_[buffer])
+      all.emplace_back(pointers_[buffer], program_.plan_.buffers[buffer].bytes);
+  }
+  return all;
 }
 
-void Lane::bind_arguments() {
+void Frame::bind_arguments() {
   arguments_.clear();
-  for (const PlannedStep& step : program_.plan_.steps) {
+  for (const PlannedKernel& planned : program_.plan_.kernels) {
     std::vector<std::byte*>& arguments = arguments_.emplace_back();
-    for (const int input : step.inputs) arguments.push_back(pointers_[input]);
-    for (const int output : step.outputs) arguments.push_back(pointers_[output]);
+    for (const int input : planned.inputs) arguments.push_back(pointers_[input]);
+    for (const int output : planned.outputs) arguments.push_back(pointers_[output]);
   }
 }
 
-void Lane::bind_gradients(std::byte* gradients) {
-  if (gradients == gradients_) return;
+void Frame::bind_gradients(const Memory& gradients) {
+  if (gradients.address() == gradients_.address()) return;
   const Plan& plan = program_.plan_;
+  const auto is_gradient = [&](int id) { return plan.buffers[id].region == Region::gradients; };
+  for (int i = 0; i < next_; ++i)
+    if (std::any_of(plan.kernels[i].outputs.begin(), plan.kernels[i].outputs.end(), is_gradient))
+      next_ = 0;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& root = plan.buffers[plan.buffers[i].root];
-    if (root.region == Region::gradients) pointers_[i] = gradients + root.offset;
+    if (root.region == Region::gradients) pointers_[i] = gradients.host().data() + root.offset;
   }
   gradients_ = gradients;
   bind_arguments();
 }
 
-void Lane::set_input(std::string_view name, const Tensor& value) {
+void Frame::set_input(std::string_view name, const Tensor& value) {
   std::vector<std::string> names;
   for (const ValueId id : program_.graph_.of_kind(ValueKind::input)) {
     const ValueData& input = program_.graph_.value(id);
@@ -183,6 +231,7 @@ void Lane::set_input(std::string_view name, const Tensor& value) {
             ErrorKind::shape, "input '{}': got {}, expected {}", name,
             to_string(TensorType{value.dtype(), value.shape()}), to_string(input.type));
     const int buffer = program_.plan_.buffer_of[id];
+    if (!pointers_[buffer]) return;  // read by other parts only
     ThreadPool here(1);
     convert_layout(here, value.shape(), value.dtype(), value.raw(), Layout::row_major(),
                    pointers_[buffer], program_.plan_.buffers[buffer].layout);
@@ -191,12 +240,12 @@ void Lane::set_input(std::string_view name, const Tensor& value) {
   fail(ErrorKind::not_found, "the model has no input '{}'{}", name, did_you_mean(name, names));
 }
 
-const std::byte* Lane::output_memory(std::string_view name, ValueId& value) const {
+const std::byte* Frame::output_memory(std::string_view name, ValueId& value) const {
   value = program_.graph_.output_id(name);
   return pointers_[program_.plan_.buffer_of[value]];
 }
 
-Tensor Lane::output(std::string_view name) const {
+Tensor Frame::output(std::string_view name) const {
   ValueId id = -1;
   const std::byte* memory = output_memory(name, id);
   const TensorType& type = program_.graph_.type(id);
@@ -208,15 +257,19 @@ Tensor Lane::output(std::string_view name) const {
   return result;
 }
 
-float Lane::scalar(std::string_view name) const {
+float Frame::scalar(std::string_view name) const {
   ValueId id = -1;
   float value;
   std::memcpy(&value, output_memory(name, id), sizeof value);
   return value;
 }
 
-std::span<float> Lane::gradients() {
-  return {reinterpret_cast<float*>(gradients_), program_.plan_.gradient_bytes / sizeof(float)};
+std::span<std::byte> Frame::buffer(int id) const {
+  return {pointers_[id], program_.plan_.buffers[id].bytes};
+}
+
+std::span<float> Frame::gradients() {
+  return gradients_.floats().first(program_.plan_.gradient_bytes / sizeof(float));
 }
 
 }  // namespace artel

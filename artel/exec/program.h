@@ -1,30 +1,34 @@
 // A compiled graph.
 //
-// A Program is immutable and knows no parameters: it says in which layouts it wants them. A Lane is
-// the memory of one run; several lanes of one program may run at the same time on different
-// threads, and a lane always gives the same bits for the same inputs, parameters and context.
+// A Program is immutable and knows no parameters: it says in which layouts it wants them. A Frame
+// is the memory of one run; several frames of one program may run at the same time on different
+// threads, and a run always gives the same bits for the same inputs, parameters and context.
 #pragma once
 
 #include <functional>
-#include <memory>
+#include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "artel/base/error.h"
+#include "artel/exec/excerpt.h"
 #include "artel/exec/parameters.h"
 #include "artel/exec/plan.h"
 
 namespace artel {
 
 struct CompileOptions {
-  int threads = 1;  // of the pool that a lane will run on
+  int threads = 1;  // of the pool that a frame will run on
   // The most bytes of activations; 0: no limit. Activations are recomputed to fit, at the least
   // cost.
   size_t memory_limit = 0;
+  // Runs there what it has kernels for (exec/plan.h).
+  Device* device = &cpu();
 };
 
-// No choice of what to recompute keeps the limit: at least `needed` bytes would do.
+// Whatever is recomputed, the limit is too low: it takes at least `needed` bytes.
 class MemoryLimitError : public Error {
  public:
   MemoryLimitError(size_t limit, size_t needed);
@@ -34,13 +38,19 @@ class MemoryLimitError : public Error {
   size_t needed_;
 };
 
-// What one step of a run took, for profiles and traces.
-struct StepTiming {
-  int step;
+// What one planned kernel of a run took, for profiles and traces.
+struct KernelTiming {
+  int kernel;
   double seconds;
 };
 
-class Lane;
+// Planned kernels from `first` to before `last`, or to the end of the plan.
+struct KernelRange {
+  int first = 0;
+  int last = std::numeric_limits<int>::max();
+};
+
+class Frame;
 
 class Program {
  public:
@@ -49,49 +59,65 @@ class Program {
 
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return plan_; }
-  // Parameters and states with the layouts of this program; trained ones in the order of gradients.
+  // Before there are frames: it becomes this part of itself.
+  void restrict_to(const Excerpt& excerpt);
+  // Whether it computes an output of the graph; a part of a program may not.
+  bool computes(std::string_view output) const;
+  // Parameters and states with the layouts of this program, parameters in the order of gradients.
   std::vector<ParameterEntry> parameter_entries() const;
 
   struct RunOptions {
     StepContext context;
-    // Throw at the first step whose output is not finite, naming the layer.
+    // The part of the plan to run. A frame may be run in parts, one after another and with the same
+    // context, whatever runs on other frames in between: as the forward pass, up to
+    // plan().forward_end, and the backward pass later.
+    KernelRange part = {};
+    // Throw at the first kernel whose output is not finite, naming the layer.
     bool check_numbers = false;
-    // Throw at the first step that reads what nobody wrote, leaves part of its output, or writes
-    // what is not its own (exec/memory_marks.h).
+    // Throw at the first kernel that reads what nobody wrote, leaves part of its output unwritten,
+    // or writes where it may not (exec/memory_marks.h).
     bool check_memory = false;
-    // Called after each step with its index and duration. Absent: no clock is read.
-    std::function<void(const StepTiming&)> timing;
-    // Called after the step with which some gradients became final.
-    std::function<void(int step)> after_step;
+    // Called after each kernel with its index and duration. Absent: no clock is read.
+    std::function<void(const KernelTiming&)> timing;
+    // Called after each kernel with its index: after some of them, gradients are final.
+    std::function<void(int kernel)> after_kernel;
   };
-  void run(Lane& lane, ThreadPool& pool, const RunOptions& options) const;
+  // Throws if the frame has not been run up to where the part begins.
+  void run(Frame& frame, ThreadPool& pool, const RunOptions& options) const;
 
  private:
-  friend class Lane;
+  friend class Frame;
   void fit_into(const CompileOptions& options, KernelChoices& choices);
 
   Graph graph_;
   Plan plan_;
   std::vector<size_t> constant_offsets_;  // by buffer
-  std::shared_ptr<std::byte> constants_;
+  Memory constants_;
 };
 
-class Lane {
+class Frame {
  public:
-  // `parameters` must have the names, shapes and layouts of the program and outlive the lane.
-  // `gradients` is memory of plan().gradient_bytes bytes, or null: the lane then owns it.
-  Lane(const Program& program, Parameters& parameters, std::byte* gradients = nullptr);
+  // `parameters` must have the names, shapes and layouts of the program and outlive the frame.
+  // `gradients` is memory of the processor of plan().gradient_bytes bytes; absent: the frame's own.
+  Frame(const Program& program, Parameters& parameters, Memory gradients = {});
+
+  const Program& program() const { return program_; }
 
   // Copies a row-major tensor into an input; throws for an unknown name or another shape or type. A
-  // run may reuse the memory of its inputs: set all of them before each run.
+  // run may reuse the memory of its inputs: set all of them before each run, and none within. An
+  // input that the program does not read is ignored.
   void set_input(std::string_view name, const Tensor& value);
   // A row-major copy of an output of the graph.
   Tensor output(std::string_view name) const;
   // The value of a scalar output, without a copy.
   float scalar(std::string_view name) const;
+  // The memory of a buffer of the plan, on the processor, between two parts of a run: what arrives
+  // from elsewhere, or is needed there.
+  std::span<std::byte> buffer(int id) const;
   std::span<float> gradients();
-  // From the next run on, gradients go there (plan().gradient_bytes bytes).
-  void bind_gradients(std::byte* gradients);
+  // From now on, gradients go there (plan().gradient_bytes bytes). A run that has begun to compute
+  // them cannot go on.
+  void bind_gradients(const Memory& gradients);
 
  private:
   friend class Program;
@@ -102,10 +128,11 @@ class Lane {
   void bind_arguments();
 
   const Program& program_;
-  std::shared_ptr<std::byte> activations_, own_gradients_;
-  std::byte* gradients_;
-  std::vector<std::byte*> pointers_;                // by buffer
-  std::vector<std::vector<std::byte*>> arguments_;  // by step: inputs, then outputs
+  std::map<Device*, Memory> activations_;
+  Memory gradients_;
+  std::vector<std::byte*> pointers_;                // by buffer: addresses on its device
+  std::vector<std::vector<std::byte*>> arguments_;  // by kernel: inputs, then outputs
+  int next_ = 0;                                    // the kernel at which the next part begins
 };
 
 }  // namespace artel

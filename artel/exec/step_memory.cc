@@ -1,9 +1,15 @@
 #include "artel/exec/step_memory.h"
 
+#include <algorithm>
+
 namespace artel {
 
 StepMemory step_memory(const Program& program) {
-  StepMemory memory = {program.plan().activation_bytes, program.plan().gradient_bytes};
+  const Plan& plan = program.plan();
+  StepMemory memory = {.activations = plan.activation_bytes, .gradients = plan.gradient_bytes};
+  for (const PlannedKernel& kernel : plan.kernels)
+    if (kernel.workspace >= 0)
+      memory.workspace = std::max(memory.workspace, plan.buffers[kernel.workspace].bytes);
   for (const ParameterEntry& entry : program.parameter_entries())
     memory.parameters += static_cast<size_t>(entry.shape.elements()) * sizeof(float);
   return memory;

@@ -1,6 +1,9 @@
 #include "artel/graph/attributes.h"
 
+#include <fmt/ranges.h>
+
 #include "artel/base/error.h"
+#include "artel/base/text.h"
 
 namespace artel {
 
@@ -17,5 +20,13 @@ template const int64_t& Attributes::get(std::string_view) const;
 template const double& Attributes::get(std::string_view) const;
 template const std::string& Attributes::get(std::string_view) const;
 template const std::vector<int64_t>& Attributes::get(std::string_view) const;
+
+std::string to_string(const Attributes& attributes) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : attributes.all())
+    parts.push_back(
+        std::visit([&](const auto& v) { return fmt::format("{} {}", name, v); }, value));
+  return join(parts, ", ");
+}
 
 }  // namespace artel

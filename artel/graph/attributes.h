@@ -47,4 +47,7 @@ class Attributes {
   std::map<std::string, Attribute, std::less<>> values_;
 };
 
+// "axis 1, padding [1, 1]"; numbers with all their digits.
+std::string to_string(const Attributes& attributes);
+
 }  // namespace artel

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "artel/base/error.h"
+#include "artel/base/random.h"
+#include "artel/base/text.h"
 #include "artel/graph/op.h"
 
 namespace artel {
@@ -13,11 +15,26 @@ std::string to_string(const TensorType& type) {
   return fmt::format("{}{}", to_string(type.dtype), to_string(type.shape));
 }
 
+std::string_view to_string(Direction direction) {
+  switch (direction) {
+    case Direction::forward:
+      return "forward";
+    case Direction::backward:
+      return "backward";
+    case Direction::weight_gradient:
+      return "weight gradient";
+  }
+  return "";
+}
+
 const TensorType& Value::type() const { return graph_->type(id_); }
 
 ValueId Graph::add_value(ValueData data) {
+  const auto id = static_cast<ValueId>(values_.size());
+  if (data.kind == ValueKind::parameter || data.kind == ValueKind::state)
+    named_.emplace(data.name, id);
   values_.push_back(std::move(data));
-  return static_cast<ValueId>(values_.size()) - 1;
+  return id;
 }
 
 Value Graph::input(std::string name, TensorType type) {
@@ -42,8 +59,16 @@ Value Graph::state(std::string_view name, Shape shape) {
 Value Graph::constant(std::string name, Tensor value) {
   const ValueId id =
       add_value({{value.dtype(), value.shape()}, ValueKind::constant, std::move(name)});
-  constants_.emplace_back(id, std::move(value));
+  constants_.emplace(id, std::move(value));
   return handle(id);
+}
+
+Value Graph::shard(const ValueData& whole, const Split& split, int shard) {
+  ValueData data = whole;
+  data.name = fmt::format("{}#{}", whole.name, shard);
+  data.type.shape = shard_shape(whole.type.shape, split, shard);
+  data.shard_of = {whole.name, whole.type.shape, split, shard};
+  return handle(add_value(std::move(data)));
 }
 
 std::vector<Value> Graph::append(Node node) {
@@ -98,6 +123,10 @@ void Graph::set_output(std::string name, Value value) {
   outputs_.emplace_back(std::move(name), value.id());
 }
 
+void Graph::drop_output(std::string_view name) {
+  std::erase_if(outputs_, [&](const auto& output) { return output.first == name; });
+}
+
 ValueId Graph::output_id(std::string_view name) const {
   for (const auto& [existing, id] : outputs_)
     if (existing == name) return id;
@@ -110,18 +139,14 @@ bool Graph::has_output(std::string_view name) const {
 }
 
 const Tensor& Graph::constant_data(ValueId id) const {
-  for (const auto& [constant, tensor] : constants_)
-    if (constant == id) return tensor;
-  fail(ErrorKind::internal, "value {} is not a constant", id);
+  const auto found = constants_.find(id);
+  require(found != constants_.end(), ErrorKind::internal, "value {} is not a constant", id);
+  return found->second;
 }
 
 std::optional<ValueId> Graph::find(std::string_view name) const {
-  for (size_t i = 0; i < values_.size(); ++i) {
-    const ValueKind kind = values_[i].kind;
-    if ((kind == ValueKind::parameter || kind == ValueKind::state) && values_[i].name == name)
-      return static_cast<ValueId>(i);
-  }
-  return std::nullopt;
+  const auto found = named_.find(name);
+  return found == named_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<ValueId> Graph::of_kind(ValueKind kind) const {
@@ -129,6 +154,13 @@ std::vector<ValueId> Graph::of_kind(ValueKind kind) const {
   for (size_t i = 0; i < values_.size(); ++i)
     if (values_[i].kind == kind) ids.push_back(static_cast<ValueId>(i));
   return ids;
+}
+
+NodeId Graph::forward_end() const {
+  const auto first = std::find_if(nodes_.begin(), nodes_.end(), [](const Node& node) {
+    return node.direction != Direction::forward;
+  });
+  return static_cast<NodeId>(first - nodes_.begin());
 }
 
 std::string Graph::scoped(std::string_view name) const {
@@ -165,12 +197,26 @@ std::string to_string(const Graph& graph) {
   };
   for (const Node& node : graph.nodes()) {
     std::vector<std::string> inputs, outputs;
-    for (const ValueId id : node.inputs) inputs.push_back(label(id));
+    for (const ValueId id : node.inputs)
+      inputs.push_back(fmt::format("{}: {}", label(id), to_string(graph.type(id))));
     for (const ValueId id : node.outputs)
-      outputs.push_back(fmt::format("%{}: {}", id, to_string(graph.type(id))));
-    text += fmt::format("{} = {}({})\n", fmt::join(outputs, ", "), node.op->name,
-                        fmt::join(inputs, ", "));
+      outputs.push_back(fmt::format("{}: {}", label(id), to_string(graph.type(id))));
+    text += fmt::format("layer '{}': {}({}) [{}] -> {}\n", node.name, node.op->name,
+                        join(inputs, ", "), to_string(node.attributes), join(outputs, ", "));
   }
+  for (const ValueId id : graph.of_kind(ValueKind::constant)) {
+    const Tensor& data = graph.constant_data(id);
+    const auto* const bytes = reinterpret_cast<const char*>(data.raw());
+    text += fmt::format("constant '{}': {:016x}\n", label(id), hash_name({bytes, data.bytes()}));
+  }
+  for (const StateUpdate& update : graph.state_updates())
+    text += fmt::format("state '{}': follows {} by {}\n", label(update.state),
+                        label(update.observed), update.momentum);
+  for (const GradientOf& gradient : graph.gradients())
+    text +=
+        fmt::format("gradient of '{}': {}\n", label(gradient.parameter), label(gradient.gradient));
+  for (const auto& [name, value] : graph.outputs())
+    text += fmt::format("output '{}': {}\n", name, label(value));
   return text;
 }
 

@@ -1,5 +1,10 @@
 // A model as a graph: typed values with static shapes, and the nodes that compute them.
 //
+//   artel::Graph graph;
+//   const artel::Value x = graph.input("x", {artel::DType::f32, {64, 784}});
+//   const artel::Value weight = graph.parameter("weight", {784, 10});
+//   graph.set_output("scores", artel::matmul(x, weight));
+//
 // Nodes are kept in an order in which every input is computed before it is used. Adding a node
 // infers its output types at once, so a wrong model is rejected where it is built, with the layer's
 // name, the shapes it got and what it expected. A Graph owns everything; a Value is a cheap handle
@@ -7,6 +12,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +21,7 @@
 #include "artel/graph/attributes.h"
 #include "artel/tensor/dtype.h"
 #include "artel/tensor/shape.h"
+#include "artel/tensor/split.h"
 #include "artel/tensor/tensor.h"
 
 namespace artel {
@@ -34,23 +41,47 @@ std::string to_string(const TensorType& type);
 
 enum class ValueKind {
   input,      // fed at each step
-  parameter,  // trained
+  parameter,  // updated by the optimizer, unless it is frozen
   state,      // kept between steps but not trained, such as running statistics
   constant,   // fixed when the graph is built
   computed,   // the output of a node
 };
 
+// A shard of a parameter or state (graph/passes/split_layers.h).
+struct ShardOf {
+  std::string name;  // of the whole
+  Shape shape;       // of the whole
+  Split split;
+  int shard = 0;
+};
+
 struct ValueData {
   TensorType type;
   ValueKind kind = ValueKind::computed;
-  std::string name;      // for input, parameter, state and constant
-  NodeId producer = -1;  // for computed
-  int output = 0;        // which output of the producer
+  std::string name;                      // for input, parameter, state and constant
+  NodeId producer = -1;                  // for computed
+  int output = 0;                        // which output of the producer
+  std::optional<ShardOf> shard_of = {};  // for parameter and state
+
+  // The name by which users know the parameter or state.
+  const std::string& whole_name() const { return shard_of ? shard_of->name : name; }
 };
+
+// What a node is computed for. All forward nodes of a graph come before all others.
+enum class Direction {
+  forward,
+  backward,  // part of the gradient of a value that depends on an input, or recomputed for it
+  weight_gradient,  // only for the gradient of a parameter: nothing further back waits for it
+};
+std::string_view to_string(Direction direction);
 
 struct Node {
   const OpDefinition* op = nullptr;
   std::string name;  // the layer that made it, for messages and random keys
+  Direction direction = Direction::forward;
+  // In a differentiated graph: the number that the forward node had to which it belongs, itself or
+  // the one whose gradient rule has made it. Passes keep it, so forward nodes stay in its order.
+  int origin = -1;
   Attributes attributes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
@@ -90,17 +121,19 @@ class Graph {
   Graph() = default;
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
-  Graph(const Graph&) = delete;  // handles point into a graph; use clone()
+  Graph(const Graph&) = delete;  // handles point into a graph
   Graph& operator=(const Graph&) = delete;
 
   Value input(std::string name, TensorType type);
-  // `name` is relative to the current scope, as all names of parameters and state are.
+  // `name` is relative to the current scope, like all names of parameters and states.
   Value parameter(std::string_view name, Shape shape);
   Value state(std::string_view name, Shape shape);
   Value constant(std::string name, Tensor value);
+  // A shard of a parameter or state of another graph.
+  Value shard(const ValueData& whole, const Split& split, int shard);
 
   // Adds a node and returns its outputs. Integers that an op computes with are converted to f32 by
-  // a node of their own. Throws an Error of kind shape if the op refuses the inputs.
+  // a separate node. Throws an Error of kind shape if the op refuses the inputs.
   std::vector<Value> add(std::string_view op, std::vector<Value> inputs,
                          Attributes attributes = {});
   // The first output of the same.
@@ -109,6 +142,8 @@ class Graph {
   void update_state(Value state, Value observed, double momentum);
   void set_gradient(Value parameter, Value gradient);
   void set_output(std::string name, Value value);
+  // Its memory is free once the last node has read it.
+  void drop_output(std::string_view name);
   Value output(std::string_view name) { return handle(output_id(name)); }
   ValueId output_id(std::string_view name) const;
   bool has_output(std::string_view name) const;
@@ -119,11 +154,15 @@ class Graph {
   const ValueData& value(ValueId id) const { return values_[id]; }
   const TensorType& type(ValueId id) const { return values_[id].type; }
   Value handle(ValueId id) { return Value(this, id); }
+  // The first node that is not forward, or the number of nodes if all are.
+  NodeId forward_end() const;
+  void set_direction(NodeId id, Direction direction) { nodes_[id].direction = direction; }
+  void set_origin(NodeId id, int origin) { nodes_[id].origin = origin; }
   const std::vector<StateUpdate>& state_updates() const { return state_updates_; }
   const std::vector<GradientOf>& gradients() const { return gradients_; }
   const std::vector<std::pair<std::string, ValueId>>& outputs() const { return outputs_; }
   const Tensor& constant_data(ValueId id) const;
-  // The id of the parameter or state of that full name, or nothing.
+  // The id of the parameter or state with that full name, or nothing.
   std::optional<ValueId> find(std::string_view name) const;
   std::vector<ValueId> of_kind(ValueKind kind) const;
 
@@ -144,7 +183,8 @@ class Graph {
 
   // Copies a leaf (input, parameter, state, constant) of another graph, keeping its full name.
   Value adopt(const Graph& other, ValueId leaf);
-  // Copies a node of another graph with its name and attributes onto inputs of this graph.
+  // Copies a node of another graph with its name, direction and attributes onto inputs of this
+  // graph.
   std::vector<Value> adopt(const Node& node, std::vector<Value> inputs);
 
  private:
@@ -154,14 +194,16 @@ class Graph {
   // Deques: references to nodes, values and their shapes stay valid while the graph grows.
   std::deque<Node> nodes_;
   std::deque<ValueData> values_;
-  std::vector<std::pair<ValueId, Tensor>> constants_;
+  std::map<ValueId, Tensor> constants_;
+  std::map<std::string, ValueId, std::less<>> named_;  // parameters and states
   std::vector<StateUpdate> state_updates_;
   std::vector<GradientOf> gradients_;
   std::vector<std::pair<std::string, ValueId>> outputs_;
   std::string scope_;
 };
 
-// One line for each node: for people, and for tests of passes.
+// All that decides what the graph computes, one line for each node, constant, output and so on: the
+// layer first. Graphs with the same text give the same bits.
 std::string to_string(const Graph& graph);
 
 }  // namespace artel

@@ -1,51 +1,30 @@
 #include "artel/graph/op.h"
 
-#include <map>
-#include <mutex>
-
-#include "artel/base/text.h"
+#include "artel/base/registry.h"
 #include "artel/graph/ops/catalogue.h"
 
 namespace artel {
 namespace {
 
-struct Registry {
-  std::mutex mutex;
-  std::map<std::string, OpDefinition, std::less<>> ops;
-
-  Registry() {
-    for (OpDefinition& op : builtin_ops()) {
-      std::string name = op.name;
-      ops.emplace(std::move(name), std::move(op));
-    }
-  }
-};
-
 // The set of op names is the language that graphs are written in: one for the program.
-Registry& registry() {
-  static Registry instance;
-  return instance;
+Registry<OpDefinition>& registry() {
+  static Registry<OpDefinition> ops("op", [] {
+    Registry<OpDefinition>::Entries entries;
+    for (OpDefinition& op : builtin_ops()) entries.emplace_back(op.name, std::move(op));
+    return entries;
+  }());
+  return ops;
 }
 
 }  // namespace
 
 void register_op(OpDefinition definition) {
-  Registry& r = registry();
-  std::lock_guard lock(r.mutex);
+  require_function("op", definition.name, definition.infer);
   std::string name = definition.name;
-  const bool added = r.ops.emplace(name, std::move(definition)).second;
-  require(added, ErrorKind::invalid_argument, "op '{}' is registered already", name);
+  registry().add(std::move(name), std::move(definition));
 }
 
-const OpDefinition& find_op(std::string_view name) {
-  Registry& r = registry();
-  std::lock_guard lock(r.mutex);
-  const auto found = r.ops.find(name);
-  if (found != r.ops.end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& [known, op] : r.ops) names.push_back(known);
-  fail(ErrorKind::not_found, "unknown op '{}'{}", name, did_you_mean(name, names));
-}
+const OpDefinition& find_op(std::string_view name) { return registry().at(name); }
 
 void InferContext::reject(const std::string& reason) const {
   fail(ErrorKind::shape, "[layer '{}'] {}: {}", node_.name, node_.op->name, reason);

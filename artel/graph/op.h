@@ -1,6 +1,17 @@
 // What an op is: a name, a shape rule and a gradient rule. Its kernel is registered in
 // exec/kernel.h.
 //
+//   artel::register_op(
+//       {.name = "softsign",
+//        .infer = [](const artel::InferContext& context) -> std::vector<artel::TensorType> {
+//          context.check_inputs(1, 1);
+//          return {context.type(0)};
+//        },
+//        .gradient = [](artel::GradientContext& context) -> std::vector<artel::Value> {
+//          const artel::Value width = artel::add_scalar(artel::unary("abs", context.input(0)), 1);
+//          return {artel::div(context.gradient(), artel::mul(width, width))};
+//        }});
+//
 // Built-in ops live one subject a file under graph/ops; graph/ops/catalogue.cc lists those files. A
 // user adds an op with `register_op` (and `register_kernel`) before the first graph that uses it is
 // built; examples/custom_op.cc shows it.
@@ -55,9 +66,9 @@ class GradientContext {
   int inputs() const { return static_cast<int>(node_.inputs.size()); }
   Value input(int i) { return graph_.handle(node_.inputs[i]); }
   Value output(int i = 0) { return graph_.handle(node_.outputs[i]); }
-  // Empty if nothing that leads to the loss uses that output.
+  // Empty if the loss does not depend on that output.
   Value gradient(int output = 0) { return output_gradients_[output]; }
-  // Whether anyone wants the gradient of this input. Rules skip work for those that nobody wants.
+  // Whether the gradient of this input is needed. Rules skip the work for inputs where it is not.
   bool needs(int input) const { return needed_[input]; }
 
  private:
@@ -72,10 +83,10 @@ struct OpDefinition {
   std::function<std::vector<TensorType>(const InferContext&)> infer;
   // One gradient for each input, empty where it is not needed or zero. Absent: not differentiable.
   std::function<std::vector<Value>(GradientContext&)> gradient;
-  // Floating-point operations, for profiles and plans; absent: one for each output element.
+  // Floating-point operations, for profiles and pipeline plans; absent: one per output element.
   std::function<double(const InferContext&)> flops;
-  // Whether an input may be other than f32, as indices and labels are. Absent: none may, and
-  // integers are converted to f32 before the node.
+  // Whether an input may have a type other than f32, as indices and labels do. Absent: no input
+  // may, and integers are converted to f32 before the node.
   std::function<bool(const Attributes&, int input)> takes_integers = {};
 };
 

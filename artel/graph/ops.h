@@ -2,6 +2,11 @@
 // small ones where said so) to the graph of its arguments. Shapes follow PyTorch: images are
 // [batch, channels, height, width], dense weights [out, in], convolution weights
 // [out, in / groups, height, width].
+//
+//   artel::Graph graph;
+//   const artel::Value x = graph.input("x", {artel::DType::f32, {8, 3, 32, 32}});
+//   const artel::Value weight = graph.parameter("weight", {16, 3, 3, 3});
+//   const artel::Value y = artel::relu(artel::conv2d(x, weight, {}, {.padding = {1, 1}}));
 #pragma once
 
 #include <array>
@@ -75,7 +80,7 @@ Value adaptive_average_pool(Value x, int64_t height, int64_t width);
 Value adaptive_max_pool(Value x, int64_t height, int64_t width);
 
 // Normalises each channel (axis 1) by the statistics of this batch; `running_mean` and
-// `running_variance` are states that follow them.
+// `running_variance` are states that track them.
 struct BatchNormOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;
@@ -100,16 +105,29 @@ struct AttentionOptions {
   int64_t heads = 1;
   bool causal = false;  // query i sees the keys up to i + keys - queries
   Value mask = {};      // [batch, keys] of i32 or f32: 0 where no query may look, as at padding
-  double dropout = 0;   // share of the softmax's results that are dropped; 0 outside of training
+  double dropout = 0;   // share of the softmax's outputs that is dropped; 0 outside training
 };
 Value attention(Value q, Value k, Value v, const AttentionOptions& options);
-// The same of qkv [batch, positions, 3 * width] with q, k and v side by side.
+// The same for qkv [batch, positions, 3 * width] with q, k and v side by side.
 Value attention(Value qkv, const AttentionOptions& options);
-// Causal attention of new tokens, qkv [1, tokens, 3 * width], to themselves and to all before them.
-// `cache`, a state [2, positions, width], holds keys and values; those of the new tokens are
-// written to the rows from `places[0]` on (i32 [tokens]), and the rows up to there are read.
-// For inference: it has no gradient.
+// Causal attention of new tokens, qkv [1, tokens, 3 * width], to themselves and to all tokens
+// before them. `cache`, a state [2, positions, width], holds keys and values; those of the new
+// tokens are written to the rows from `places[0]` on (i32 [tokens]), and the rows up to there are
+// read. For inference: it has no gradient.
 Value cached_attention(Value qkv, Value cache, Value places, int64_t heads);
+
+// Recurrent cells, with PyTorch's equations and order of gates, over sequences that begin with a
+// state of zeros: states [batch, positions, units]. `projected` [batch, positions, gates * units]
+// is what the inputs contribute to the gates (a dense layer), `weight` [gates * units, units] and
+// the bias make what the state before contributes. Gates: input, forget, cell, output of an LSTM
+// (Hochreiter and Schmidhuber, 1997); reset, update, candidate of a GRU (Cho et al., 2014).
+struct RecurrenceOptions {
+  Value bias = {};       // [gates * units]
+  Value mask = {};       // [batch, positions] of i32 or f32: the state stays as it is where it is 0
+  bool reverse = false;  // from the last position to the first
+};
+Value lstm(Value projected, Value weight, const RecurrenceOptions& options = {});
+Value gru(Value projected, Value weight, const RecurrenceOptions& options = {});
 
 Value reshape(Value x, Shape shape);  // one extent may be -1
 Value flatten(Value x);               // [batch, the rest]
@@ -125,6 +143,13 @@ enum class Reduction { sum, mean, max, min };
 Value reduce(Reduction reduction, Value x, std::vector<int64_t> axes = {}, bool keep = false);
 Value sum(Value x, std::vector<int64_t> axes = {}, bool keep = false);
 Value mean(Value x, std::vector<int64_t> axes = {}, bool keep = false);
+
+// Of scores [..., classes] the class with the largest, the first of them: i32 [...].
+Value argmax(Value scores);
+// f32 [2]: for how many rows of scores [..., classes] the label (i32, one for each row) is among
+// the k largest, the first of equal ones before the others; and how many labels there are, without
+// those that cross entropy ignores.
+Value count_top(Value scores, Value labels, int64_t k = 1);
 
 // Losses: scalars, the mean over the batch. Targets have the shape of the prediction; [batch] will
 // do for [batch, 1].
@@ -143,7 +168,7 @@ Value binary_cross_entropy(Value logits, Value target);
 // KL(target || exp(log_probabilities)), summed over the last axis, mean over the batch.
 Value kl_divergence(Value log_probabilities, Value target);
 Value cosine_similarity(Value a, Value b, double epsilon = 1e-8);  // over the last axis
-// target 1 or -1 for each row: 1 - cos for similar pairs, max(0, cos - margin) for others.
+// target 1 or -1 per row: 1 - cos for similar pairs, max(0, cos - margin) for others.
 Value cosine_embedding_loss(Value a, Value b, Value target, double margin = 0);
 // Row i of a belongs to row i of b (InfoNCE, both directions, as in contrastive learning).
 Value contrastive_loss(Value a, Value b, double temperature = 0.1);

@@ -141,11 +141,15 @@ class Scratch {
   float* next_;
 };
 
-// Drops elements of a row of softmax results (or of their gradients); `query` counts over samples
-// and heads.
-void drop(const AttentionInputs& in, int64_t query, int64_t seen, float* row) {
-  if (in.dropout > 0)
-    dropout_row(mix_key({in.dropout_key, static_cast<uint64_t>(query)}), in.dropout, seen, row);
+// Drops elements of a row of softmax results (or of their gradients). The number of a query counts
+// over samples and all heads.
+void drop(const AttentionInputs& in, const AttentionShape& shape, int64_t item, int64_t query,
+          int64_t seen, float* row) {
+  if (in.dropout == 0) return;
+  const int64_t heads = in.all_heads > 0 ? in.all_heads : shape.heads;
+  const int64_t head = item / shape.heads * heads + in.first_head + item % shape.heads;
+  const auto number = static_cast<uint64_t>(head * shape.queries + query);
+  dropout_row(mix_key({in.dropout_key, number}), in.dropout, seen, row);
 }
 
 }  // namespace
@@ -212,8 +216,8 @@ void Attention::forward(ThreadPool& pool, const AttentionInputs& in, float* y, f
       for (int64_t i = 0; i < rows; ++i) {
         const int64_t query = item * queries + first + i, seen = seen_by(shape_, first + i);
         float* row = scores + i * score_columns();
-        log_sums[query] = exponentials(row, seen, columns, &inverse_sums[i]);
-        drop(in, query, seen, row);
+        exponentials(row, seen, columns, &inverse_sums[i]).save(log_sums, query);
+        drop(in, shape_, item, first + i, seen, row);
       }
       multiply(score_inputs, 1, v, columns, results, width,
                {.ahead = next.block(in.v, keys, first, rows)});
@@ -272,9 +276,10 @@ void Attention::backward(ThreadPool& pool, const AttentionInputs& in, const floa
             {.ahead = next.block(in.v, keys, query, part)});
         for (int64_t i = 0; i < part; ++i) {
           const int64_t row = item * queries + query + i, seen = seen_by(shape_, query + i);
-          drop(in, row, seen, p + i * line);
-          score_gradients(s + i * line, p + i * line, seen, columns, log_sums[row], scale);
-          drop(in, row, seen, s + i * line);
+          drop(in, shape_, item, query + i, seen, p + i * line);
+          score_gradients(s + i * line, p + i * line, seen, columns, LogSum::load(log_sums, row),
+                          scale);
+          drop(in, shape_, item, query + i, seen, s + i * line);
         }
         multiply(RowPointers<const float>(p, line, part), 1, k_down, part_columns,
                  RowPointers<float>(dq.data + query * dq.stride, dq.stride, part), width,

@@ -40,6 +40,8 @@ struct AttentionInputs {
   // both passes get the same.
   float dropout = 0;
   uint64_t dropout_key = 0;
+  // Where these are some of the heads: the first of them, and how many there are (0: just these).
+  int64_t first_head = 0, all_heads = 0;
 };
 
 struct AttentionGradients {
@@ -53,7 +55,7 @@ class Attention {
   size_t forward_workspace_bytes() const;
   size_t backward_workspace_bytes() const;
 
-  // y [batch, queries, heads * width]; log_sums [batch, heads, queries].
+  // y [batch, queries, heads * width]; log_sums [batch, heads, queries, 2], see LogSum.
   void forward(ThreadPool& pool, const AttentionInputs& in, float* y, float* log_sums,
                std::byte* workspace) const;
   void backward(ThreadPool& pool, const AttentionInputs& in, const float* log_sums, const float* dy,

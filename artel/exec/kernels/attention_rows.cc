@@ -13,13 +13,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace artel::kernels::HWY_NAMESPACE {
 
-float Exponentials(float* scores, int64_t seen, int64_t columns, float* inverse_sum) {
+LogSum Exponentials(float* scores, int64_t seen, int64_t columns, float* inverse_sum) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const float largest = row_max(seen, scores);
   if (largest == -kInfinity) {
     std::fill(scores, scores + columns, 0.0f);
     *inverse_sum = 0;
-    return kInfinity;
+    return {kInfinity, 0};
   }
   const float sum = fold_sum(seen, [=](auto d, int64_t i) HWY_ATTR {
     const auto e = exp(d, hn::Sub(hn::LoadU(d, scores + i), hn::Set(d, largest)));
@@ -28,13 +28,14 @@ float Exponentials(float* scores, int64_t seen, int64_t columns, float* inverse_
   });
   std::fill(scores + seen, scores + columns, 0.0f);
   *inverse_sum = 1.0f / sum;
-  return largest + std::log(sum);
+  return {largest, std::log(sum)};
 }
 
-void ScoreGradients(float* scores, float* products, int64_t seen, int64_t columns, float log_sum,
-                    float scale) {
+void ScoreGradients(float* scores, float* products, int64_t seen, int64_t columns,
+                    const LogSum& log_sum, float scale) {
   const float mean = fold_sum(seen, [=](auto d, int64_t i) HWY_ATTR {
-    const auto p = exp(d, hn::Sub(hn::LoadU(d, scores + i), hn::Set(d, log_sum)));
+    const auto distance = hn::Sub(hn::LoadU(d, scores + i), hn::Set(d, log_sum.largest));
+    const auto p = exp(d, hn::Sub(distance, hn::Set(d, log_sum.rest)));
     hn::StoreU(p, d, scores + i);
     return hn::Mul(p, hn::LoadU(d, products + i));
   });
@@ -63,12 +64,12 @@ HWY_EXPORT(Exponentials);
 HWY_EXPORT(ScoreGradients);
 HWY_EXPORT(ScaleRow);
 
-float exponentials(float* scores, int64_t seen, int64_t columns, float* inverse_sum) {
+LogSum exponentials(float* scores, int64_t seen, int64_t columns, float* inverse_sum) {
   return HWY_DYNAMIC_DISPATCH(Exponentials)(scores, seen, columns, inverse_sum);
 }
 
-void score_gradients(float* scores, float* products, int64_t seen, int64_t columns, float log_sum,
-                     float scale) {
+void score_gradients(float* scores, float* products, int64_t seen, int64_t columns,
+                     const LogSum& log_sum, float scale) {
   HWY_DYNAMIC_DISPATCH(ScoreGradients)(scores, products, seen, columns, log_sum, scale);
 }
 

@@ -252,15 +252,5 @@ void batch_norm_inference(ThreadPool& pool, const BatchNormOptions& options, int
            or_constant(beta, 0, channels, scale + channels), residual, y});
 }
 
-void update_running_statistics(int64_t rows, int64_t channels, float momentum, const float* mean,
-                               const float* variance, float* running_mean,
-                               float* running_variance) {
-  const float unbiased = rows > 1 ? static_cast<float>(rows) / static_cast<float>(rows - 1) : 1.0f;
-  for (int64_t c = 0; c < channels; ++c) {
-    running_mean[c] += momentum * (mean[c] - running_mean[c]);
-    running_variance[c] += momentum * (variance[c] * unbiased - running_variance[c]);
-  }
-}
-
 }  // namespace artel::kernels
 #endif

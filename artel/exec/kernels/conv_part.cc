@@ -15,7 +15,7 @@ struct Part {
 };
 
 // The geometry of a convolution along one axis.
-struct Axis {
+struct CutAxis {
   int64_t size, out, kernel;
   int64_t &stride, &before, &after;
 
@@ -35,9 +35,11 @@ struct Axis {
   }
 };
 
-Axis rows_of(ConvShape& s) { return {s.h, s.out_h(), s.kh, s.stride_h, s.pad_top, s.pad_bottom}; }
+CutAxis rows_of(ConvShape& s) {
+  return {s.h, s.out_h(), s.kh, s.stride_h, s.pad_top, s.pad_bottom};
+}
 
-Axis columns_of(ConvShape& s) {
+CutAxis columns_of(ConvShape& s) {
   return {s.w, s.out_w(), s.kw, s.stride_w, s.pad_left, s.pad_right};
 }
 

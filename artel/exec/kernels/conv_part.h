@@ -1,7 +1,7 @@
 // Convolutions that read only some pixels of an image, as convolutions of an image of those: 1x1
-// kernels with a stride or padding, and images that end behind the last window.
+// kernels with a stride or padding, and images that end after the last window.
 //
-// oneDNN 2.6 gathers the former itself, but writes behind its scratchpad when channels are few, and
+// oneDNN 2.6 gathers the former itself, but writes beyond its scratchpad when channels are few, and
 // refuses the latter.
 #pragma once
 

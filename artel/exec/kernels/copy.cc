@@ -63,14 +63,8 @@ namespace {
 constexpr int64_t kGrain = 16384;  // elements that are worth a thread
 
 // One row of y; x is walked at a stride.
-void copy_row(CopyMode mode, int64_t n, const float* x, int64_t stride, float* y) {
-  if (mode == CopyMode::add) {
-    if (stride == 1) {
-      HWY_DYNAMIC_DISPATCH(add_range)(x, y, n);
-    } else {
-      for (int64_t i = 0; i < n; ++i) y[i] += x[i * stride];
-    }
-  } else if (stride == 1) {
+void copy_row(int64_t n, const float* x, int64_t stride, float* y) {
+  if (stride == 1) {
     std::copy_n(x, n, y);
   } else if (stride == 0) {
     std::fill_n(y, n, *x);
@@ -81,23 +75,22 @@ void copy_row(CopyMode mode, int64_t n, const float* x, int64_t stride, float* y
 
 // y[r * y_pitch + c] = x[c * x_pitch + r]. A full tile passes through a buffer: with pitches
 // that are powers of two the lines of y would evict one another before they are complete.
-void transpose_tile(CopyMode mode, int64_t rows, int64_t columns, const float* x, int64_t x_pitch,
-                    float* y, int64_t y_pitch) {
+void transpose_tile(int64_t rows, int64_t columns, const float* x, int64_t x_pitch, float* y,
+                    int64_t y_pitch) {
   if (rows < kCopyTile || columns < kCopyTile) {
-    for (int64_t r = 0; r < rows; ++r) copy_row(mode, columns, x + r, x_pitch, y + r * y_pitch);
+    for (int64_t r = 0; r < rows; ++r) copy_row(columns, x + r, x_pitch, y + r * y_pitch);
     return;
   }
   alignas(64) std::array<float, kCopyTile * kCopyTile> buffer;
   HWY_DYNAMIC_DISPATCH(transpose_full_tile)(x, x_pitch, buffer.data());
   for (int64_t r = 0; r < kCopyTile; ++r)
-    copy_row(mode, kCopyTile, buffer.data() + r * kCopyTile, 1, y + r * y_pitch);
+    copy_row(kCopyTile, buffer.data() + r * kCopyTile, 1, y + r * y_pitch);
 }
 
 }  // namespace
 
-CopyKernel::CopyKernel(CopyMode mode, const std::vector<int64_t>& extents,
-                       const std::vector<int64_t>& x_strides, const std::vector<int64_t>& y_strides)
-    : mode_(mode) {
+CopyKernel::CopyKernel(const std::vector<int64_t>& extents, const std::vector<int64_t>& x_strides,
+                       const std::vector<int64_t>& y_strides) {
   require(x_strides.size() == extents.size() && y_strides.size() == extents.size(),
           ErrorKind::internal, "[copy] strides: got {} and {}, expected {}", x_strides.size(),
           y_strides.size(), extents.size());
@@ -133,9 +126,8 @@ void CopyKernel::copy_rows(int64_t begin, int64_t end, const float* x, float* y)
   if (transposed_) {
     for (int64_t r = begin; r < end; r += kCopyTile) {
       for (int64_t c = 0; c < columns_.extent; c += kCopyTile) {
-        transpose_tile(mode_, std::min(kCopyTile, end - r),
-                       std::min(kCopyTile, columns_.extent - c), x + r + c * columns_.x, columns_.x,
-                       y + r * rows_.y + c, rows_.y);
+        transpose_tile(std::min(kCopyTile, end - r), std::min(kCopyTile, columns_.extent - c),
+                       x + r + c * columns_.x, columns_.x, y + r * rows_.y + c, rows_.y);
       }
     }
     return;
@@ -144,12 +136,9 @@ void CopyKernel::copy_rows(int64_t begin, int64_t end, const float* x, float* y)
     const float* from = x + r * rows_.x;
     float* to = y + r * rows_.y;
     if (columns_.y == 1) {
-      copy_row(mode_, columns_.extent, from, columns_.x, to);
+      copy_row(columns_.extent, from, columns_.x, to);
     } else {
-      for (int64_t c = 0; c < columns_.extent; ++c) {
-        float& value = to[c * columns_.y];
-        value = (mode_ == CopyMode::add ? value : 0.0f) + from[c * columns_.x];
-      }
+      for (int64_t c = 0; c < columns_.extent; ++c) to[c * columns_.y] = from[c * columns_.x];
     }
   }
 }

@@ -8,17 +8,15 @@
 
 namespace artel::kernels {
 
-enum class CopyMode : uint8_t { assign, add };
-
 // Side of the tiles in which matrices are transposed: the floats of a cache line.
 inline constexpr int64_t kCopyTile = 16;
 
-// y[strides_y] = x[strides_x] (or +=) over the extents. A slice or a part of a concatenation is a
+// y[strides_y] = x[strides_x] over the extents. A slice or a part of a concatenation is a
 // pointer offset by the caller; a broadcast has stride 0 in x. Immutable after construction.
 class CopyKernel {
  public:
-  CopyKernel(CopyMode mode, const std::vector<int64_t>& extents,
-             const std::vector<int64_t>& x_strides, const std::vector<int64_t>& y_strides);
+  CopyKernel(const std::vector<int64_t>& extents, const std::vector<int64_t>& x_strides,
+             const std::vector<int64_t>& y_strides);
 
   // The memory of x and y must not overlap, but for x == y with equal strides.
   void run(ThreadPool& pool, const float* x, float* y) const;
@@ -30,7 +28,6 @@ class CopyKernel {
 
   void copy_rows(int64_t begin, int64_t end, const float* x, float* y) const;
 
-  CopyMode mode_;
   std::vector<Axis> outer_;
   int64_t outer_count_ = 1;
   // The inner loops copy rows x columns; columns is the axis along which y is densest.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "artel/base/error.h"
@@ -48,27 +49,29 @@ HWY_INLINE Coefficients coefficients(const CrossEntropyTarget& target, int64_t r
 }
 
 HWY_INLINE float row_loss(const Coefficients& coefficient, int64_t classes, const float* x,
-                          float log_sum_exp) {
+                          const LogSum& log_sum) {
   float loss = 0;
   if (coefficient.dense) {
     loss = fold_sum(classes, [&](auto d, int64_t i) HWY_ATTR {
-      const auto distance = hn::Sub(hn::Set(d, log_sum_exp), hn::LoadU(d, x + i));
-      return hn::Mul(coefficient.at(d, i), distance);
+      const auto distance = hn::Sub(hn::Set(d, log_sum.largest), hn::LoadU(d, x + i));
+      return hn::Mul(coefficient.at(d, i), hn::Add(distance, hn::Set(d, log_sum.rest)));
     });
   }
-  if (coefficient.label >= 0) loss += coefficient.extra * (log_sum_exp - x[coefficient.label]);
+  if (coefficient.label >= 0)
+    loss += coefficient.extra * (log_sum.largest - x[coefficient.label] + log_sum.rest);
   return loss;
 }
 
 // (probability * sum of coefficients - coefficient) * scale.
 HWY_INLINE void row_gradient(const Coefficients& coefficient, int64_t classes, const float* x,
-                             float log_sum_exp, float scale, float* gradient) {
+                             const LogSum& log_sum, float scale, float* gradient) {
   float total = coefficient.extra;
   if (coefficient.dense) {
     total += fold_sum(classes, [&](auto d, int64_t i) HWY_ATTR { return coefficient.at(d, i); });
   }
   for_each_vector(classes, [&](auto d, int64_t i) HWY_ATTR {
-    auto value = exp(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, log_sum_exp)));
+    const auto distance = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, log_sum.largest));
+    auto value = exp(d, hn::Sub(distance, hn::Set(d, log_sum.rest)));
     value = hn::Mul(value, hn::Set(d, total));
     if (coefficient.dense) value = hn::Sub(value, coefficient.at(d, i));
     hn::StoreU(hn::Mul(value, hn::Set(d, scale)), d, gradient + i);
@@ -82,34 +85,62 @@ HWY_INLINE bool ignored(const CrossEntropyTarget& target, int64_t row) {
 
 // The sum of the losses of the rows [begin, end).
 double loss_chunk(const CrossEntropyTarget& target, int64_t begin, int64_t end, int64_t classes,
-                  const float* logits, float scale, float* log_sum_exp, float* gradient) {
+                  const float* logits, float scale, float* log_sums, float* gradient) {
   double sum = 0;
   for (int64_t row = begin; row < end; ++row) {
     const float* x = logits + row * classes;
     float* dx = gradient ? gradient + row * classes : nullptr;
-    const LogSumExp parts = row_log_sum_exp(classes, x);
-    log_sum_exp[row] = parts.largest + parts.rest;
+    const LogSum log_sum = row_log_sum(classes, x);
+    log_sum.save(log_sums, row);
     if (ignored(target, row)) {
       if (dx) std::fill_n(dx, classes, 0.0f);
       continue;
     }
     const Coefficients coefficient = coefficients(target, row, classes);
-    sum += row_loss(coefficient, classes, x, log_sum_exp[row]);
-    if (dx) row_gradient(coefficient, classes, x, log_sum_exp[row], scale, dx);
+    sum += row_loss(coefficient, classes, x, log_sum);
+    if (dx) row_gradient(coefficient, classes, x, log_sum, scale, dx);
   }
   return sum;
 }
 
 void gradient_rows(const CrossEntropyTarget& target, int64_t begin, int64_t end, int64_t classes,
-                   const float* logits, float scale, const float* log_sum_exp, float* gradient) {
+                   const float* logits, float scale, const float* log_sums, float* gradient) {
   for (int64_t row = begin; row < end; ++row) {
     const float* x = logits + row * classes;
     float* dx = gradient + row * classes;
     if (ignored(target, row)) {
       std::fill_n(dx, classes, 0.0f);
     } else {
-      row_gradient(coefficients(target, row, classes), classes, x, log_sum_exp[row], scale, dx);
+      row_gradient(coefficients(target, row, classes), classes, x, LogSum::load(log_sums, row),
+                   scale, dx);
     }
+  }
+}
+
+void shard_sums(const ClassShard& shard, int64_t begin, int64_t end, const int32_t* labels,
+                const float* logits, float* sums) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = logits + row * shard.classes;
+    const LogSum log_sum = row_log_sum(shard.classes, x);
+    float* const out = sums + row * kShardSums;
+    out[0] = log_sum.largest;
+    out[1] = log_sum.rest;
+    out[2] = shard.has(labels[row]) ? x[labels[row] - shard.first] : 0.0f;
+  }
+}
+
+void shard_gradient(const ClassShard& shard, int64_t begin, int64_t end, const int32_t* labels,
+                    int32_t ignore_index, const float* logits, float scale, const float* log_sums,
+                    float* gradient) {
+  for (int64_t row = begin; row < end; ++row) {
+    float* dx = gradient + row * shard.classes;
+    if (labels[row] == ignore_index) {
+      std::fill_n(dx, shard.classes, 0.0f);
+      continue;
+    }
+    const int64_t label = shard.has(labels[row]) ? labels[row] - shard.first : -1;
+    row_gradient({nullptr, nullptr, 0, 1, false, label, 1}, shard.classes,
+                 logits + row * shard.classes, LogSum::load(log_sums, row), scale, dx);
   }
 }
 
@@ -121,6 +152,8 @@ namespace artel::kernels {
 
 HWY_EXPORT(loss_chunk);
 HWY_EXPORT(gradient_rows);
+HWY_EXPORT(shard_sums);
+HWY_EXPORT(shard_gradient);
 
 namespace {
 
@@ -142,10 +175,13 @@ double total_weight(const CrossEntropyTarget& target, int64_t rows, int64_t clas
   return total;
 }
 
+// Rows that are worth a task of their own.
+int64_t row_grain(int64_t classes) { return std::max<int64_t>(1, 4096 / (classes + 1)); }
+
 }  // namespace
 
 void cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
-                   int64_t classes, const float* logits, float* loss, float* log_sum_exp,
+                   int64_t classes, const float* logits, float* loss, float* log_sums,
                    float* gradient) {
   const double weight = total_weight(target, rows, classes);
   const float scale = weight > 0 ? static_cast<float>(1 / weight) : 0.0f;
@@ -154,7 +190,7 @@ void cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t r
   RowChunks(rows).sum(
       pool, 1, partial.data(),
       [&](int64_t begin, int64_t end, double* sum) {
-        *sum = chunk(target, begin, end, classes, logits, scale, log_sum_exp, gradient);
+        *sum = chunk(target, begin, end, classes, logits, scale, log_sums, gradient);
       },
       [&](int64_t, double total) {
         *loss = weight > 0 ? static_cast<float>(total / weight)
@@ -163,15 +199,58 @@ void cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t r
 }
 
 void cross_entropy_backward(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
-                            int64_t classes, const float* logits, const float* log_sum_exp,
+                            int64_t classes, const float* logits, const float* log_sums,
                             const float* dloss, float* gradient) {
   const double weight = total_weight(target, rows, classes);
   const float scale = weight > 0 ? static_cast<float>(*dloss / weight) : 0.0f;
   const auto range = HWY_DYNAMIC_DISPATCH(gradient_rows);
-  parallel_for(pool, rows, std::max<int64_t>(1, 4096 / (classes + 1)),
-               [&](int64_t begin, int64_t end) {
-                 range(target, begin, end, classes, logits, scale, log_sum_exp, gradient);
-               });
+  parallel_for(pool, rows, row_grain(classes), [&](int64_t begin, int64_t end) {
+    range(target, begin, end, classes, logits, scale, log_sums, gradient);
+  });
+}
+
+void cross_entropy_shard(ThreadPool& pool, const ClassShard& shard, int64_t rows,
+                         const int32_t* labels, const float* logits, float* sums) {
+  const auto range = HWY_DYNAMIC_DISPATCH(shard_sums);
+  parallel_for(pool, rows, row_grain(shard.classes),
+               [&](int64_t begin, int64_t end) { range(shard, begin, end, labels, logits, sums); });
+}
+
+void cross_entropy_of_shards(int shards, int64_t rows, int64_t classes, const int32_t* labels,
+                             int32_t ignore_index, const float* sums, float* loss,
+                             float* log_sums) {
+  const double weight =
+      total_weight({.labels = labels, .ignore_index = ignore_index}, rows, classes);
+  double total = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto of = [&](int shard, int which) {
+      return sums[(shard * rows + row) * kShardSums + which];
+    };
+    float largest = of(0, 0);
+    for (int shard = 1; shard < shards; ++shard) largest = std::max(largest, of(shard, 0));
+    double sum = 0, label = 0;
+    for (int shard = 0; shard < shards; ++shard) {
+      sum += std::exp(double{of(shard, 0)} - largest + of(shard, 1));
+      label += of(shard, 2);
+    }
+    const LogSum log_sum = {largest, static_cast<float>(std::log(sum))};
+    log_sum.save(log_sums, row);
+    if (labels[row] != ignore_index) total += log_sum.largest - label + log_sum.rest;
+  }
+  *loss = weight > 0 ? static_cast<float>(total / weight) : std::numeric_limits<float>::quiet_NaN();
+}
+
+void cross_entropy_shard_backward(ThreadPool& pool, const ClassShard& shard, int64_t rows,
+                                  int64_t classes, const int32_t* labels, int32_t ignore_index,
+                                  const float* logits, const float* log_sums, const float* dloss,
+                                  float* gradient) {
+  const double weight =
+      total_weight({.labels = labels, .ignore_index = ignore_index}, rows, classes);
+  const float scale = weight > 0 ? static_cast<float>(*dloss / weight) : 0.0f;
+  const auto range = HWY_DYNAMIC_DISPATCH(shard_gradient);
+  parallel_for(pool, rows, row_grain(shard.classes), [&](int64_t begin, int64_t end) {
+    range(shard, begin, end, labels, ignore_index, logits, scale, log_sums, gradient);
+  });
 }
 
 }  // namespace artel::kernels

@@ -18,16 +18,36 @@ struct CrossEntropyTarget {
 
 // The mean is over the weights of the labels (over the rows with probabilities); it is NaN if
 // nothing counts, as in PyTorch, and then the gradient is 0. Outputs: `loss` (one value),
-// `log_sum_exp` (one for each row, for the backward pass and for the sum of the loss), and
+// `log_sums` (two for each row, see LogSum, for the backward pass), and
 // `gradient` (rows x classes; may be null or the logits' own memory): the gradient of the mean in
 // the same pass. Throws for a label outside of [0, classes).
 void cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
-                   int64_t classes, const float* logits, float* loss, float* log_sum_exp,
+                   int64_t classes, const float* logits, float* loss, float* log_sums,
                    float* gradient);
 
-// The gradient of the logits times *dloss, from the saved log_sum_exp.
+// The gradient of the logits times *dloss, from the saved log_sums.
 void cross_entropy_backward(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
-                            int64_t classes, const float* logits, const float* log_sum_exp,
+                            int64_t classes, const float* logits, const float* log_sums,
                             const float* dloss, float* gradient);
+
+// The same where the classes are cut into shards: each has some of them.
+struct ClassShard {
+  int64_t first = 0, classes = 0;
+
+  bool has(int32_t label) const { return label >= first && label < first + classes; }
+};
+// Of each row: the logarithm of the sum of the shard's exponentials (LogSum), and the logit of the
+// label, or 0 if another shard has it.
+inline constexpr int64_t kShardSums = 3;
+void cross_entropy_shard(ThreadPool& pool, const ClassShard& shard, int64_t rows,
+                         const int32_t* labels, const float* logits, float* sums);
+// From those of all shards, one shard's rows after another's: the loss and the logarithms of whole
+// rows. `labels` as above, of `classes` classes in all.
+void cross_entropy_of_shards(int shards, int64_t rows, int64_t classes, const int32_t* labels,
+                             int32_t ignore_index, const float* sums, float* loss, float* log_sums);
+void cross_entropy_shard_backward(ThreadPool& pool, const ClassShard& shard, int64_t rows,
+                                  int64_t classes, const int32_t* labels, int32_t ignore_index,
+                                  const float* logits, const float* log_sums, const float* dloss,
+                                  float* gradient);
 
 }  // namespace artel::kernels

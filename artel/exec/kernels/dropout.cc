@@ -47,17 +47,20 @@ HWY_INLINE void philox_words(uint64_t key, uint64_t first, uint32_t* __restrict 
   }
 }
 
-// `begin` is a multiple of 4.
+// The elements [begin, end), which have the numbers from `number` on.
 void dropout_range(uint64_t key, int32_t threshold, float scale, const float* x, float* y,
-                   int64_t begin, int64_t end) {
+                   int64_t begin, int64_t end, int64_t number) {
   constexpr int64_t kBlock = 4 * kCounters;
   uint32_t words[kBlock];
-  for (int64_t i = begin; i < end; i += kBlock) {
-    philox_words(key, static_cast<uint64_t>(i) / 4, words);
-    for_each_vector(std::min(kBlock, end - i), [&](auto d, int64_t j) HWY_ATTR {
+  const int64_t skipped = number % 4;  // words of the first counter that belong to others
+  int64_t count = kBlock - skipped;
+  for (int64_t i = begin; i < end; i += count, count = kBlock) {
+    const int64_t first = i == begin ? skipped : 0;
+    philox_words(key, static_cast<uint64_t>(number + i - begin - first) / 4, words);
+    for_each_vector(std::min(count, end - i), [&](auto d, int64_t j) HWY_ATTR {
       const hn::Rebind<int32_t, decltype(d)> di;
       const hn::Rebind<uint32_t, decltype(d)> du;
-      const auto number = hn::BitCast(di, hn::ShiftRight<8>(hn::LoadU(du, words + j)));
+      const auto number = hn::BitCast(di, hn::ShiftRight<8>(hn::LoadU(du, words + first + j)));
       const auto dropped = hn::RebindMask(d, hn::Lt(number, hn::Set(di, threshold)));
       const auto kept = hn::Mul(hn::LoadU(d, x + i + j), hn::Set(d, scale));
       hn::StoreU(hn::IfThenZeroElse(dropped, kept), d, y + i + j);
@@ -94,13 +97,25 @@ void dropout(ThreadPool& pool, uint64_t key, float probability, int64_t n, const
   const Rule rule(probability);
   const auto range = HWY_DYNAMIC_DISPATCH(dropout_range);
   parallel_for(pool, n, 4096, [&](int64_t begin, int64_t end) {
-    range(key, rule.threshold, rule.scale, x, y, begin, end);
+    range(key, rule.threshold, rule.scale, x, y, begin, end, begin);
+  });
+}
+
+void dropout(ThreadPool& pool, uint64_t key, float probability, const DropoutRows& part,
+             const float* x, float* y) {
+  const Rule rule(probability);
+  const auto range = HWY_DYNAMIC_DISPATCH(dropout_range);
+  const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, part.n));
+  parallel_for(pool, part.rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      range(key, rule.threshold, rule.scale, x, y, row * part.n, (row + 1) * part.n,
+            row * part.all + part.first);
   });
 }
 
 void dropout_row(uint64_t key, float probability, int64_t n, float* x) {
   const Rule rule(probability);
-  HWY_DYNAMIC_DISPATCH(dropout_range)(key, rule.threshold, rule.scale, x, x, 0, n);
+  HWY_DYNAMIC_DISPATCH(dropout_range)(key, rule.threshold, rule.scale, x, x, 0, n, 0);
 }
 
 }  // namespace artel::kernels

@@ -13,6 +13,14 @@ namespace artel::kernels {
 void dropout(ThreadPool& pool, uint64_t key, float probability, int64_t n, const float* x,
              float* y);
 
+// The same for part of a larger value: rows of `n` elements, each of which is part of a row of
+// `all` elements there, from `first` on. Numbers are those of the larger value.
+struct DropoutRows {
+  int64_t rows, n, all, first;
+};
+void dropout(ThreadPool& pool, uint64_t key, float probability, const DropoutRows& part,
+             const float* x, float* y);
+
 // The same in place, on this thread.
 void dropout_row(uint64_t key, float probability, int64_t n, float* x);
 

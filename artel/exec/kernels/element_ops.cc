@@ -69,17 +69,8 @@ void run_binary(const ElementInstruction& instruction, const Operands& x) {
       return;
     case ElementOp::greater:
       return x.map([](Tag d, Vector a, Vector b) HWY_ATTR { return zero_or_one(d, hn::Gt(a, b)); });
-    case ElementOp::greater_equal:
-      return x.map([](Tag d, Vector a, Vector b) HWY_ATTR { return zero_or_one(d, hn::Ge(a, b)); });
-    case ElementOp::less:
-      return x.map([](Tag d, Vector a, Vector b) HWY_ATTR { return zero_or_one(d, hn::Lt(a, b)); });
-    case ElementOp::less_equal:
-      return x.map([](Tag d, Vector a, Vector b) HWY_ATTR { return zero_or_one(d, hn::Le(a, b)); });
-    case ElementOp::equal:
+    default:  // equal
       return x.map([](Tag d, Vector a, Vector b) HWY_ATTR { return zero_or_one(d, hn::Eq(a, b)); });
-    default:  // not_equal
-      return x.map([](Tag d, Vector a, Vector b)
-                       HWY_ATTR { return zero_or_one(d, hn::Not(hn::Eq(a, b))); });
   }
 }
 
@@ -146,13 +137,11 @@ void run_with_immediate(const ElementInstruction& instruction, const Operands& x
         const auto bound = hn::Set(d, value);
         return hn::IfThenElse(hn::Lt(a, bound), bound, a);
       });
-    case ElementOp::clamp_max:
+    default:  // clamp_max
       return x.map([value](Tag d, Vector a) HWY_ATTR {
         const auto bound = hn::Set(d, value);
         return hn::IfThenElse(hn::Gt(a, bound), bound, a);
       });
-    default:  // constant
-      for (int64_t i = 0; i < x.n; ++i) x.out[i] = value;
   }
 }
 
@@ -179,42 +168,38 @@ void run_gradient(const ElementInstruction& instruction, const Operands& x) {
     case ElementOp::sigmoid_grad:
       return x.map([](Tag d, Vector dy, Vector y)
                        HWY_ATTR { return hn::Mul(dy, hn::Mul(y, hn::Sub(hn::Set(d, 1.0f), y))); });
-    case ElementOp::tanh_grad:
+    default:  // tanh_grad
       return x.map([](Tag d, Vector dy, Vector y)
                        HWY_ATTR { return hn::Mul(dy, hn::NegMulAdd(y, y, hn::Set(d, 1.0f))); });
-    case ElementOp::softplus_grad:
-      return x.map([](Tag d, Vector dy, Vector v) HWY_ATTR { return hn::Mul(dy, sigmoid(d, v)); });
-    default:  // abs_grad
-      return x.map([](Tag d, Vector dy, Vector v) HWY_ATTR { return hn::Mul(dy, sign(d, v)); });
   }
 }
 
-void run_ternary(const ElementInstruction& instruction, const Operands& x) {
-  if (instruction.op == ElementOp::select) {
-    return x.map([](Tag d, Vector a, Vector b, Vector c)
-                     HWY_ATTR { return hn::IfThenElse(hn::Eq(a, hn::Zero(d)), c, b); });
-  }
-  x.map([](Tag, Vector a, Vector b, Vector c) HWY_ATTR { return hn::MulAdd(a, b, c); });
+void run_select(const Operands& x) {
+  x.map([](Tag d, Vector a, Vector b, Vector c)
+            HWY_ATTR { return hn::IfThenElse(hn::Eq(a, hn::Zero(d)), c, b); });
 }
 
 void run_block(const ElementInstruction* code, int count, int inputs, float* const* registers,
-               int64_t n) {
+               int64_t elements) {
+  const int64_t n = (elements + kElementPad - 1) / kElementPad * kElementPad;
   const auto at = [&](int index) { return index < 0 ? nullptr : registers[index]; };
   for (int i = 0; i < count; ++i) {
     const ElementInstruction& instruction = code[i];
     const Operands operands = {at(instruction.a), at(instruction.b), at(instruction.c),
                                registers[inputs + i], n};
     const ElementOp op = instruction.op;
-    if (op <= ElementOp::not_equal) {
+    if (op <= ElementOp::equal) {
       run_binary(instruction, operands);
     } else if (op <= ElementOp::sign) {
       run_unary(instruction, operands);
-    } else if (op <= ElementOp::constant) {
+    } else if (op <= ElementOp::clamp_max) {
       run_with_immediate(instruction, operands);
-    } else if (op <= ElementOp::abs_grad) {
+    } else if (op <= ElementOp::tanh_grad) {
       run_gradient(instruction, operands);
+    } else if (op == ElementOp::select) {
+      run_select(operands);
     } else {
-      run_ternary(instruction, operands);
+      (*instruction.function)(operands.a, operands.b, operands.c, operands.out, elements);
     }
   }
 }
@@ -227,10 +212,12 @@ namespace artel::kernels {
 
 HWY_EXPORT(run_block);
 
-int operand_count(ElementOp op) {
-  if (op == ElementOp::constant) return 0;
-  if (op >= ElementOp::select) return 3;
-  return op <= ElementOp::not_equal || op >= ElementOp::relu_grad ? 2 : 1;
+int operand_count(const ElementInstruction& instruction) {
+  const ElementOp op = instruction.op;
+  if (op == ElementOp::select) return 3;
+  if (op == ElementOp::custom)
+    return (instruction.a >= 0) + (instruction.b >= 0) + (instruction.c >= 0);
+  return op <= ElementOp::equal || op >= ElementOp::relu_grad ? 2 : 1;
 }
 
 void run_instructions(const ElementInstruction* code, int count, int inputs,

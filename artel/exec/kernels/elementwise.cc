@@ -57,7 +57,7 @@ void check(const ElementProgram& program, const std::vector<int64_t>& extents,
   for (size_t i = 0; i < program.code.size(); ++i) {
     const ElementInstruction& instruction = program.code[i];
     const std::array<int, 3> operands = {instruction.a, instruction.b, instruction.c};
-    for (int k = 0; k < operand_count(instruction.op); ++k) {
+    for (int k = 0; k < operand_count(instruction); ++k) {
       require(operands[k] >= 0 && operands[k] < program.inputs + static_cast<int>(i),
               ErrorKind::internal,
               "[element-wise program] instruction {}: got register {}, expected an earlier one", i,
@@ -147,7 +147,7 @@ void ElementKernel::assign_slots() {
   for (int i = 0; i < count; ++i) {
     const ElementInstruction& instruction = program_.code[i];
     const std::array<int, 3> operands = {instruction.a, instruction.b, instruction.c};
-    for (int k = 0; k < operand_count(instruction.op); ++k) {
+    for (int k = 0; k < operand_count(instruction); ++k) {
       last_read[operands[k]] = i;
       if (operands[k] < inputs) last_input_read = i;
     }
@@ -256,7 +256,7 @@ void ElementKernel::run_blocks(int64_t begin, int64_t end, const float* const* i
         registers[output.reg] = outputs[k] + offset(output.strides);
     }
     run_instructions(program_.code.data(), static_cast<int>(program_.code.size()), program_.inputs,
-                     registers.data(), round_up(rows * columns, kElementPad));
+                     registers.data(), rows * columns);
     for (size_t k = 0; k < outputs_.size(); ++k) {
       const Output& output = outputs_[k];
       if (output.direct && output.dense && whole) continue;

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "artel/base/thread_pool.h"
@@ -22,11 +24,7 @@ enum class ElementOp : uint8_t {
   minimum,
   pow,
   greater,  // comparisons give 0 or 1
-  greater_equal,
-  less,
-  less_equal,
   equal,
-  not_equal,
   // Unary.
   neg,
   abs,
@@ -54,7 +52,6 @@ enum class ElementOp : uint8_t {
   pow_scalar,
   clamp_min,
   clamp_max,
-  constant,  // no operand: the immediate itself
   // Gradients: a is the gradient of the result.
   relu_grad,        // b is the result
   leaky_relu_grad,  // b is the argument; the immediate is the slope
@@ -63,21 +60,26 @@ enum class ElementOp : uint8_t {
   silu_grad,        // b is the argument
   sigmoid_grad,     // b is the result
   tanh_grad,        // b is the result
-  softplus_grad,    // b is the argument
-  abs_grad,         // b is the argument; 0 at 0
   // Ternary.
-  select,        // a != 0 ? b : c
-  multiply_add,  // a * b + c
+  select,  // a != 0 ? b : c
+  // A function of one to three.
+  custom,
 };
 
-// The number of registers that the operation reads.
-int operand_count(ElementOp op);
+// A user's op on n elements; operands that it does not have are null, and `out` may be the memory
+// of one of them.
+using ElementFunction =
+    std::function<void(const float* a, const float* b, const float* c, float* out, int64_t n)>;
 
 struct ElementInstruction {
   ElementOp op;
   int a = -1, b = -1, c = -1;
   float immediate = 0;
+  std::shared_ptr<const ElementFunction> function = {};  // of `custom`
 };
+
+// The number of registers that the instruction reads.
+int operand_count(const ElementInstruction& instruction);
 
 struct ElementProgram {
   int inputs = 0;

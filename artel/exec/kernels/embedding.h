@@ -7,13 +7,25 @@
 
 namespace artel::kernels {
 
-// y[i] = table[indices[i]] for i in [0, count). Throws for an index outside of [0, table_rows).
-void embedding(ThreadPool& pool, int64_t count, int64_t table_rows, int64_t columns,
+// The rows of a table, or those from `first` on of a table with more.
+struct TableRows {
+  int64_t rows;
+  int64_t first = 0;
+  int64_t all = rows;
+
+  TableRows(int64_t rows) : rows(rows) {}  // NOLINT: a whole table
+  TableRows(int64_t rows, int64_t first, int64_t all) : rows(rows), first(first), all(all) {}
+};
+
+// y[i] = table[indices[i]] for i in [0, count), zeros for rows that are not here. Throws for an
+// index outside of the whole table.
+void embedding(ThreadPool& pool, int64_t count, const TableRows& rows, int64_t columns,
                const int32_t* indices, const float* table, float* y);
 
-// dtable = 0, then dtable[indices[i]] += dy[i] in the order of i. Rows of `padding_index` stay 0.
-void embedding_backward(ThreadPool& pool, int64_t count, int64_t table_rows, int64_t columns,
+// dtable = onto, or 0 without it; then dtable[indices[i]] += dy[i] in the order of i. `onto` may be
+// dtable. Nothing is added to rows of `padding_index`.
+void embedding_backward(ThreadPool& pool, int64_t count, const TableRows& rows, int64_t columns,
                         const int32_t* indices, const float* dy, float* dtable,
-                        int32_t padding_index = -1);
+                        int32_t padding_index = -1, const float* onto = nullptr);
 
 }  // namespace artel::kernels

@@ -29,7 +29,7 @@ namespace {
 
 constexpr int64_t kLeastShared = 1'000'000;  // multiply-adds: about 20 microseconds
 
-// Equal parts of n that are multiples of `unit`, but the last.
+// Equal parts of n, all but the last multiples of `unit`.
 int64_t part_size(int64_t n, int64_t parts, int64_t unit) {
   return ((n + parts - 1) / parts + unit - 1) / unit * unit;
 }

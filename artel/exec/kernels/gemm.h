@@ -36,9 +36,9 @@ struct GemmEpilogue {
   bool relu = false;
   bool accumulate = false;
   float alpha = 1;
-  // Called once for each block of c, which then has its final values and still lies in a cache. A
-  // thread calls it for the blocks that it computed; together they are all of c, and which they are
-  // is left to chance.
+  // Called once for each block of c, which then has its final values and is still in a cache. Each
+  // thread calls it for the blocks that it computed. Together the blocks cover c; how c is cut into
+  // them is not specified.
   std::function<void(float* block, int64_t rows, int64_t columns)> finish = {};
 };
 

@@ -20,8 +20,6 @@ memory::dims strides(bool transposed, int64_t leading) {
 
 }  // namespace
 
-bool has_bf16() { return __builtin_cpu_supports("avx512bf16"); }
-
 size_t bf16_workspace_bytes(const GemmShape& s) {
   return sizeof(float) * (floats_for(s.m * s.k) + floats_for(s.k * s.n));
 }

@@ -5,9 +5,6 @@
 
 namespace artel::kernels {
 
-// Whether the processor multiplies bf16 numbers.
-bool has_bf16();
-
 size_t bf16_workspace_bytes(const GemmShape& shape);
 
 // c = alpha * op(a) op(b) [+ c]; the rest of the epilogue is left to the caller.

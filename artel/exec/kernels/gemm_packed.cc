@@ -19,17 +19,12 @@ constexpr int64_t kBlock = 36864;  // floats
 constexpr int64_t kDepth = 1536, kPackedDepth = 1024;
 constexpr int64_t kFewRows = 192;
 constexpr int64_t kColumns = 2048;
-constexpr int64_t kLine = 16;  // floats of a cache line
 
 // Equal blocks of at most `most`.
 int64_t block_size(int64_t n, int64_t most) {
   const int64_t blocks = std::max<int64_t>(1, divide_up(n, most));
   return std::max<int64_t>(1, divide_up(n, blocks));
 }
-
-// Packed rows, tiles and panels lie an odd number of cache lines apart, so that they do not compete
-// for the same cache sets.
-int64_t padded(int64_t floats) { return (floats + kLine - 1) / (2 * kLine) * (2 * kLine) + kLine; }
 
 struct Blocks {
   bool few_rows;
@@ -46,9 +41,9 @@ struct Blocks {
     rows = few_rows ? shape.m : block_size(shape.m, most);
   }
 
-  int64_t panel_stride() const { return padded(depth * panel_width()); }
-  int64_t tile_stride() const { return padded(depth * tile_rows()); }
-  int64_t row_stride() const { return padded(depth); }
+  int64_t panel_stride() const { return odd_lines(depth * panel_width()); }
+  int64_t tile_stride() const { return odd_lines(depth * tile_rows()); }
+  int64_t row_stride() const { return odd_lines(depth); }
   // Packed A: tiles when A is transposed (its columns are then contiguous), else copied rows.
   int64_t a_floats(const GemmShape& shape) const {
     if (!shape.transpose_a) return most_rows * row_stride();
@@ -155,7 +150,7 @@ struct Product {
     if (last && epilogue.finish) epilogue.finish(c_rows[0], rows, columns);
   }
 
-  // The rows of A behind a block of them.
+  // The rows of A after a block of them.
   Ahead next_rows(int64_t row, int64_t at, int64_t depth) const {
     if (row >= shape.m) {
       row = 0;

@@ -12,7 +12,7 @@
 
 namespace artel::kernels {
 
-// Floats of workspace for a product of at most this shape, computed by so many threads together.
+// Floats of workspace for a product of at most this shape, computed by this many threads together.
 size_t packed_workspace_floats(const GemmShape& shape, int threads = 1);
 
 // The product in the calling thread. `workspace` is aligned to 64 bytes.

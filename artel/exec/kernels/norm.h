@@ -46,10 +46,6 @@ void batch_norm_inference(ThreadPool& pool, const BatchNormOptions& options, int
                           const float* residual, const float* running_mean,
                           const float* running_variance, float* y, void* workspace);
 
-// running = (1 - momentum) * running + momentum * batch; the variance becomes unbiased (rows - 1).
-void update_running_statistics(int64_t rows, int64_t channels, float momentum, const float* mean,
-                               const float* variance, float* running_mean, float* running_variance);
-
 // y = gamma * (x - mean) * inv_std + beta for each row; `gamma` and `beta` may be null. Saves mean
 // and inv_std for each row.
 void layer_norm(ThreadPool& pool, float epsilon, int64_t rows, int64_t columns, const float* x,

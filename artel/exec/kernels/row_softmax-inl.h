@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "artel/exec/kernels/element_math-inl.h"
+#include "artel/exec/kernels/log_sum.h"
 #include "artel/exec/kernels/loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,12 +24,7 @@ HWY_INLINE float row_max(int64_t n, const float* x) {
       [](auto d, auto v) HWY_ATTR { return hn::MaxOfLanes(d, v); });
 }
 
-// log(sum(exp(x))) = largest + rest, kept apart so that no digits are lost.
-struct LogSumExp {
-  float largest, rest;
-};
-
-HWY_INLINE LogSumExp row_log_sum_exp(int64_t n, const float* x) {
+HWY_INLINE LogSum row_log_sum(int64_t n, const float* x) {
   const float largest = row_max(n, x);
   const float sum = fold_sum(n, [=](auto d, int64_t i) HWY_ATTR {
     return exp(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, largest)));

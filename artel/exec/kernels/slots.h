@@ -24,6 +24,13 @@ inline void for_each_with_slot(ThreadPool& pool, int slots, int64_t count,
 // For a of any sign and positive b.
 inline int64_t divide_up(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 
+// Floats from one buffer to the next that lies an odd number of cache lines further, so that the
+// two do not compete for the same cache sets.
+inline int64_t odd_lines(int64_t floats) {
+  constexpr int64_t kLine = 16;
+  return (floats + kLine - 1) / (2 * kLine) * (2 * kLine) + kLine;
+}
+
 // Rounds a number of floats up to whole cache lines, so that the next buffer is aligned too.
 inline int64_t aligned_floats(int64_t floats) { return (floats + 15) / 16 * 16; }
 

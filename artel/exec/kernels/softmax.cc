@@ -36,7 +36,7 @@ void softmax_backward_row(int64_t n, const float* dy, const float* y, float* dx)
 }
 
 void log_softmax_row(int64_t n, const float* x, float* y) {
-  const LogSumExp sum = row_log_sum_exp(n, x);
+  const LogSum sum = row_log_sum(n, x);
   for_each_vector(n, [=](auto d, int64_t i) HWY_ATTR {
     const auto shifted = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, sum.largest));
     hn::StoreU(hn::Sub(shifted, hn::Set(d, sum.rest)), d, y + i);

@@ -15,12 +15,15 @@ struct Operands {
   bool packed;
   float dropout;
   uint64_t stream;
+  int64_t first_head, all_heads;
 
   Operands(const KernelRequest& request, int first)
       : first(first),
         packed(request.attributes().flag("packed")),
         dropout(static_cast<float>(request.attributes().number("dropout"))),
-        stream(hash_name(request.attributes().text("stream"))) {
+        stream(hash_name(request.attributes().text("stream"))),
+        first_head(request.attributes().integer("first_head", 0)),
+        all_heads(request.attributes().integer("all_heads", 0)) {
     const Shape& q = request.in(first);
     const Shape& k = request.in(packed ? first : first + 1);
     const int64_t heads = request.attributes().integer("heads");
@@ -45,9 +48,14 @@ struct Operands {
 
   kernels::AttentionInputs inputs(const KernelRun& run) const {
     const auto [q, k, v] = rows<const float>([&](int i) { return run.in(first + i); });
-    return {q,       k,
-            v,       mask < 0 ? nullptr : run.as_input<const uint32_t>(mask),
-            dropout, random_key(run.context, stream)};
+    return {.q = q,
+            .k = k,
+            .v = v,
+            .mask = mask < 0 ? nullptr : run.as_input<const uint32_t>(mask),
+            .dropout = dropout,
+            .dropout_key = random_key(run.context, stream),
+            .first_head = first_head,
+            .all_heads = all_heads};
   }
 };
 

@@ -1,5 +1,7 @@
 // The built-in kernels, one subject a file. To add a file: declare its function here and list it in
-// catalogue.cc. Element-wise ops are not here: exec/fuse.h turns chains of them into single passes.
+// catalogue.cc. Element-wise ops are not here: exec/element_groups.h makes chains of them
+// single kernels. Nor are reshape and shard_copies: they are views
+// (exec/plan.cc).
 #pragma once
 
 #include <vector>
@@ -14,7 +16,9 @@ std::vector<KernelDefinition> pooling_kernels();
 std::vector<KernelDefinition> normalisation_kernels();
 std::vector<KernelDefinition> row_kernels();
 std::vector<KernelDefinition> attention_kernels();
+std::vector<KernelDefinition> recurrence_kernels();
 std::vector<KernelDefinition> shape_kernels();
+std::vector<KernelDefinition> shard_kernels();
 
 std::vector<KernelDefinition> builtin_kernels();
 

@@ -1,5 +1,6 @@
-// Kernels that see rows: softmax, cross-entropy, embedding, dropout.
+// Kernels that see rows: softmax, cross-entropy, scores of classes, embedding, dropout.
 #include "artel/base/random.h"
+#include "artel/exec/kernels/classes.h"
 #include "artel/exec/kernels/cross_entropy.h"
 #include "artel/exec/kernels/dropout.h"
 #include "artel/exec/kernels/embedding.h"
@@ -65,15 +66,46 @@ Kernel make_cross_entropy(const KernelRequest& request) {
 Kernel make_cross_entropy_backward(const KernelRequest& request) {
   const Rows all = rows_of(request.in(2));
   const int64_t rows = all.rows, classes = all.columns;
-  return {{}, 0, [=, target = target_of(request, 2)](const KernelRun& run) {
+  return {{},
+          0,
+          [=, target = target_of(request, 2)](const KernelRun& run) {
             kernels::cross_entropy_backward(run.pool, target(run), rows, classes, run.in(2),
                                             run.in(1), run.in(0), run.out(0));
+          },
+          {{0, 2}}};
+}
+
+Kernel make_argmax(const KernelRequest& request) {
+  const Rows all = rows_of(request.in(0));
+  const int64_t rows = all.rows, classes = all.columns;
+  return {{}, 0, [=](const KernelRun& run) {
+            kernels::argmax(run.pool, rows, classes, run.in(0), run.as_output<int32_t>(0));
           }};
+}
+
+Kernel make_count_top(const KernelRequest& request) {
+  const Rows all = rows_of(request.in(0));
+  const int64_t rows = all.rows, classes = all.columns;
+  const int64_t k = request.attributes().integer("k");
+  const auto ignored = static_cast<int32_t>(request.attributes().integer("ignore_index"));
+  return {{}, 0, [=](const KernelRun& run) {
+            const kernels::LabelCounts counts = kernels::count_top(
+                run.pool, rows, classes, k, ignored, run.in(0), run.as_input<const int32_t>(1));
+            run.out(0)[0] = static_cast<float>(counts.top);
+            run.out(0)[1] = static_cast<float>(counts.labels);
+          }};
+}
+
+// The table, or the shard of one.
+kernels::TableRows table_rows(const KernelRequest& request, int64_t rows) {
+  return {rows, request.attributes().integer("first_row", 0),
+          request.attributes().integer("all_rows", rows)};
 }
 
 Kernel make_embedding(const KernelRequest& request) {
   const int64_t count = request.in(0).elements();
-  const int64_t rows = request.in(1)[0], columns = request.in(1)[1];
+  const kernels::TableRows rows = table_rows(request, request.in(1)[0]);
+  const int64_t columns = request.in(1)[1];
   return {{}, 0, [=](const KernelRun& run) {
             kernels::embedding(run.pool, count, rows, columns, run.as_input<const int32_t>(0),
                                run.in(1), run.out(0));
@@ -82,17 +114,33 @@ Kernel make_embedding(const KernelRequest& request) {
 
 Kernel make_embedding_backward(const KernelRequest& request) {
   const int64_t count = request.in(1).elements();
-  const int64_t rows = request.out()[0], columns = request.out()[1];
-  return {{}, 0, [=](const KernelRun& run) {
-            kernels::embedding_backward(run.pool, count, rows, columns,
-                                        run.as_input<const int32_t>(1), run.in(0), run.out(0));
-          }};
+  const kernels::TableRows rows = table_rows(request, request.out()[0]);
+  const int64_t columns = request.out()[1];
+  const bool onto = request.inputs() == 3;
+  Kernel kernel = {{}, 0, [=](const KernelRun& run) {
+                     kernels::embedding_backward(
+                         run.pool, count, rows, columns, run.as_input<const int32_t>(1), run.in(0),
+                         run.out(0), /*padding_index=*/-1, onto ? run.in(2) : nullptr);
+                   }};
+  if (onto) kernel.in_place = {{0, 2}};
+  return kernel;
 }
 
 Kernel make_dropout(const KernelRequest& request) {
   const int64_t n = request.in(0).elements();
   const auto probability = static_cast<float>(request.attributes().number("probability"));
   const uint64_t stream = hash_name(request.attributes().text("stream"));
+  if (const int64_t row = request.attributes().integer("row", 0); row > 0) {
+    const kernels::DropoutRows part = {n / row, row, request.attributes().integer("all_of_row"),
+                                       request.attributes().integer("first_of_row")};
+    return {{},
+            0,
+            [=](const KernelRun& run) {
+              kernels::dropout(run.pool, random_key(run.context, stream), probability, part,
+                               run.in(0), run.out(0));
+            },
+            {{0, 0}}};
+  }
   return {{},
           0,
           [=](const KernelRun& run) {
@@ -111,6 +159,8 @@ std::vector<KernelDefinition> row_kernels() {
           {"log_softmax_backward", backward(kernels::log_softmax_backward)},
           {"cross_entropy", make_cross_entropy},
           {"cross_entropy_backward", make_cross_entropy_backward},
+          {"argmax", make_argmax},
+          {"count_top", make_count_top},
           {"embedding", make_embedding},
           {"embedding_backward", make_embedding_backward},
           // Row-major, so that the mask of an element does not depend on the layout.

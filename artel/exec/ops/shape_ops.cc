@@ -11,7 +11,6 @@ namespace artel {
 namespace {
 
 using kernels::CopyKernel;
-using kernels::CopyMode;
 
 LayoutChoice any_input(const Graph&, const Node& node, const std::vector<Layout>& offered) {
   return {offered, std::vector<Layout>(node.outputs.size())};
@@ -23,15 +22,9 @@ LayoutChoice image_layouts(const Graph& graph, const Node& node,
   return {offered, {graph.type(node.outputs[0]).shape.rank() == 4 ? offered[0] : Layout{}}};
 }
 
-// A reshape between equal memory orders is a view and never gets here (exec/plan.cc).
-Kernel make_reshape(const KernelRequest& request) {
-  const size_t bytes = static_cast<size_t>(request.in(0).elements()) * size_of(request.in_type(0));
-  return {{}, 0, [=](const KernelRun& run) { std::memcpy(run.outputs[0], run.inputs[0], bytes); }};
-}
-
 Kernel copy_kernel(const Shape& shape, const std::vector<int64_t>& from,
                    const std::vector<int64_t>& to) {
-  auto copy = std::make_shared<CopyKernel>(CopyMode::assign, shape.extents(), from, to);
+  auto copy = std::make_shared<CopyKernel>(shape.extents(), from, to);
   return {{}, 0, [=](const KernelRun& run) { copy->run(run.pool, run.in(0), run.out(0)); }};
 }
 
@@ -52,7 +45,7 @@ Kernel make_slice(const KernelRequest& request) {
   const std::vector<int64_t> from = strides_of(request.in(0), request.input_layouts[0]);
   const int64_t axis = axis_of(request, request.in(0).rank());
   const int64_t offset = request.attributes().integer("begin") * from[static_cast<size_t>(axis)];
-  auto copy = std::make_shared<CopyKernel>(CopyMode::assign, request.out().extents(), from,
+  auto copy = std::make_shared<CopyKernel>(request.out().extents(), from,
                                            strides_of(request.out(), request.output_layouts[0]));
   return {
       {}, 0, [=](const KernelRun& run) { copy->run(run.pool, run.in(0) + offset, run.out(0)); }};
@@ -63,7 +56,7 @@ Kernel make_slice_backward(const KernelRequest& request) {
   const int64_t axis = axis_of(request, request.out().rank());
   const int64_t offset = request.attributes().integer("begin") * to[static_cast<size_t>(axis)];
   const auto bytes = static_cast<size_t>(request.out().elements()) * sizeof(float);
-  auto copy = std::make_shared<CopyKernel>(CopyMode::assign, request.in(0).extents(),
+  auto copy = std::make_shared<CopyKernel>(request.in(0).extents(),
                                            strides_of(request.in(0), request.input_layouts[0]), to);
   return {{}, 0, [=](const KernelRun& run) {
             std::memset(run.outputs[0], 0, bytes);
@@ -82,8 +75,7 @@ Kernel make_concat(const KernelRequest& request) {
   int64_t begin = 0;
   for (int i = 0; i < request.inputs(); ++i) {
     const Shape& shape = request.in(i);
-    parts->push_back({CopyKernel(CopyMode::assign, shape.extents(),
-                                 strides_of(shape, request.input_layouts[i]), to),
+    parts->push_back({CopyKernel(shape.extents(), strides_of(shape, request.input_layouts[i]), to),
                       begin * to[axis]});
     begin += shape[static_cast<int>(axis)];
   }
@@ -130,8 +122,7 @@ std::function<Kernel(const KernelRequest&)> reduce(kernels::ReduceOp op) {
 
 std::vector<KernelDefinition> shape_kernels() {
   using kernels::ReduceOp;
-  return {{"reshape", make_reshape},
-          {"transpose", make_transpose, any_input},
+  return {{"transpose", make_transpose, any_input},
           {"slice", make_slice, image_layouts},
           {"slice_backward", make_slice_backward, image_layouts},
           {"concat", make_concat, image_layouts},

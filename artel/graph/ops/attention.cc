@@ -7,10 +7,11 @@ namespace artel {
 namespace {
 
 // Inputs: q, k and v, or with "packed" one value with q, k and v side by side; then the mask, if
-// there is one. Outputs: y, and the logarithm of the sum of each query's exponentials.
+// there is one. Outputs: y, and the logarithm of the sum of each query's exponentials in two
+// parts.
 struct Operands {
   Shape q, k;  // [batch, positions, width]
-  int count;   // of inputs without the mask
+  int count;   // of inputs, not counting the mask
 };
 
 Operands operands_of(const InferContext& context, int first) {
@@ -30,7 +31,7 @@ std::vector<TensorType> infer_attention(const InferContext& context) {
   context.check(heads > 0 && q[2] % heads == 0,
                 "got {} heads for the width {}, expected a divisor of it", heads, q[2]);
   const double dropout = context.attributes().number("dropout");
-  context.check(dropout >= 0 && dropout < 1, "got the dropout {}, expected 0 <= p < 1", dropout);
+  context.check(dropout >= 0 && dropout < 1, "got dropout {}, expected 0 <= p < 1", dropout);
   if (count == 3)
     context.check(k.rank() == 3 && context.shape(2) == k && k[0] == q[0] && k[2] == q[2],
                   "got queries {}, keys {} and values {}, expected equal batches and widths",
@@ -38,7 +39,7 @@ std::vector<TensorType> infer_attention(const InferContext& context) {
   if (context.inputs() > count)
     context.check(context.shape(count) == Shape{k[0], k[1]}, "got a mask {}, expected [{}, {}]",
                   to_string(context.shape(count)), k[0], k[1]);
-  return {{DType::f32, q}, {DType::f32, {q[0], heads, q[1]}}};
+  return {{DType::f32, q}, {DType::f32, {q[0], heads, q[1], 2}}};
 }
 
 double flops_of(const Operands& operands, bool causal, double products) {
@@ -59,12 +60,12 @@ std::vector<Value> attention_gradient(GradientContext& context) {
   for (int i = 0; i < context.inputs(); ++i) inputs.push_back(context.input(i));
   std::vector<Value> results =
       context.graph().add("attention_backward", std::move(inputs), context.attributes());
-  results.resize(static_cast<size_t>(context.inputs()));  // none for the mask
+  results.resize(static_cast<size_t>(context.inputs()));  // no gradient for the mask
   return results;
 }
 
 // Inputs: dy, the logarithms, then those of the forward op. Outputs: gradients of q, k and v.
-std::vector<TensorType> infer_backward(const InferContext& context) {
+std::vector<TensorType> infer_attention_backward(const InferContext& context) {
   std::vector<TensorType> types;
   for (int i = 0; i < operands_of(context, 2).count; ++i) types.push_back(context.type(2 + i));
   return types;
@@ -101,14 +102,14 @@ Value add_attention(std::vector<Value> inputs, const AttentionOptions& options, 
 }  // namespace
 
 std::vector<OpDefinition> attention_ops() {
-  // The mask follows q, k and v, or all three in one.
+  // The mask follows q, k and v, which may be one input.
   const auto mask_from = [](int first) {
     return [first](const Attributes& attributes, int input) {
       return input == first + (attributes.flag("packed") ? 1 : 3);
     };
   };
   return {{"attention", infer_attention, attention_gradient, attention_flops, mask_from(0)},
-          {"attention_backward", infer_backward, nullptr, backward_flops, mask_from(2)},
+          {"attention_backward", infer_attention_backward, nullptr, backward_flops, mask_from(2)},
           {"cached_attention", infer_cached, nullptr, nullptr,
            [](const Attributes&, int input) { return input == 2; }}};
 }

@@ -1,4 +1,4 @@
-// The built-in ops, one subject a file. To add a file: declare its function here and list it in
+// The built-in ops, one file per subject. To add a file: declare its function here and list it in
 // catalogue.cc.
 #pragma once
 
@@ -17,8 +17,11 @@ std::vector<OpDefinition> dropout_ops();
 std::vector<OpDefinition> softmax_ops();
 std::vector<OpDefinition> embedding_ops();
 std::vector<OpDefinition> attention_ops();
+std::vector<OpDefinition> recurrence_ops();
 std::vector<OpDefinition> shape_ops();
 std::vector<OpDefinition> reduction_ops();
+std::vector<OpDefinition> class_ops();
+std::vector<OpDefinition> shard_ops();
 
 std::vector<OpDefinition> builtin_ops();
 

@@ -135,8 +135,7 @@ std::vector<Value> transposed_gradient(GradientContext& context) {
   if (context.inputs() == 3 && context.needs(2))
     results[2] = graph.add_one("column_sum", {dy}, {{"channels_first", int64_t{1}}});
   if (context.needs(0)) {
-    // Where the output is padded by the stride or more, dy has room for more windows than there
-    // were.
+    // If the output padding is at least the stride, dy has room for more windows than there were.
     Value dx = graph.add_one("conv2d", {dy, context.input(1)}, context.attributes());
     for (int axis = 2; axis < 4; ++axis)
       if (const int64_t extent = context.input(0).shape()[axis]; dx.shape()[axis] > extent)

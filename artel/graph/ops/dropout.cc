@@ -18,7 +18,7 @@ std::vector<OpDefinition> dropout_ops() {
   const auto infer = [](const InferContext& context) -> std::vector<TensorType> {
     context.check_inputs(1, 1);
     const double p = context.attributes().number("probability");
-    context.check(p >= 0 && p < 1, "got the probability {}, expected 0 <= p < 1", p);
+    context.check(p >= 0 && p < 1, "got probability {}, expected 0 <= p < 1", p);
     return {context.type(0)};
   };
   const auto gradient = [](GradientContext& context) -> std::vector<Value> {

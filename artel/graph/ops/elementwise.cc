@@ -1,4 +1,4 @@
-// Element-wise ops. Chains of them become one pass over memory (exec/fuse.h).
+// Element-wise ops. Chains of them become one pass over memory (exec/element_groups.h).
 #include "artel/graph/op.h"
 #include "artel/graph/ops.h"
 #include "artel/graph/ops/catalogue.h"
@@ -92,7 +92,8 @@ std::vector<OpDefinition> elementwise_ops() {
       [](C& c, Value dy) { return artel::unary("neg", div(mul(dy, y(c)), c.input(1))); });
   binary("maximum", chosen(0, true), chosen(1, true));
   binary("minimum", chosen(0, false), chosen(1, false));
-  // Zero to the power zero is 1 and flat in both; zero to a positive one is flat in the exponent.
+  // 0^0 is 1, with zero derivatives in both arguments; 0^b with b > 0 has a zero derivative in the
+  // exponent.
   binary(
       "pow",
       [](C& c, Value dy) {

@@ -8,7 +8,8 @@ namespace {
 std::vector<TensorType> infer_embedding(const InferContext& context) {
   context.check_inputs(2, 2);
   const Shape& table = context.shape(1);
-  context.check(context.type(0).dtype == DType::i32, "got indices of type {}, expected i32",
+  context.check(context.type(0).dtype == DType::i32,
+                "got indices of type {}, expected i32; save tokens as whole numbers",
                 to_string(context.type(0).dtype));
   context.check(table.rank() == 2, "got a table {}, expected [rows, width]", to_string(table));
   std::vector<int64_t> extents = context.shape(0).extents();
@@ -18,14 +19,18 @@ std::vector<TensorType> infer_embedding(const InferContext& context) {
 
 std::vector<Value> embedding_gradient(GradientContext& context) {
   std::vector<Value> results(2);
-  if (context.needs(1))
-    results[1] =
-        context.graph().add_one("embedding_backward", {context.gradient(), context.input(0)},
-                                {{"shape", context.input(1).shape().extents()}});
+  if (context.needs(1)) {
+    Attributes attributes = context.attributes();  // of a shard: which rows it has
+    attributes.set("shape", context.input(1).shape().extents());
+    results[1] = context.graph().add_one(
+        "embedding_backward", {context.gradient(), context.input(0)}, std::move(attributes));
+  }
   return results;
 }
 
-std::vector<TensorType> infer_backward(const InferContext& context) {
+// Of the gradient and the indices; a third input is what the rows are added to, instead of zeros.
+std::vector<TensorType> infer_embedding_backward(const InferContext& context) {
+  context.check_inputs(2, 3);
   return {{DType::f32, Shape(context.attributes().integers("shape"))}};
 }
 
@@ -34,7 +39,7 @@ std::vector<TensorType> infer_backward(const InferContext& context) {
 std::vector<OpDefinition> embedding_ops() {
   return {{"embedding", infer_embedding, embedding_gradient, nullptr,
            [](const Attributes&, int input) { return input == 0; }},
-          {"embedding_backward", infer_backward, nullptr, nullptr,
+          {"embedding_backward", infer_embedding_backward, nullptr, nullptr,
            [](const Attributes&, int input) { return input == 1; }}};
 }
 

@@ -69,6 +69,9 @@ Value cosine_similarity(Value a, Value b, double epsilon) { return similarity(a,
 
 Value cosine_embedding_loss(Value a, Value b, Value target, double margin) {
   const Value cosine = similarity(a, b, 1e-8);
+  require(target.shape() == cosine.shape(), ErrorKind::shape,
+          "[loss] cosine_embedding: got targets {}, expected {}, one for each pair of rows",
+          to_string(target.shape()), to_string(cosine.shape()));
   const Value similar = add_scalar(mul_scalar(cosine, -1), 1);
   const Value different = relu(add_scalar(cosine, -margin));
   return mean(select(relu(target), similar, different));

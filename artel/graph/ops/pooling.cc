@@ -7,7 +7,7 @@
 namespace artel {
 namespace {
 
-void check_image(const InferContext& context) {
+void check_pooled_image(const InferContext& context) {
   context.check_inputs(1, 1);
   context.check(context.shape(0).rank() == 4,
                 "got input {}, expected [batch, channels, height, width]",
@@ -15,7 +15,7 @@ void check_image(const InferContext& context) {
 }
 
 std::vector<TensorType> infer_pool(const InferContext& context) {
-  check_image(context);
+  check_pooled_image(context);
   const Attributes& a = context.attributes();
   Shape y = context.shape(0);
   for (int i = 0; i < 2; ++i) {
@@ -33,7 +33,7 @@ std::vector<TensorType> infer_pool(const InferContext& context) {
 }
 
 std::vector<TensorType> infer_adaptive(const InferContext& context) {
-  check_image(context);
+  check_pooled_image(context);
   Shape y = context.shape(0);
   for (int i = 0; i < 2; ++i) {
     y[2 + i] = context.attributes().integers("size")[i];
@@ -66,7 +66,7 @@ std::function<std::vector<Value>(GradientContext&)> backward(std::string op) {
   };
 }
 
-std::vector<TensorType> infer_backward(const InferContext& context) {
+std::vector<TensorType> infer_pool_backward(const InferContext& context) {
   return {{DType::f32, Shape(context.attributes().integers("shape"))}};
 }
 
@@ -93,10 +93,10 @@ std::vector<OpDefinition> pooling_ops() {
        backward("max_pool_backward"), nullptr},
       {"adaptive_average_pool", infer_adaptive, backward("adaptive_average_pool_backward"),
        nullptr},
-      {"max_pool_backward", infer_backward, nullptr, nullptr,
+      {"max_pool_backward", infer_pool_backward, nullptr, nullptr,
        [](const Attributes&, int input) { return input == 1; }},
-      {"average_pool_backward", infer_backward, nullptr, nullptr},
-      {"adaptive_average_pool_backward", infer_backward, nullptr, nullptr},
+      {"average_pool_backward", infer_pool_backward, nullptr, nullptr},
+      {"adaptive_average_pool_backward", infer_pool_backward, nullptr, nullptr},
   };
 }
 

@@ -36,7 +36,8 @@ Shape kept_shape(GradientContext& context) {
 
 std::vector<Value> sum_gradient(GradientContext& context) {
   const Value kept = reshape(context.gradient(), kept_shape(context));
-  return {broadcast_to(kept, context.input(0).shape())};
+  const Shape& shape = context.input(0).shape();
+  return {kept.shape() == shape ? kept : broadcast_to(kept, shape)};
 }
 
 std::vector<Value> mean_gradient(GradientContext& context) {
@@ -44,7 +45,8 @@ std::vector<Value> mean_gradient(GradientContext& context) {
   const auto left = static_cast<double>(std::max<int64_t>(1, context.output().shape().elements()));
   const Value kept =
       reshape(mul_scalar(context.gradient(), left / std::max(all, 1.0)), kept_shape(context));
-  return {broadcast_to(kept, context.input(0).shape())};
+  const Shape& shape = context.input(0).shape();
+  return {kept.shape() == shape ? kept : broadcast_to(kept, shape)};
 }
 
 // The gradient goes to the elements equal to the extreme, shared equally among ties.

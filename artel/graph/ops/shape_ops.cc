@@ -65,7 +65,7 @@ std::vector<TensorType> infer_concat(const InferContext& context) {
     Shape other = context.shape(i);
     bool fits = other.rank() == type.shape.rank() && context.type(i).dtype == type.dtype;
     for (int a = 0; fits && a < other.rank(); ++a) fits = a == axis || other[a] == type.shape[a];
-    context.check(fits, "got {} and {}, expected equal extents but for axis {}",
+    context.check(fits, "got {} and {}, expected equal extents except along axis {}",
                   to_string(context.shape(0)), to_string(other), axis);
     type.shape[static_cast<int>(axis)] += other[static_cast<int>(axis)];
   }
@@ -188,8 +188,9 @@ Value pad(Value x, int64_t axis, int64_t before, int64_t after) {
       {{"axis", int64_t{at}}, {"begin", before}, {"end", end}, {"shape", shape.extents()}});
 }
 
+// A node even if nothing changes: a network has the same nodes for every size of batch, or lanes of
+// different sizes could not be cut at the same places.
 Value broadcast_to(Value x, Shape shape) {
-  if (x.shape() == shape) return x;
   return x.graph().add_one("broadcast_to", {x}, {{"shape", shape.extents()}});
 }
 

@@ -22,7 +22,8 @@ std::function<std::vector<Value>(GradientContext&)> from_output(const char* op) 
 std::vector<TensorType> infer_first(const InferContext& context) { return {context.type(0)}; }
 
 // Inputs: logits, labels (i32 [rows]) or target probabilities (f32 [rows, classes]), and optionally
-// class weights. Outputs: the loss, and for each row the logarithm of the sum of exponentials.
+// class weights. Outputs: the loss, and for each row the logarithm of the sum of exponentials in
+// two parts.
 std::vector<TensorType> infer_cross_entropy(const InferContext& context) {
   context.check_inputs(2, 3);
   const Shape &logits = context.shape(0), &labels = context.shape(1);
@@ -37,7 +38,7 @@ std::vector<TensorType> infer_cross_entropy(const InferContext& context) {
   if (context.inputs() == 3)
     context.check(context.shape(2) == Shape{logits[1]}, "got class weights {}, expected [{}]",
                   to_string(context.shape(2)), logits[1]);
-  return {{DType::f32, Shape{}}, {DType::f32, {logits[0]}}};
+  return {{DType::f32, Shape{}}, {DType::f32, {logits[0], 2}}};
 }
 
 std::vector<Value> cross_entropy_gradient(GradientContext& context) {

@@ -3,8 +3,8 @@
 //   dense -> gelu / gelu_tanh                   applied to blocks of results still in a cache
 //   batch_norm[_inference] -> relu              normalise and clip in one pass
 //   batch_norm -> add(residual) -> relu         the end of a residual block in one pass
-// Their gradient rules undo the same in one pass each. A value that anyone else uses stays as it
-// is.
+// Their gradient rules do the reverse, also in one pass each. A value that has other users is left
+// as it is.
 #pragma once
 
 #include "artel/graph/graph.h"

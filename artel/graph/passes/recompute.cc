@@ -5,40 +5,14 @@
 #include <map>
 #include <set>
 
-#include "artel/graph/op.h"
+#include "artel/graph/cost.h"
 #include "artel/graph/passes/rewrite.h"
 
 namespace artel {
 namespace {
 
+constexpr size_t kLargePeak = size_t{512} << 20;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Rough speeds of one core; only ratios matter.
-constexpr double kFlopsPerSecond = 60e9;
-constexpr double kBytesPerSecond = 8e9;
-
-size_t bytes_of(const Graph& graph, ValueId id) {
-  const TensorType& type = graph.type(id);
-  return static_cast<size_t>(type.shape.elements()) * size_of(type.dtype);
-}
-
-double seconds_of(const Graph& graph, const Node& node) {
-  double bytes = 0;
-  for (const ValueId id : node.inputs) bytes += static_cast<double>(bytes_of(graph, id));
-  for (const ValueId id : node.outputs) bytes += static_cast<double>(bytes_of(graph, id));
-  return node_flops(graph, node) / kFlopsPerSecond + bytes / kBytesPerSecond;
-}
-
-// The forward nodes come first; backward nodes are those that depend on the weight of the loss.
-NodeId first_backward_node(const Graph& graph) {
-  std::vector<bool> backward(graph.values().size(), false);
-  for (const ValueId id : graph.of_kind(ValueKind::input))
-    backward[id] = graph.value(id).name == "weight";
-  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
-    for (const ValueId input : graph.node(id).inputs)
-      if (backward[input]) return id;
-  return static_cast<NodeId>(graph.nodes().size());
-}
 
 // The most bytes of computed values that are alive at the same time, in the order of the nodes.
 size_t peak_of(const Graph& graph) {
@@ -67,7 +41,7 @@ size_t peak_of(const Graph& graph) {
 
 class Chooser {
  public:
-  explicit Chooser(const Graph& graph) : graph_(graph), forward_(first_backward_node(graph)) {
+  explicit Chooser(const Graph& graph) : graph_(graph), forward_(graph.forward_end()) {
     const size_t values = graph.values().size();
     last_forward_use_.assign(values, -1);
     backward_use_.assign(values, false);
@@ -106,7 +80,7 @@ class Chooser {
 
   struct Segment {
     double keep = 0;     // bytes that stay if the segment is kept
-    double inside = 0;   // bytes that come back when it is recomputed
+    double inside = 0;   // bytes that are live again when it is recomputed
     double out = 0;      // bytes that later segments read
     double seconds = 0;  // of computing it again
   };
@@ -124,7 +98,7 @@ class Chooser {
       Segment s;
       for (NodeId begin = end - 1; begin >= 0; --begin) {
         const Node& node = graph_.node(begin);
-        s.seconds += seconds_of(graph_, node);
+        s.seconds += estimated_seconds(graph_, node);
         for (const ValueId output : node.outputs) {
           const auto bytes = static_cast<double>(bytes_of(graph_, output));
           const bool leaves = last_forward_use_[output] >= end;
@@ -190,7 +164,7 @@ class Recomputer {
       : graph_(graph), rewriter_(graph), dropped_(std::move(dropped)) {}
 
   Graph run() {
-    const NodeId forward = first_backward_node(graph_);
+    const NodeId forward = graph_.forward_end();
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes().size()); ++id) {
       const Node& node = graph_.node(id);
       if (id < forward) {
@@ -208,7 +182,7 @@ class Recomputer {
   }
 
  private:
-  // The value computed a second time, with all dropped values that it needs.
+  // Recomputes the value, with all dropped values that it needs.
   Value again(ValueId value) {
     const auto found = second_.find(value);
     if (found != second_.end()) return found->second;
@@ -216,7 +190,9 @@ class Recomputer {
     std::vector<Value> inputs;
     for (const ValueId input : node.inputs)
       inputs.push_back(dropped_[input] ? again(input) : rewriter_.now(input));
-    const std::vector<Value> results = rewriter_.target().adopt(node, std::move(inputs));
+    Node copy = node;
+    copy.direction = Direction::backward;
+    const std::vector<Value> results = rewriter_.target().adopt(copy, std::move(inputs));
     for (size_t i = 0; i < node.outputs.size(); ++i) second_[node.outputs[i]] = results[i];
     return second_[value];
   }
@@ -233,7 +209,7 @@ std::vector<RecomputeChoice> recompute_choices(const Graph& graph) { return Choo
 
 // What later segments do not read is dropped with its segment.
 Graph recompute(const Graph& graph, const RecomputeChoice& choice) {
-  const NodeId forward = first_backward_node(graph);
+  const NodeId forward = graph.forward_end();
   std::vector<NodeId> last_use(graph.values().size(), -1);
   for (NodeId id = 0; id < forward; ++id)
     for (const ValueId input : graph.node(id).inputs) last_use[input] = id;
@@ -246,10 +222,13 @@ Graph recompute(const Graph& graph, const RecomputeChoice& choice) {
 }
 
 Graph recompute_norms(const Graph& graph) {
+  const bool large = peak_of(graph) > kLargePeak;
+  const NodeId forward = graph.forward_end();
   std::vector<bool> dropped(graph.values().size(), false);
-  for (NodeId id = 0; id < first_backward_node(graph); ++id) {
+  for (NodeId id = 0; id < forward; ++id) {
     const Node& node = graph.node(id);
-    if (node.op->name == "layer_norm" || node.op->name == "rms_norm")
+    const bool plain_batch_norm = node.op->name == "batch_norm" && node.inputs.size() == 3;
+    if (node.op->name == "layer_norm" || node.op->name == "rms_norm" || (large && plain_batch_norm))
       dropped[node.outputs[0]] = true;
   }
   return Recomputer(graph, std::move(dropped)).run();

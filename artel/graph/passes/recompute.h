@@ -1,4 +1,4 @@
-// Which activations to keep for the backward pass and which to compute again.
+// Decides which activations to keep for the backward pass and which to recompute.
 //
 // The forward pass is cut into segments of consecutive nodes. A segment is either kept (what the
 // backward pass reads of it stays in memory) or recomputed: only what later segments read stays,
@@ -28,15 +28,16 @@ struct RecomputeChoice {
   size_t peak_bytes = 0;     // estimated peak of the values that are alive together
 };
 
-// The useful choices, the least extra time first: each next one needs less memory. The graph is a
-// training graph, whose backward nodes depend on the input "weight".
+// The useful choices, the one with the least extra time first; each further one needs less memory.
 std::vector<RecomputeChoice> recompute_choices(const Graph& graph);
 
 Graph recompute(const Graph& graph, const RecomputeChoice& choice);
 
-// The same for the outputs of layer and RMS norms alone, which cost one pass over memory and which
-// the weight gradient of the layer behind them would keep: in transformers an eighth of all
-// activations.
+// The same for the outputs of layer and RMS norms alone. Recomputing them costs one pass over
+// memory; otherwise the weight gradient of the next layer would keep them: in transformers, an
+// eighth of all activations. Where activations take more than 512 MiB, the same holds for batch
+// norms whose backward pass does not need their output, which cost two passes: a sixth of
+// ResNet-50's.
 Graph recompute_norms(const Graph& graph);
 
 }  // namespace artel

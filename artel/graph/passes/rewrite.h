@@ -23,7 +23,7 @@ class Rewriter {
   std::vector<Value> copy(const Node& node);
   // Maps a value of the source to one of the new graph.
   void replace(ValueId old, Value value) { map_[old] = value.id(); }
-  // Copies outputs, state updates and gradients, and gives the new graph away.
+  // Copies outputs, state updates and gradients, and returns the new graph.
   Graph finish();
 
  private:

@@ -41,7 +41,7 @@ TEST(KernelChoices, SaysWhatIsWrong) {
     parse_choices("exact_convolutions = 0\nnonsense\n");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "[plan] line 2: got 'nonsense', expected 'shape = algorithm'");
+    EXPECT_STREQ(error.what(), "[choices] line 2: got 'nonsense', expected 'shape = algorithm'");
   }
   KernelChoices choices;
   choices.chosen = {{"a", "gone"}};
@@ -50,7 +50,7 @@ TEST(KernelChoices, SaysWhatIsWrong) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "[plan] 'a' asks for 'gone', which cannot run it; expected one of x, y");
+                 "[choices] 'a' asks for 'gone', which cannot run it; expected one of x, y");
   }
 }
 
@@ -71,8 +71,8 @@ TEST(KernelChoices, TuningRecordsEveryShapeAndARecordedPlanIsObeyed) {
     algorithm = key.starts_with("convolution") ? "im2col" : "openblas";
   const Program obeying(convolution_and_product(), {}, choices);
   std::vector<std::string> algorithms;
-  for (const PlannedStep& step : obeying.plan().steps)
-    if (!step.kernel.algorithm.empty()) algorithms.push_back(step.kernel.algorithm);
+  for (const PlannedKernel& planned : obeying.plan().kernels)
+    if (!planned.kernel.algorithm.empty()) algorithms.push_back(planned.kernel.algorithm);
   EXPECT_EQ(algorithms, (std::vector<std::string>{"im2col", "openblas"}));
 }
 
@@ -82,8 +82,8 @@ TEST(KernelChoices, ExactConvolutionsForbidWinograd) {
     choices.exact_convolutions = exact;
     const Program program(convolution_and_product(), {}, choices);
     bool winograd = false;
-    for (const PlannedStep& step : program.plan().steps)
-      winograd = winograd || step.kernel.algorithm.starts_with("winograd");
+    for (const PlannedKernel& planned : program.plan().kernels)
+      winograd = winograd || planned.kernel.algorithm.starts_with("winograd");
     EXPECT_EQ(winograd, !exact);
   }
 }
@@ -106,7 +106,7 @@ TEST(CustomOp, TrainsLikeABuiltInOne) {
                                  run.out(0)[i] = run.in(0)[i] * run.in(0)[i] * run.in(0)[i];
                              }};
                    }});
-  testing::Harness harness({{5}}, [](Graph& graph, const std::vector<Value>& p) {
+  tests::Harness harness({{5}}, [](Graph& graph, const std::vector<Value>& p) {
     return sum(graph.add_one("cube", {p[0]}));
   });
   harness.set("p0", Tensor::from<float>({5}, {1, 2, -1, 0, 3}));
@@ -127,14 +127,14 @@ TEST(Program, NamesTheFirstOpThatGivesNaN) {
   KernelChoices choices;
   const Program program(std::move(graph), {}, choices);
   Parameters none(program.parameter_entries());
-  Lane lane(program, none);
+  Frame frame(program, none);
   ThreadPool pool(1);
-  lane.set_input("x", Tensor::from<float>({2, 2}, {1, 2, -1, 3}));
+  frame.set_input("x", Tensor::from<float>({2, 2}, {1, 2, -1, 3}));
   Program::RunOptions options;
   options.context.step = 12;
   options.check_numbers = true;
   try {
-    program.run(lane, pool, options);
+    program.run(frame, pool, options);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::numeric);
@@ -150,10 +150,10 @@ TEST(Program, RefusesWrongInputs) {
   KernelChoices choices;
   const Program program(std::move(graph), {}, choices);
   Parameters none(program.parameter_entries());
-  Lane lane(program, none);
+  Frame frame(program, none);
   const auto message = [&](const char* name, const Tensor& value) -> std::string {
     try {
-      lane.set_input(name, value);
+      frame.set_input(name, value);
     } catch (const Error& error) {
       return error.what();
     }

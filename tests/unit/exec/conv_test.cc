@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "artel/base/error.h"
-#include "artel/exec/kernels/gemm_bf16.h"
 #include "artel/exec/libraries.h"
-#include "kernel_testing.h"
+#include "artel/exec/peak.h"
+#include "tests/unit/exec/kernel_test.h"
 
 namespace artel::kernels {
 namespace {
@@ -53,8 +53,9 @@ void for_each_product(const ConvShape& s, const Visit& visit) {
 struct Case {
   Case(const ConvShape& s, ConvPass pass, bool epilogue) {
     const Sizes sizes(s);
-    const std::vector<float> x = random_values(sizes.x, 1), w = random_values(sizes.w, 2),
-                             y = random_values(sizes.y, 3);
+    const std::vector<float> x = random_values(sizes.x, 1, -1, 1),
+                             w = random_values(sizes.w, 2, -1, 1),
+                             y = random_values(sizes.y, 3, -1, 1);
     std::vector<double> sum;
     if (pass == ConvPass::forward) {
       first = x, second = w;
@@ -70,7 +71,7 @@ struct Case {
       for_each_product(s, [&](int64_t i, int64_t j, int64_t o) { sum[j] += double(x[i]) * y[o]; });
     }
     if (epilogue) {
-      bias = random_values(s.k, 4);
+      bias = random_values(s.k, 4, -1, 1);
       for (size_t i = 0; i < sum.size(); ++i) sum[i] = std::max(sum[i] + bias[i % s.k], 0.0);
     }
     expected.assign(sum.begin(), sum.end());
@@ -109,39 +110,40 @@ double tolerance(ConvAlgorithm algorithm) {
   }
 }
 
-const std::vector<ConvShape> kShapes = {{1, 1, 1, 1, 1, 1, 1},
-                                        {2, 5, 7, 3, 5, 3, 3},
-                                        {7, 4, 4, 20, 33, 3, 3, 1, 1, 1, 1, 1, 1},
-                                        {13, 2, 2, 40, 24, 3, 3, 1, 1, 1, 1, 1, 1},
-                                        {3, 13, 11, 17, 19, 3, 3, 1, 1, 1, 1, 1, 1},
-                                        {5, 32, 32, 8, 16, 3, 3, 1, 1, 1, 1, 1, 1},
-                                        {2, 6, 5, 3, 4, 3, 3, 1, 1, 2, 0, 1, 2},
-                                        {4, 9, 9, 16, 7, 3, 3, 2, 2, 1, 1, 1, 1},
-                                        {2, 8, 8, 3, 64, 3, 3, 2, 2, 0, 0, 1, 1},
-                                        {2, 28, 28, 1, 6, 5, 5, 1, 1, 2, 2, 2, 2},
-                                        {3, 14, 14, 6, 16, 5, 5},
-                                        {1, 23, 21, 3, 10, 7, 7, 2, 2, 3, 3, 3, 3},
-                                        {2, 11, 10, 5, 9, 3, 2, 3, 1, 1, 0, 2, 1, 2, 3},
-                                        {2, 7, 7, 8, 12, 1, 1},
-                                        {2, 9, 8, 8, 12, 1, 1, 2, 2},
-                                        {6, 16, 16, 2, 1, 1, 1, 2, 2},
-                                        {2, 7, 7, 8, 12, 1, 1, 1, 1, 1, 1, 1, 1},
-                                        {2, 6, 6, 8, 12, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 4},
-                                        {2, 7, 6, 10, 10, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 10},
-                                        {0, 6, 6, 8, 12, 3, 3, 1, 1, 1, 1, 1, 1}};
+const std::vector<ConvShape> kConvShapes = {{1, 1, 1, 1, 1, 1, 1},
+                                            {2, 5, 7, 3, 5, 3, 3},
+                                            {7, 4, 4, 20, 33, 3, 3, 1, 1, 1, 1, 1, 1},
+                                            {13, 2, 2, 40, 24, 3, 3, 1, 1, 1, 1, 1, 1},
+                                            {3, 13, 11, 17, 19, 3, 3, 1, 1, 1, 1, 1, 1},
+                                            {5, 32, 32, 8, 16, 3, 3, 1, 1, 1, 1, 1, 1},
+                                            {2, 6, 5, 3, 4, 3, 3, 1, 1, 2, 0, 1, 2},
+                                            {4, 9, 9, 16, 7, 3, 3, 2, 2, 1, 1, 1, 1},
+                                            {2, 8, 8, 3, 64, 3, 3, 2, 2, 0, 0, 1, 1},
+                                            {2, 28, 28, 1, 6, 5, 5, 1, 1, 2, 2, 2, 2},
+                                            {3, 14, 14, 6, 16, 5, 5},
+                                            {1, 23, 21, 3, 10, 7, 7, 2, 2, 3, 3, 3, 3},
+                                            {2, 11, 10, 5, 9, 3, 2, 3, 1, 1, 0, 2, 1, 2, 3},
+                                            {2, 7, 7, 8, 12, 1, 1},
+                                            {2, 9, 8, 8, 12, 1, 1, 2, 2},
+                                            {6, 16, 16, 2, 1, 1, 1, 2, 2},
+                                            {2, 7, 7, 8, 12, 1, 1, 1, 1, 1, 1, 1, 1},
+                                            {2, 6, 6, 8, 12, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 4},
+                                            {2, 7, 6, 10, 10, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 10},
+                                            {0, 6, 6, 8, 12, 3, 3, 1, 1, 1, 1, 1, 1}};
 
 class ConvTest : public testing::TestWithParam<ConvPass> {};
 
 TEST_P(ConvTest, EveryAlgorithmMatchesTheReference) {
-  for (const ConvShape& shape : kShapes) {
+  for (const ConvShape& shape : kConvShapes) {
     for (const bool epilogue : {false, true}) {
       if (epilogue && GetParam() != ConvPass::forward) continue;
       const Case in(shape, GetParam(), epilogue);
       for (const ConvAlgorithm algorithm : conv_candidates(shape, GetParam(), false)) {
         for (const int threads : {1, 2}) {
-          expect_close(computed(shape, GetParam(), algorithm, threads, in), in.expected,
-                       tolerance(algorithm),
-                       fmt::format("{} {} {}", to_string(algorithm), describe(shape), epilogue));
+          expect_close_by_scale(
+              computed(shape, GetParam(), algorithm, threads, in), in.expected,
+              tolerance(algorithm),
+              fmt::format("{} {} {}", to_string(algorithm), describe(shape), epilogue));
         }
       }
     }
@@ -191,7 +193,7 @@ TEST_P(ConvTest, RandomShapesMatchTheReference) {
       const std::string what =
           fmt::format("{} {} seed {}", to_string(algorithm), describe(shape), seed);
       // Few products may cancel out, so the rounding is large beside their sum.
-      expect_close(one, in.expected, 10 * tolerance(algorithm), what);
+      expect_close_by_scale(one, in.expected, 10 * tolerance(algorithm), what);
       EXPECT_EQ(one, computed(shape, GetParam(), algorithm, 2, in)) << what;
     }
   }
@@ -199,15 +201,15 @@ TEST_P(ConvTest, RandomShapesMatchTheReference) {
 
 TEST_P(ConvTest, Bf16IsCloseToTheReference) {
   if (!has_bf16()) GTEST_SKIP() << "this processor does not multiply bf16 numbers";
-  for (const ConvShape& shape : kShapes) {
+  for (const ConvShape& shape : kConvShapes) {
     const Case in(shape, GetParam(), false);
-    expect_close(computed(shape, GetParam(), ConvAlgorithm::bf16, 2, in), in.expected,
-                 tolerance(ConvAlgorithm::bf16), describe(shape));
+    expect_close_by_scale(computed(shape, GetParam(), ConvAlgorithm::bf16, 2, in), in.expected,
+                          tolerance(ConvAlgorithm::bf16), describe(shape));
   }
 }
 
 TEST_P(ConvTest, BitsDoNotDependOnTheThreads) {
-  for (const ConvShape& shape : kShapes) {
+  for (const ConvShape& shape : kConvShapes) {
     const Case in(shape, GetParam(), false);
     for (const ConvAlgorithm algorithm : conv_candidates(shape, GetParam(), false)) {
       const std::vector<float> one = computed(shape, GetParam(), algorithm, 1, in);
@@ -220,7 +222,7 @@ TEST_P(ConvTest, BitsDoNotDependOnTheThreads) {
 }
 
 TEST_P(ConvTest, TheRuleChoosesACandidate) {
-  for (const ConvShape& shape : kShapes) {
+  for (const ConvShape& shape : kConvShapes) {
     for (const bool exact : {false, true}) {
       const std::vector<ConvAlgorithm> all = conv_candidates(shape, GetParam(), exact);
       EXPECT_EQ(std::ranges::count(all, choose_conv(shape, GetParam(), exact)), 1)

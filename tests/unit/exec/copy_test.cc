@@ -8,7 +8,7 @@
 namespace artel::kernels {
 namespace {
 
-// Every permutation of odd shapes, as assignment and as addition.
+// Every permutation of odd shapes.
 TEST(Copy, Permutations) {
   const std::vector<std::vector<int64_t>> shapes = {{1, 1, 1, 1},   {2, 3, 5, 7},    {3, 17, 1, 33},
                                                     {2, 64, 32, 3}, {1, 40, 1, 100}, {2, 0, 3, 4}};
@@ -25,22 +25,20 @@ TEST(Copy, Permutations) {
       }
       const int64_t n = x_stride;
       const std::vector<float> x = random_values(n, 1), before = random_values(n, 2);
-      for (const CopyMode mode : {CopyMode::assign, CopyMode::add}) {
-        const CopyKernel kernel(mode, extents, x_strides, y_strides);
-        const std::vector<float> got = same_for_all_threads([&](ThreadPool& pool) {
-          std::vector<float> y = before;
-          kernel.run(pool, x.data(), y.data());
-          return y;
-        });
-        std::vector<float> expected = before;
-        for (int64_t i = 0; i < n; ++i) {
-          int64_t to = 0;
-          for (int axis = 0; axis < 4; ++axis)
-            to += i / x_strides[axis] % extents[axis] * y_strides[axis];
-          expected[to] = (mode == CopyMode::add ? expected[to] : 0) + x[i];
-        }
-        ASSERT_EQ(got, expected);
+      const CopyKernel kernel(extents, x_strides, y_strides);
+      const std::vector<float> got = same_for_all_threads([&](ThreadPool& pool) {
+        std::vector<float> y = before;
+        kernel.run(pool, x.data(), y.data());
+        return y;
+      });
+      std::vector<float> expected = before;
+      for (int64_t i = 0; i < n; ++i) {
+        int64_t to = 0;
+        for (int axis = 0; axis < 4; ++axis)
+          to += i / x_strides[axis] % extents[axis] * y_strides[axis];
+        expected[to] = x[i];
       }
+      ASSERT_EQ(got, expected);
     } while (std::next_permutation(order.begin(), order.end()));
   }
 }
@@ -50,17 +48,17 @@ TEST(Copy, SlicesAndBroadcasts) {
   ThreadPool pool(2);
   // Columns 1 and 2 of a 3 x 4 matrix into a column of twos.
   std::vector<float> slice(6);
-  CopyKernel(CopyMode::assign, {3, 2}, {4, 1}, {2, 1}).run(pool, x.data() + 1, slice.data());
+  CopyKernel({3, 2}, {4, 1}, {2, 1}).run(pool, x.data() + 1, slice.data());
   EXPECT_EQ(slice, (std::vector<float>{x[1], x[2], x[5], x[6], x[9], x[10]}));
   // A row repeated, a column repeated, and every other element of the target.
   std::vector<float> rows(8), columns(8), sparse(4, 5.0f);
-  CopyKernel(CopyMode::assign, {2, 4}, {0, 1}, {4, 1}).run(pool, x.data(), rows.data());
+  CopyKernel({2, 4}, {0, 1}, {4, 1}).run(pool, x.data(), rows.data());
   EXPECT_EQ(rows, (std::vector<float>{x[0], x[1], x[2], x[3], x[0], x[1], x[2], x[3]}));
-  CopyKernel(CopyMode::assign, {2, 4}, {1, 0}, {4, 1}).run(pool, x.data(), columns.data());
+  CopyKernel({2, 4}, {1, 0}, {4, 1}).run(pool, x.data(), columns.data());
   EXPECT_EQ(columns, (std::vector<float>{x[0], x[0], x[0], x[0], x[1], x[1], x[1], x[1]}));
-  CopyKernel(CopyMode::assign, {2}, {1}, {2}).run(pool, x.data(), sparse.data());
+  CopyKernel({2}, {1}, {2}).run(pool, x.data(), sparse.data());
   EXPECT_EQ(sparse, (std::vector<float>{x[0], 5, x[1], 5}));
-  EXPECT_THROW(CopyKernel(CopyMode::assign, {2}, {1, 1}, {2}), Error);
+  EXPECT_THROW(CopyKernel({2}, {1, 1}, {2}), Error);
 }
 
 TEST(Copy, AddInto) {

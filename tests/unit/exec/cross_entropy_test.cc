@@ -66,11 +66,11 @@ TEST(CrossEntropy, AgainstDouble) {
         if (kind & 2) target.class_weights = weights.data();
         if (kind & 4) target.label_smoothing = 0.1f;
         const std::vector<float> got = same_for_all_threads([&](ThreadPool& pool) {
-          std::vector<float> result(1 + 2 * rows * classes), log_sum_exp(rows);
-          cross_entropy(pool, target, rows, classes, logits.data(), result.data(),
-                        log_sum_exp.data(), result.data() + 1);
+          std::vector<float> result(1 + 2 * rows * classes), log_sums(2 * rows);
+          cross_entropy(pool, target, rows, classes, logits.data(), result.data(), log_sums.data(),
+                        result.data() + 1);
           const float dloss = 0.5f;
-          cross_entropy_backward(pool, target, rows, classes, logits.data(), log_sum_exp.data(),
+          cross_entropy_backward(pool, target, rows, classes, logits.data(), log_sums.data(),
                                  &dloss, result.data() + 1 + rows * classes);
           return result;
         });
@@ -88,10 +88,9 @@ TEST(CrossEntropy, NothingCounts) {
   ThreadPool pool(1);
   const std::vector<float> logits = {1, 2};
   const int32_t label = -100;
-  float loss = 0, log_sum_exp = 0;
+  float loss = 0, log_sums[2];
   std::vector<float> gradient(2, 9);
-  cross_entropy(pool, {.labels = &label}, 1, 2, logits.data(), &loss, &log_sum_exp,
-                gradient.data());
+  cross_entropy(pool, {.labels = &label}, 1, 2, logits.data(), &loss, log_sums, gradient.data());
   EXPECT_TRUE(std::isnan(loss));
   EXPECT_EQ(gradient, std::vector<float>(2));
   cross_entropy(pool, {.labels = &label}, 0, 2, nullptr, &loss, nullptr, nullptr);
@@ -101,10 +100,10 @@ TEST(CrossEntropy, NothingCounts) {
 TEST(CrossEntropy, RejectsWrongLabels) {
   ThreadPool pool(1);
   const std::vector<float> logits = {1, 2};
-  float loss = 0, log_sum_exp = 0;
+  float loss = 0, log_sums[2];
   for (const int32_t label : {-1, 2}) {
     EXPECT_THROW(
-        cross_entropy(pool, {.labels = &label}, 1, 2, logits.data(), &loss, &log_sum_exp, nullptr),
+        cross_entropy(pool, {.labels = &label}, 1, 2, logits.data(), &loss, log_sums, nullptr),
         Error);
   }
 }

@@ -21,6 +21,14 @@ TEST(Embedding, ForwardAndBackward) {
         embedding_backward(pool, count, kRows, columns, indices.data(), dy.data(), dtable.data(),
                            5);
         y.insert(y.end(), dtable.begin(), dtable.end());
+        // Onto the same again, in place and elsewhere.
+        std::vector<float> twice(kRows * columns), in_place = dtable;
+        embedding_backward(pool, count, kRows, columns, indices.data(), dy.data(), twice.data(), 5,
+                           dtable.data());
+        embedding_backward(pool, count, kRows, columns, indices.data(), dy.data(), in_place.data(),
+                           5, in_place.data());
+        EXPECT_EQ(twice, in_place);
+        for (size_t i = 0; i < twice.size(); ++i) y.push_back(twice[i] / 2);
         return y;
       });
       std::vector<double> expected((count + kRows) * columns);
@@ -30,6 +38,7 @@ TEST(Embedding, ForwardAndBackward) {
           if (indices[i] != 5) expected[(count + indices[i]) * columns + c] += dy[i * columns + c];
         }
       }
+      expected.insert(expected.end(), expected.begin() + count * columns, expected.end());
       expect_close(got, expected, 1e-5);
     }
   }

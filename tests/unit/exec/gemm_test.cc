@@ -8,10 +8,10 @@
 #include <span>
 
 #include "artel/base/random.h"
-#include "artel/exec/kernels/gemm_bf16.h"
 #include "artel/exec/libraries.h"
+#include "artel/exec/peak.h"
 #include "artel/tensor/dtype.h"
-#include "kernel_testing.h"
+#include "tests/unit/exec/kernel_test.h"
 
 namespace artel::kernels {
 namespace {
@@ -21,10 +21,10 @@ struct Operands {
       : lda((shape.transpose_a ? shape.m : shape.k) + padding),
         ldb((shape.transpose_b ? shape.k : shape.n) + padding),
         ldc(shape.n + padding),
-        a(random_values((shape.transpose_a ? shape.k : shape.m) * lda, 1)),
-        b(random_values((shape.transpose_b ? shape.n : shape.k) * ldb, 2)),
-        c(random_values(shape.m * ldc, 3)),
-        bias(random_values(shape.n, 4)) {}
+        a(random_values((shape.transpose_a ? shape.k : shape.m) * lda, 1, -1, 1)),
+        b(random_values((shape.transpose_b ? shape.n : shape.k) * ldb, 2, -1, 1)),
+        c(random_values(shape.m * ldc, 3, -1, 1)),
+        bias(random_values(shape.n, 4, -1, 1)) {}
 
   int64_t lda, ldb, ldc;
   std::vector<float> a, b, c, bias;
@@ -60,7 +60,7 @@ std::vector<float> computed(const GemmShape& shape, GemmAlgorithm algorithm, int
   return c;
 }
 
-const std::vector<GemmShape> kShapes = {
+const std::vector<GemmShape> kGemmShapes = {
     {1, 1, 1},      {5, 3, 7},       {6, 16, 1},      {7, 17, 300},  {13, 8, 19},
     {97, 10, 257},  {101, 31, 5},    {128, 256, 256}, {29, 1030, 3}, {150, 2100, 5},
     {590, 20, 390}, {100, 200, 500}, {0, 4, 4},       {4, 0, 4},     {3, 5, 0}};
@@ -68,7 +68,7 @@ const std::vector<GemmShape> kShapes = {
 class GemmTest : public testing::TestWithParam<GemmAlgorithm> {};
 
 TEST_P(GemmTest, MatchesTheReferenceForEveryLayoutAndEpilogue) {
-  for (GemmShape shape : kShapes) {
+  for (GemmShape shape : kGemmShapes) {
     for (const int layout : {0, 1, 2, 3}) {
       shape.transpose_a = layout & 1;
       shape.transpose_b = layout & 2;
@@ -76,16 +76,16 @@ TEST_P(GemmTest, MatchesTheReferenceForEveryLayoutAndEpilogue) {
       for (const GemmEpilogue& epilogue :
            {GemmEpilogue{}, GemmEpilogue{.bias = in.bias.data(), .relu = true},
             GemmEpilogue{.accumulate = true, .alpha = 0.5f}}) {
-        expect_close(computed(shape, GetParam(), 2, in, epilogue), reference(shape, in, epilogue),
-                     1e-6 * std::sqrt(shape.k + 1.0),
-                     fmt::format("{}x{}x{} layout {}", shape.m, shape.n, shape.k, layout));
+        expect_close_by_scale(computed(shape, GetParam(), 2, in, epilogue),
+                              reference(shape, in, epilogue), 1e-6 * std::sqrt(shape.k + 1.0),
+                              fmt::format("{}x{}x{} layout {}", shape.m, shape.n, shape.k, layout));
       }
     }
   }
 }
 
 TEST_P(GemmTest, FinishesEachElementOnceWithItsFinalValue) {
-  for (const GemmShape& shape : kShapes) {
+  for (const GemmShape& shape : kGemmShapes) {
     const Operands in(shape, 3);
     const GemmEpilogue plain{.bias = in.bias.data()};
     GemmEpilogue finishing = plain;
@@ -137,9 +137,9 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, GemmTest, testing::ValuesIn(gemm_candidates
 TEST(Bf16Gemm, MultipliesRoundedOperandsAndSumsInFloat) {
   if (!has_bf16()) GTEST_SKIP() << "this processor does not multiply bf16 numbers";
   const auto round = [](std::vector<float>& values) {
-    for (float& value : values) value = bfloat16_to_float(float_to_bfloat16(value));
+    for (float& value : values) value = artel::bfloat16_to_float(artel::float_to_bfloat16(value));
   };
-  for (GemmShape shape : kShapes) {
+  for (GemmShape shape : kGemmShapes) {
     for (const int layout : {0, 1, 2, 3}) {
       shape.transpose_a = layout & 1;
       shape.transpose_b = layout & 2;
@@ -148,8 +148,8 @@ TEST(Bf16Gemm, MultipliesRoundedOperandsAndSumsInFloat) {
       const std::vector<float> got = computed(shape, GemmAlgorithm::bf16, 2, in, epilogue);
       round(in.a);
       round(in.b);
-      expect_close(got, reference(shape, in, epilogue), 1e-6 * std::sqrt(shape.k + 1.0),
-                   fmt::format("{}x{}x{} layout {}", shape.m, shape.n, shape.k, layout));
+      expect_close_by_scale(got, reference(shape, in, epilogue), 1e-6 * std::sqrt(shape.k + 1.0),
+                            fmt::format("{}x{}x{} layout {}", shape.m, shape.n, shape.k, layout));
     }
   }
 }
@@ -158,8 +158,8 @@ TEST(BatchedGemm, FollowsBothStrides) {
   const GemmShape shape{5, 7, 3, false, true};
   const int64_t outer = 3, inner = 2;
   // The layout of attention: heads interleaved inside each row.
-  const std::vector<float> a = random_values(outer * 5 * inner * 3, 1);
-  const std::vector<float> b = random_values(outer * 7 * inner * 3, 2);
+  const std::vector<float> a = random_values(outer * 5 * inner * 3, 1, -1, 1);
+  const std::vector<float> b = random_values(outer * 7 * inner * 3, 2, -1, 1);
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads, limit_library_threads);
     const BatchedGemm gemm(shape, outer, inner, choose_gemm(shape), threads);

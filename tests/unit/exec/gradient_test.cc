@@ -8,10 +8,10 @@
 namespace artel {
 namespace {
 
-using testing::Function;
-using testing::Harness;
-using testing::probe;
-using testing::Range;
+using tests::Function;
+using tests::Harness;
+using tests::probe;
+using tests::Range;
 
 // Compares along each axis of each parameter. `step` balances curvature against rounding.
 void check(std::vector<Shape> shapes, const Function& function, Range range = {},
@@ -376,7 +376,7 @@ TEST(Gradient, CrossAttentionWithMask) {
 
 TEST(Gradient, IsFiniteWhereARootOrAPowerHasNoSlope) {
   // An all-zero row, as behind a ReLU, and 0 to the powers 0, 1 and 2.
-  const std::vector<testing::Function> functions = {
+  const std::vector<tests::Function> functions = {
       [](Graph& g, const std::vector<Value>& p) {
         const Value other = g.constant("o", Tensor::from<float>({1, 2}, {1, 2}));
         return add(mean(cosine_similarity(mul_scalar(p[0], 0), other)),
@@ -388,8 +388,8 @@ TEST(Gradient, IsFiniteWhereARootOrAPowerHasNoSlope) {
         return add(sum(pow(zero, powers)),
                    sum(add(pow(zero, mul_scalar(p[0], 0)), pow_scalar(zero, 0))));
       }};
-  for (const testing::Function& function : functions) {
-    testing::Harness harness({{1, 2}}, function);
+  for (const tests::Function& function : functions) {
+    tests::Harness harness({{1, 2}}, function);
     EXPECT_TRUE(std::isfinite(harness.loss()));
     const Tensor gradient = harness.gradient("p0");
     for (const float x : gradient.values<float>()) EXPECT_TRUE(std::isfinite(x)) << x;

@@ -9,11 +9,10 @@
 #include "artel/base/random.h"
 #include "artel/exec/libraries.h"
 #include "artel/exec/program.h"
-#include "artel/graph/differentiate.h"
 #include "artel/graph/ops.h"
-#include "artel/graph/passes/fuse_forward.h"
+#include "artel/graph/passes/lower.h"
 
-namespace artel::testing {
+namespace artel::tests {
 
 // A scalar function of parameters p0, p1, ...
 using Function = std::function<Value(Graph&, const std::vector<Value>&)>;
@@ -32,17 +31,12 @@ class Harness {
     for (size_t i = 0; i < shapes.size(); ++i)
       parameters.push_back(graph.parameter("p" + std::to_string(i), shapes[i]));
     graph.set_output("loss", function(graph, parameters));
-    Graph fused = fuse_forward(graph);
-    std::vector<Value> leaves;
-    for (const ValueId id : fused.of_kind(ValueKind::parameter)) leaves.push_back(fused.handle(id));
-    const std::vector<Value> gradients = differentiate(fused.output("loss"), leaves);
-    for (size_t i = 0; i < leaves.size(); ++i)
-      if (gradients[i]) fused.set_gradient(leaves[i], gradients[i]);
     KernelChoices choices;
-    program_ = std::make_unique<Program>(prune(fused), CompileOptions{.threads = threads}, choices);
+    program_ = std::make_unique<Program>(lower(graph, Differentiation{}),
+                                         CompileOptions{.threads = threads}, choices);
     check_plan(program_->graph(), program_->plan());
     parameters_ = Parameters(program_->parameter_entries());
-    lane_ = std::make_unique<Lane>(*program_, parameters_);
+    frame_ = std::make_unique<Frame>(*program_, parameters_);
     for (size_t i = 0; i < shapes.size(); ++i) {
       Tensor value(shapes[i]);
       Random random{seed, i};
@@ -55,8 +49,8 @@ class Harness {
   Tensor get(const std::string& name) const { return parameters_.get(name); }
 
   float loss() {
-    program_->run(*lane_, pool_, {});
-    return lane_->scalar("loss");
+    program_->run(*frame_, pool_, {});
+    return frame_->scalar("loss");
   }
 
   // The gradient of a parameter after loss(), row-major; empty if there is none.
@@ -66,7 +60,7 @@ class Harness {
       const ParameterEntry& entry = parameters_.entry(name);
       Tensor result(entry.shape);
       convert_layout(pool_, entry.shape, DType::f32,
-                     reinterpret_cast<const std::byte*>(lane_->gradients().data()) + slot.offset,
+                     reinterpret_cast<const std::byte*>(frame_->gradients().data()) + slot.offset,
                      entry.layout, result.raw(), Layout::row_major());
       return result;
     }
@@ -74,14 +68,14 @@ class Harness {
   }
 
   const Program& program() const { return *program_; }
-  Lane& lane() { return *lane_; }
+  Frame& frame() { return *frame_; }
   ThreadPool& pool() { return pool_; }
 
  private:
   ThreadPool pool_;
   std::unique_ptr<Program> program_;
   Parameters parameters_;
-  std::unique_ptr<Lane> lane_;
+  std::unique_ptr<Frame> frame_;
 };
 
 // sum(y * r) with fixed random r: turns any op into a scalar that feels every element differently.
@@ -92,4 +86,4 @@ inline Value probe(Value y) {
   return sum(mul(y, y.graph().constant("probe", std::move(weights))));
 }
 
-}  // namespace artel::testing
+}  // namespace artel::tests

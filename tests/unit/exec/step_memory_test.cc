@@ -8,14 +8,15 @@ namespace artel {
 namespace {
 
 TEST(StepMemory, CountsParametersGradientsAndActivations) {
-  testing::Harness harness({{32, 64}, {16, 64}}, [](Graph&, const std::vector<Value>& p) {
-    return testing::probe(dense(p[0], p[1]));
+  tests::Harness harness({{32, 64}, {16, 64}}, [](Graph&, const std::vector<Value>& p) {
+    return tests::probe(dense(p[0], p[1]));
   });
   const StepMemory memory = step_memory(harness.program());
   const size_t weights = (32 * 64 + 16 * 64) * sizeof(float);
   EXPECT_EQ(memory.parameters, weights);
   EXPECT_EQ(memory.gradients, weights);
   EXPECT_GE(memory.activations, 32 * 16 * sizeof(float));
+  EXPECT_LE(memory.workspace, memory.activations);
   EXPECT_EQ(memory.total(), memory.parameters + memory.gradients + memory.activations);
 }
 

@@ -6,6 +6,7 @@
 #include "artel/graph/op.h"
 #include "artel/graph/ops.h"
 #include "artel/graph/passes/fuse_forward.h"
+#include "artel/graph/passes/lower.h"
 
 namespace artel {
 namespace {
@@ -82,6 +83,45 @@ TEST(Differentiate, FrozenLayersCostNothing) {
   EXPECT_EQ(products, 1);
 }
 
+std::vector<std::string> directions_of(const Graph& graph) {
+  std::vector<std::string> result;
+  for (const Node& node : graph.nodes())
+    result.push_back(fmt::format("{}: {}", node.op->name, to_string(node.direction)));
+  return result;
+}
+
+// Nothing further back waits for the gradients of weights, nor for the ReLU behind the first layer.
+TEST(Differentiate, SaysWhatEachNodeIsFor) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {4, 8}});
+  const Value w = graph.parameter("w", {8, 8}), v = graph.parameter("v", {1, 8});
+  graph.set_output("loss", sum(dense(relu(dense(x, w)), v)));
+  const std::vector<std::string> expected = {
+      "dense: forward",          "dense: forward",
+      "reduce_sum: forward",     "reshape: backward",
+      "broadcast_to: backward",  "matmul: backward",
+      "matmul: weight gradient", "bias_backward: weight gradient",
+      "matmul: weight gradient"};
+  EXPECT_EQ(directions_of(lower(graph, Differentiation{})), expected);
+}
+
+// Tied weights: their gradients are added, and what is made of weights alone is a weight.
+TEST(Differentiate, TakesWhatIsMadeOfWeightsForAWeight) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {4, 8}});
+  const Value w = graph.parameter("w", {8, 8});
+  const Value turned = transpose(w, {1, 0});
+  const Value hidden = matmul(x, w);
+  differentiate(sum(matmul(hidden, turned)), {w});
+  const std::vector<std::string> expected = {
+      "transpose: forward",         "matmul: forward",         "matmul: forward",
+      "reduce_sum: forward",        "reshape: backward",       "broadcast_to: backward",
+      "matmul: backward",           "matmul: weight gradient", "matmul: weight gradient",
+      "transpose: weight gradient", "add: weight gradient"};
+  EXPECT_EQ(directions_of(graph), expected);
+  EXPECT_EQ(graph.forward_end(), 4);
+}
+
 TEST(Differentiate, SaysWhatHasNoGradient) {
   Graph graph;
   const Value w = graph.parameter("w", {3});
@@ -149,6 +189,16 @@ TEST(Graph, ConvertsIntegersThatAnOpComputesWith) {
   for (const Node& node : graph.nodes()) conversions += node.op->name == "to_f32" ? 1 : 0;
   EXPECT_EQ(conversions, 1);
   EXPECT_THROW(relu(graph.input("z", {DType::f64, {3}})), Error);
+}
+
+TEST(Losses, CosineTakesOneTargetForEachPair) {
+  Graph graph;
+  const Value a = graph.input("a", {DType::f32, {5, 3}}),
+              b = graph.input("b", {DType::f32, {5, 3}});
+  const Value row = graph.input("t", {DType::f32, {5}}),
+              column = graph.input("u", {DType::f32, {5, 1}});
+  EXPECT_EQ(cosine_embedding_loss(a, b, row).shape(), Shape{});
+  EXPECT_THROW(cosine_embedding_loss(a, b, column), Error);
 }
 
 TEST(Losses, RefuseTargetsOfAnotherShape) {

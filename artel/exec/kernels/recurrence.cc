@@ -1,0 +1,179 @@
+#include "artel/exec/kernels/recurrence.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "artel/exec/kernels/gemm_panels.h"
+#include "artel/exec/kernels/recurrent_cells.h"
+#include "artel/exec/kernels/slots.h"
+
+namespace artel::kernels {
+namespace {
+
+constexpr int64_t kMostGroup = 48;
+
+// The weights as the right factor of a product with a row for each sample.
+struct PackedWeights {
+  int64_t depth, columns;
+
+  int64_t stride() const { return odd_lines(depth * panel_width()); }
+  int64_t floats() const { return panel_count(columns) * stride(); }
+
+  void pack(ThreadPool& pool, const float* weight, int64_t units, bool transposed,
+            float* panels) const {
+    const int64_t width = 4 * panel_width();
+    pool.run(divide_up(columns, width), [&](int64_t part) {
+      const int64_t column = part * width;
+      pack_panels(weight + (transposed ? column * units : column), units, transposed, depth,
+                  std::min(width, columns - column), panels + part * 4 * stride(), stride());
+    });
+  }
+
+  // out = in times the weights, plus what is in `out` already, or plus the bias.
+  void multiply(const float* panels, int64_t rows, const float* in, float* out, bool accumulate,
+                const float* bias = nullptr) const {
+    std::array<const float*, kMostGroup> a;
+    std::array<float*, kMostGroup> c;
+    for (int64_t i = 0; i < rows; ++i) {
+      a[i] = in + i * odd_lines(depth);
+      c[i] = out + i * odd_lines(columns);
+    }
+    const Segment segment{0, 0, depth};
+    multiply_panels({.a = {a.data(), static_cast<size_t>(rows)},
+                     .c = {c.data(), static_cast<size_t>(rows)},
+                     .columns = columns,
+                     .segments = {&segment, 1},
+                     .panels = panels,
+                     .panel_stride = stride(),
+                     .accumulate = accumulate,
+                     .bias = bias});
+  }
+};
+
+PackedWeights forward_weights(const RecurrenceShape& shape) { return {shape.units, shape.gates()}; }
+PackedWeights backward_weights(const RecurrenceShape& shape) {
+  return {shape.gates(), shape.units};
+}
+
+}  // namespace
+
+Recurrence::Recurrence(const RecurrenceShape& shape, int threads)
+    : shape_(shape), threads_(threads) {
+  const int64_t rounds = std::max<int64_t>(1, divide_up(shape.batch, threads * kMostGroup));
+  group_ = std::max<int64_t>(1, divide_up(shape.batch, threads * rounds));
+}
+
+// For each sample its state, or the gradients of its state and cells, and its gates; then zeros.
+int64_t Recurrence::scratch_floats() const {
+  return group_ * (2 * odd_lines(shape_.units) + odd_lines(shape_.gates())) +
+         aligned_floats(shape_.units);
+}
+
+size_t Recurrence::forward_workspace_bytes() const {
+  return sizeof(float) * (forward_weights(shape_).floats() + threads_ * scratch_floats());
+}
+
+size_t Recurrence::backward_workspace_bytes() const {
+  return sizeof(float) * (backward_weights(shape_).floats() + threads_ * scratch_floats());
+}
+
+void Recurrence::forward(ThreadPool& pool, const RecurrenceForward& arguments,
+                         std::byte* workspace) const {
+  const PackedWeights weights = forward_weights(shape_);
+  auto* panels = reinterpret_cast<float*>(workspace);
+  weights.pack(pool, arguments.weight, shape_.units, true, panels);
+  for_each_with_slot(pool, threads_, divide_up(shape_.batch, group_), [&](int64_t slot, int64_t i) {
+    forward_samples(arguments, i * group_, std::min(group_, shape_.batch - i * group_), panels,
+                    panels + weights.floats() + slot * scratch_floats());
+  });
+}
+
+void Recurrence::forward_samples(const RecurrenceForward& a, int64_t first, int64_t count,
+                                 const float* panels, float* scratch) const {
+  const int64_t units = shape_.units, gates = shape_.gates(), row = odd_lines(units);
+  float* states = scratch;  // those before a position; then its own
+  float* hidden = states + group_ * row;
+  float* zeros = hidden + group_ * odd_lines(gates);
+  std::fill_n(states, count * row, 0.0f);
+  std::fill_n(zeros, units, 0.0f);
+  const auto run_cell = shape_.cell == Cell::lstm ? lstm_forward : gru_forward;
+  for (int64_t step = 0; step < shape_.positions; ++step) {
+    const int64_t at = position(step);
+    forward_weights(shape_).multiply(panels, count, states, hidden, false, a.bias);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t here = (first + i) * shape_.positions + at;
+      float *state = states + i * row, *memory = a.memory + here * units;
+      const float* cells = zeros;
+      if (step > 0)
+        cells = a.memory + ((first + i) * shape_.positions + position(step - 1)) * units;
+      if (a.mask && a.mask[here] == 0) {
+        // Gates are not read again; they must be numbers all the same.
+        std::fill_n(a.gates + here * gates, gates, 0.0f);
+        std::copy_n(cells, units, memory);
+      } else {
+        run_cell({.units = units,
+                  .projected = a.projected + here * gates,
+                  .hidden = hidden + i * odd_lines(gates),
+                  .before = shape_.cell == Cell::lstm ? cells : state,
+                  .gates = a.gates + here * gates,
+                  .memory = memory,
+                  .state = state});
+      }
+      std::copy_n(state, units, a.y + here * units);
+    }
+  }
+}
+
+void Recurrence::backward(ThreadPool& pool, const RecurrenceBackward& arguments,
+                          std::byte* workspace) const {
+  const PackedWeights weights = backward_weights(shape_);
+  auto* panels = reinterpret_cast<float*>(workspace);
+  weights.pack(pool, arguments.weight, shape_.units, false, panels);
+  for_each_with_slot(pool, threads_, divide_up(shape_.batch, group_), [&](int64_t slot, int64_t i) {
+    backward_samples(arguments, i * group_, std::min(group_, shape_.batch - i * group_), panels,
+                     panels + weights.floats() + slot * scratch_floats());
+  });
+}
+
+void Recurrence::backward_samples(const RecurrenceBackward& a, int64_t first, int64_t count,
+                                  const float* panels, float* scratch) const {
+  const int64_t units = shape_.units, gates = shape_.gates(), row = odd_lines(units);
+  const bool is_lstm = shape_.cell == Cell::lstm;
+  float* dstates = scratch;
+  float* dhidden = dstates + group_ * row;
+  float* dcells = dhidden + group_ * odd_lines(gates);
+  float* zeros = dcells + group_ * row;
+  std::fill_n(dstates, count * row, 0.0f);
+  std::fill_n(dcells, count * row, 0.0f);
+  std::fill_n(zeros, units, 0.0f);
+  const auto run_cell = is_lstm ? lstm_backward : gru_backward;
+  const float* states = is_lstm ? a.memory : a.y;
+  for (int64_t step = shape_.positions - 1; step >= 0; --step) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t sample = (first + i) * shape_.positions, here = sample + position(step);
+      float *dprojected = a.dprojected + here * gates, *own = dhidden + i * odd_lines(gates);
+      float* dstate = dstates + i * row;
+      if (a.mask && a.mask[here] == 0) {
+        for (int64_t j = 0; j < units; ++j) dstate[j] += a.dy[here * units + j];
+        std::fill_n(dprojected, gates, 0.0f);
+        std::fill_n(own, gates, 0.0f);
+      } else {
+        run_cell({.units = units,
+                  .gates = a.gates + here * gates,
+                  .memory = a.memory + here * units,
+                  .before = step > 0 ? states + (sample + position(step - 1)) * units : zeros,
+                  .dy = a.dy + here * units,
+                  .dstate = dstate,
+                  .dcells = dcells + i * row,
+                  .dprojected = dprojected,
+                  .dhidden = own});
+        if (is_lstm) std::copy_n(dprojected, gates, own);
+      }
+      if (!is_lstm) std::copy_n(own, gates, a.dhidden + here * gates);
+    }
+    if (step > 0) backward_weights(shape_).multiply(panels, count, dhidden, dstates, true);
+  }
+}
+
+}  // namespace artel::kernels
