@@ -1,4 +1,6 @@
 // How parameters begin.
+//
+//   const artel::Model zeros = artel::nn::dense(10, {.weight = artel::nn::constant(0)});
 #pragma once
 
 #include "artel/nn/layer.h"
@@ -11,7 +13,7 @@ Initialiser normal(float deviation);
 // Normal, redrawn beyond two deviations.
 Initialiser truncated_normal(float deviation);
 // Uniform in +-1 / sqrt(fan_in): PyTorch's default for dense and convolution weights and biases. A
-// fan-in of 0 means that of the shape: all extents but the first.
+// fan-in of 0 means the fan-in of the shape: the product of all extents but the first.
 Initialiser fan_in_uniform(int64_t fan_in = 0);
 // He et al.: normal with deviation sqrt(2 / fan), the fan of the output for convolutions.
 Initialiser he_normal_fan_out();

@@ -1,6 +1,12 @@
 // A layer is a recipe: given a graph and an input value it adds nodes and parameters and returns
 // the output. Layers compose; nothing is computed here.
 //
+//   // Adds a learnt shift to each feature.
+//   const artel::nn::Layer shift("shift", [](artel::nn::Build& build, artel::Value x) {
+//     return artel::add(x, build.parameter("shift", {x.shape().back()}, artel::nn::constant(0)));
+//   });
+//   const artel::Model network = artel::nn::sequential({artel::nn::dense(32), shift});
+//
 // A Layer is a value, cheap to copy, and can be built any number of times (for training, for
 // evaluation, for another batch size): the same names and shapes come out each time.
 #pragma once
@@ -23,23 +29,46 @@ using Initialiser = std::function<void(Random&, const Shape&, std::span<float>)>
 // A graph under construction.
 class Build {
  public:
-  // Whether parameters of a full name are trained.
+  // Whether the parameter with a full name is trained.
   using Trained = std::function<bool(const std::string&)>;
 
-  // `trained` is absent where all are.
+  // `trained` is absent if all parameters are trained.
   explicit Build(Graph& graph, bool training, Value places = {}, Trained trained = {})
       : graph_(graph), training_(training), places_(places), trained_(std::move(trained)) {}
 
   Graph& graph() { return graph_; }
-  // Whether dropout drops and batch norm uses the statistics of the batch.
+  // Whether dropout is active and batch norm uses the statistics of the batch.
   bool training() const { return training_; }
   // Whether the parameter of this name, relative to the current scope, is trained.
   bool trains(std::string_view name) const {
     return training_ && (!trained_ || trained_(graph_.scoped(name)));
   }
-  // Where in the text the tokens of the input stand, i32 [tokens], when a text is read piece by
-  // piece and what attention needs of earlier pieces is kept in states; else empty.
+  // The positions in the text of the input's tokens, i32 [tokens], when a text is read piece by
+  // piece and states keep what attention needs from earlier pieces; otherwise empty.
   Value places() const { return places_; }
+  // Throws an Error of kind unsupported if a text is read that way, for a layer whose results
+  // depend on earlier pieces, too.
+  void require_whole_text(std::string_view layer);
+
+  // Values that layers keep under a name for others (nn/named_values.h). Throws for a name that is
+  // taken.
+  void keep(const std::string& name, Value value);
+  // An input of the network, "x" if there is one; it is kept, too.
+  void set_input(const std::string& name, Value value) { kept_[name] = value; }
+  // Throws for an unknown name, with the nearest known one.
+  Value kept(const std::string& name) const;
+
+  // While one lives, a parameter whose name exists already is that one, not an error.
+  class Sharing {
+   public:
+    explicit Sharing(Build& build) : build_(build) { ++build.sharing_; }
+    ~Sharing() { --build_.sharing_; }
+    Sharing(const Sharing&) = delete;
+    Sharing& operator=(const Sharing&) = delete;
+
+   private:
+    Build& build_;
+  };
 
   Value parameter(std::string_view name, Shape shape, Initialiser initialiser);
   Value state(std::string_view name, Shape shape, float initial);
@@ -52,6 +81,8 @@ class Build {
   Value places_;
   Trained trained_;
   std::map<std::string, Initialiser> initialisers_;
+  std::map<std::string, Value> kept_;
+  int sharing_ = 0;
 };
 
 class Layer {
@@ -62,14 +93,17 @@ class Layer {
 
   // "dense", "conv", ...: for summaries.
   const std::string& kind() const { return kind_; }
-  Value operator()(Build& build, Value x) const { return build_(build, x); }
+  // Throws if the layer returns an empty value.
+  Value operator()(Build& build, Value x) const;
 
  private:
   std::string kind_;
   Function build_;
 };
 
-// The initial value of a parameter or state of that name: a function of (seed, name) alone.
+// The initial value of the parameter or state with that name: a function of (seed, name) alone.
+void initialise(uint64_t seed, const std::string& name, const Shape& shape,
+                const Initialiser& initialiser, std::span<float> values);
 Tensor initial_value(uint64_t seed, const std::string& name, const Shape& shape,
                      const Initialiser& initialiser);
 

@@ -75,12 +75,22 @@ std::string LayerWords::label() {
   if (!more() || words_[next_].back() != ':') return "";
   std::string name = take("a name");
   name.pop_back();
+  check_name(name);
+  return name;
+}
+
+std::string LayerWords::name(std::string_view what) {
+  std::string name = take(what);
+  check_name(name);
+  return name;
+}
+
+void LayerWords::check_name(const std::string& name) const {
   const bool valid =
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") ==
       std::string::npos;
   if (name.empty() || !valid)
     reject("got the name '{}', expected letters, digits, '_' and '.'", name);
-  return name;
 }
 
 int64_t LayerWords::to_integer(std::string_view what, std::string_view word, int64_t least,

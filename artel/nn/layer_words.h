@@ -1,5 +1,13 @@
 // The words of one layer in a network written as text; a cursor over them. Errors begin with the
 // layer's index and text.
+//
+//   // "soft_step [STEEPNESS]": the word after the kind is optional.
+//   artel::nn::register_layer("soft_step", "[STEEPNESS]", [](artel::nn::LayerWords& words) {
+//     const double steepness = words.more() ? words.number("steepness", 0.01, 100) : 1;
+//     return artel::nn::Layer("soft_step", [steepness](artel::nn::Build&, artel::Value x) {
+//       return artel::unary("sigmoid", artel::mul_scalar(x, steepness));
+//     });
+//   });
 #pragma once
 
 #include <array>
@@ -17,17 +25,20 @@ class LayerWords {
   LayerWords(size_t index, std::string text);
 
   bool at_end() const { return next_ == words_.size(); }
-  // Whether the current layer has more words: neither the text nor its part of a block has ended.
+  // Whether the current layer has more words, that is, neither the text nor its part of a block has
+  // ended.
   bool more() const;
-  // The next word, which must be there; `expected` says what it should be.
+  // The next word, which must exist; `expected` says what it should be, for the message.
   std::string take(std::string_view expected);
-  // Takes the next word, or the next two, if they are these.
+  // Takes the next word, or the next two, if they match.
   bool accept(std::string_view word);
   bool accept(std::string_view first, std::string_view second);
   void expect(std::string_view word);
   // Takes the next word if it ends with a colon, and returns it without the colon; else "".
   std::string label();
 
+  // A word of letters, digits, '_' and '.'.
+  std::string name(std::string_view what);
   int64_t integer(std::string_view what, int64_t least, int64_t most);
   double number(std::string_view what, double least, double most);
   // "3" for 3x3, or "3x5".
@@ -35,7 +46,7 @@ class LayerWords {
   // "3x32x32"; one of them may be -1.
   std::vector<int64_t> extents(std::string_view what, int64_t most);
 
-  // Fails because the next word is none of the options of this kind of layer.
+  // Throws because the next word is not an option of this kind of layer.
   [[noreturn]] void reject_option(std::string_view kind, const std::vector<std::string>& options);
 
   template <typename... Args>
@@ -46,6 +57,7 @@ class LayerWords {
 
  private:
   std::string shortened() const;
+  void check_name(const std::string& name) const;
   int64_t to_integer(std::string_view what, std::string_view word, int64_t least,
                      int64_t most) const;
 

@@ -118,6 +118,32 @@ Layer conv(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions opt
           }};
 }
 
+Layer conv1d(int64_t channels, int64_t kernel, Conv1dLayerOptions options) {
+  return {"conv1d", [=](Build& build, Value x) {
+            require(x.shape().rank() == 3, ErrorKind::shape,
+                    "[layer '{}'] conv1d: got input {}, expected [batch, channels, length]; images "
+                    "are for conv",
+                    build.graph().scope(), to_string(x.shape()));
+            build.require_whole_text("conv1d");
+            const ConvLayerOptions flat = {.stride = {1, options.stride},
+                                           .padding = {0, options.padding},
+                                           .dilation = {1, options.dilation},
+                                           .groups = options.groups};
+            const int64_t batch = x.shape()[0], in = x.shape()[1], length = x.shape()[2];
+            check_groups(build, flat, in, channels);
+            const int64_t each = in / options.groups;
+            const Value weight =
+                build.parameter("weight", {channels, each, kernel}, or_default(options.weight));
+            Value bias;
+            if (options.bias)
+              bias = build.parameter("bias", {channels}, fan_in_uniform(each * kernel));
+            const Value y = conv2d(artel::reshape(x, {batch, in, 1, length}),
+                                   artel::reshape(weight, {channels, each, 1, kernel}), bias,
+                                   graph_options(flat));
+            return artel::reshape(y, {batch, channels, y.shape()[3]});
+          }};
+}
+
 Layer conv_transpose(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions options) {
   return {"conv_transpose", [=](Build& build, Value x) {
             check_rank(build, x, 4, "conv_transpose", "[batch, channels, height, width]");
@@ -162,7 +188,7 @@ Layer batch_norm(BatchNormLayerOptions options) {
             const Value shift = build.parameter("bias", channels, constant(0));
             const Value mean = build.state("running_mean", channels, 0);
             const Value variance = build.state("running_var", channels, 1);
-            // A frozen one is part of a fixed function: its statistics stay as they are.
+            // A frozen batch norm is part of a fixed function: its statistics do not change.
             if (!build.trains("weight") && !build.trains("bias"))
               return batch_norm_inference(x, scale, shift, mean, variance, options.epsilon);
             return artel::batch_norm(x, scale, shift, mean, variance,
@@ -195,6 +221,21 @@ Layer dropout(double probability) {
 Layer embedding(int64_t rows, int64_t width) {
   return {"embedding", [=](Build& build, Value x) {
             return artel::embedding(x, build.parameter("weight", {rows, width}, normal(1)));
+          }};
+}
+
+Layer embedding_bag(int64_t rows, int64_t width, EmbeddingBagOptions options) {
+  return {"embedding_bag", [=](Build& build, Value x) {
+            require(x.shape().rank() == 2, ErrorKind::shape,
+                    "[layer '{}'] embedding_bag: got input {}, expected [batch, tokens]",
+                    build.graph().scope(), to_string(x.shape()));
+            Value all = embedding(rows, width)(build, x);
+            if (!options.ignore_padding)
+              return reduce(options.sum ? Reduction::sum : Reduction::mean, all, {1});
+            const Value counts = clamp_max(unary("to_f32", x), 1);
+            const Value total =
+                artel::sum(mul(all, artel::reshape(counts, {x.shape()[0], -1, 1})), {1});
+            return options.sum ? total : div(total, clamp_min(artel::sum(counts, {1}, true), 1));
           }};
 }
 

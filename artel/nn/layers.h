@@ -1,4 +1,8 @@
 // The layers. Names and shapes of parameters are PyTorch's, so that published weights fit.
+//
+//   const artel::Model lenet = artel::nn::sequential(
+//       {artel::nn::conv(6, {5, 5}), artel::nn::relu(), artel::nn::max_pool({2, 2}),
+//        artel::nn::flatten(), artel::nn::named("head", artel::nn::dense(10))});
 #pragma once
 
 #include <array>
@@ -16,7 +20,7 @@ Layer sequential(std::vector<Layer> layers);
 Layer named(std::string name, Layer layer);
 // One scope for children that name themselves: no index is added.
 Layer chain(std::vector<Layer> layers);
-// body(x) + shortcut(x), then ReLU if asked; without a shortcut, x itself.
+// body(x) + shortcut(x), or body(x) + x without a shortcut; then ReLU if asked for.
 Layer residual(Layer body, std::optional<Layer> shortcut = {}, bool relu_after = true);
 
 struct DenseOptions {
@@ -40,6 +44,17 @@ Layer conv(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions opt
 Layer conv_transpose(int64_t channels, std::array<int64_t, 2> kernel,
                      ConvLayerOptions options = {});
 
+// On sequences [batch, channels, length]; weight [channels, in / groups, kernel].
+struct Conv1dLayerOptions {
+  int64_t stride = 1;
+  int64_t padding = 0;
+  int64_t dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+  Initialiser weight = {};  // default: fan_in_uniform
+};
+Layer conv1d(int64_t channels, int64_t kernel, Conv1dLayerOptions options = {});
+
 struct PoolLayerOptions {
   std::array<int64_t, 2> stride = {0, 0};  // 0: the kernel
   std::array<int64_t, 2> padding = {0, 0};
@@ -59,6 +74,13 @@ Layer rms_norm(double epsilon = 1e-5);
 
 Layer dropout(double probability = 0.5);
 Layer embedding(int64_t rows, int64_t width);
+// The mean or the sum of the embeddings of each sample's tokens: [batch, width]. With
+// `ignore_padding` tokens of number 0 do not count; a sample of nothing else gives zeros.
+struct EmbeddingBagOptions {
+  bool sum = false;
+  bool ignore_padding = false;
+};
+Layer embedding_bag(int64_t rows, int64_t width, EmbeddingBagOptions options = {});
 Layer flatten();
 Layer reshape(std::vector<int64_t> sample_shape);
 

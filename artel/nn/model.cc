@@ -1,12 +1,9 @@
 #include "artel/nn/model.h"
 
 #include "artel/base/error.h"
-#include "artel/base/text.h"
-#include "artel/graph/differentiate.h"
 #include "artel/graph/op.h"
 #include "artel/graph/ops.h"
-#include "artel/graph/passes/fuse_forward.h"
-#include "artel/graph/passes/recompute.h"
+#include "artel/graph/passes/lower.h"
 #include "artel/nn/transformer.h"
 
 namespace artel {
@@ -16,6 +13,7 @@ Value build_network(const Model& model, ModelGraph& result, const TensorType& x,
                     Value places = {}, const nn::Build::Trained& trained = {}) {
   nn::Build build(result.graph, training, places, trained);
   const Value input = result.graph.input("x", x);
+  build.set_input("x", input);
   Value prediction = model.network()(build, input);
   if (prediction.type().dtype != DType::f32) prediction = unary("to_f32", prediction);
   result.initialisers = build.initialisers();
@@ -23,10 +21,17 @@ Value build_network(const Model& model, ModelGraph& result, const TensorType& x,
   return prediction;
 }
 
-void add_loss(ModelGraph& result, Value prediction, const TensorType& y, const Loss& loss) {
+void add_loss(ModelGraph& result, Value prediction, const TensorType& y, const Loss& loss,
+              const std::vector<Metric>& metrics) {
   const Value target = result.graph.input("y", y);
-  const Graph::Scope scope(result.graph, "loss");
-  result.graph.set_output("loss", loss(prediction, target));
+  {
+    const Graph::Scope scope(result.graph, "loss");
+    const Value value = loss(prediction, target);
+    require(static_cast<bool>(value), ErrorKind::invalid_argument,
+            "loss: returned an empty value, expected a scalar");
+    result.graph.set_output("loss", value);
+  }
+  Metrics::add_to(result.graph, metrics, prediction, target);
 }
 
 // A value that is its own mean becomes the shift, whatever it was, and nothing before it learns. A
@@ -46,36 +51,10 @@ void check_batch_norms(const Graph& graph, int64_t samples) {
 
 }  // namespace
 
-Loss loss_by_name(const std::string& name, double label_smoothing) {
-  static const std::map<std::string, Loss> losses = {
-      {"mse", mean_squared_error},
-      {"l1", l1_loss},
-      {"smooth_l1", [](Value p, Value t) { return smooth_l1_loss(p, t); }},
-      {"binary_cross_entropy", binary_cross_entropy},
-      {"kl", [](Value p, Value t) { return kl_divergence(log_softmax(p), t); }}};
-  if (name == "cross_entropy")
-    return [label_smoothing](Value prediction, Value target) {
-      // [batch, positions, classes], as language models give, are rows too.
-      const Shape& shape = prediction.shape();
-      if (shape.rank() > 2) {
-        const bool labels = target.type().dtype == DType::i32;
-        target = reshape(target, labels ? Shape{-1} : Shape{-1, shape.back()});
-        prediction = reshape(prediction, {-1, shape.back()});
-      }
-      return cross_entropy(prediction, target, {}, {.label_smoothing = label_smoothing});
-    };
-  const auto found = losses.find(name);
-  if (found != losses.end()) return found->second;
-  std::vector<std::string> names = {"cross_entropy"};
-  for (const auto& [known, loss] : losses) names.push_back(known);
-  fail(ErrorKind::invalid_argument, "unknown loss '{}'{}; known: {}", name,
-       did_you_mean(name, names), join(names, ", "));
-}
-
-ModelGraph inference_graph(const Model& model, const TensorType& x) {
+ModelGraph inference_graph(const Model& model, const TensorType& x, const ShardPart& part) {
   ModelGraph result;
   build_network(model, result, x, false);
-  result.graph = fuse_forward(result.graph, false);
+  result.graph = lower(result.graph, {}, part);
   return result;
 }
 
@@ -83,36 +62,30 @@ ModelGraph decoding_graph(const Model& model, int64_t tokens) {
   ModelGraph result;
   const Value places = result.graph.input("places", {DType::i32, {tokens}});
   build_network(model, result, {DType::i32, {1, tokens}}, false, places);
-  result.graph = fuse_forward(result.graph, false);
+  result.graph = lower(result.graph);
   return result;
 }
 
 bool is_cache(std::string_view state) { return state.ends_with(nn::kCacheName); }
 
 ModelGraph evaluation_graph(const Model& model, const TensorType& x, const TensorType& y,
-                            const Loss& loss) {
+                            const Loss& loss, const std::vector<Metric>& metrics,
+                            const ShardPart& part) {
   ModelGraph result;
-  add_loss(result, build_network(model, result, x, false), y, loss);
-  result.graph = fuse_forward(result.graph, false);
+  add_loss(result, build_network(model, result, x, false), y, loss, metrics);
+  result.graph = lower(result.graph, {}, part);
   return result;
 }
 
 ModelGraph training_graph(const Model& model, const TensorType& x, const TensorType& y,
-                          const Loss& loss,
-                          const std::function<bool(const std::string&)>& trained) {
+                          const Loss& loss, const std::function<bool(const std::string&)>& trained,
+                          const std::vector<Metric>& metrics, const ShardPart& part) {
   ModelGraph result;
-  add_loss(result, build_network(model, result, x, true, {}, trained), y, loss);
+  add_loss(result, build_network(model, result, x, true, {}, trained), y, loss, metrics);
   check_batch_norms(result.graph, x.shape[0]);
-  result.graph = fuse_forward(result.graph);
-  Graph& graph = result.graph;
-  std::vector<Value> parameters;
-  for (const ValueId id : graph.of_kind(ValueKind::parameter))
-    if (!trained || trained(graph.value(id).name)) parameters.push_back(graph.handle(id));
-  const Value weight = graph.input("weight", {DType::f32, Shape{}});
-  const std::vector<Value> gradients = differentiate(graph.output("loss"), parameters, weight);
-  for (size_t i = 0; i < parameters.size(); ++i)
-    if (gradients[i]) graph.set_gradient(parameters[i], gradients[i]);
-  result.graph = recompute_norms(prune(graph));
+  // Nobody reads it after a step, and the gradient of the loss can take its place.
+  result.graph.drop_output("prediction");
+  result.graph = lower(result.graph, Differentiation{.weight = "weight", .trained = trained}, part);
   return result;
 }
 

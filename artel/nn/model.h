@@ -1,18 +1,21 @@
 // A model: a network, and how its output is judged.
+//
+//   const artel::Model linear =
+//       artel::nn::sequential({artel::nn::flatten(), artel::nn::dense(10)});
+//   const artel::ModelGraph graph =
+//       artel::inference_graph(linear, {artel::DType::f32, {1, 1, 28, 28}});
 #pragma once
 
 #include <functional>
 #include <map>
 #include <string>
 
+#include "artel/graph/ops/shards.h"
 #include "artel/nn/layer.h"
+#include "artel/nn/loss.h"
+#include "artel/nn/metric.h"
 
 namespace artel {
-
-// The loss of a prediction against a target, a scalar: the mean over the batch.
-using Loss = std::function<Value(Value prediction, Value target)>;
-// cross_entropy, mse, l1, smooth_l1, binary_cross_entropy, kl, by name; throws for others.
-Loss loss_by_name(const std::string& name, double label_smoothing = 0);
 
 class Model {
  public:
@@ -24,28 +27,31 @@ class Model {
   nn::Layer network_;
 };
 
-// A graph made from a model, with what its parameters and states begin as.
+// A graph made from a model, with the initial values of its parameters and states.
 struct ModelGraph {
   Graph graph;
   std::map<std::string, nn::Initialiser> initialisers;
 };
 
-// Input "x", output "prediction"; dropout off, batch norm by its running statistics.
-ModelGraph inference_graph(const Model& model, const TensorType& x);
+// Input "x", output "prediction"; dropout off, batch norm by its running statistics. With shards,
+// here and below, layers are cut into them (graph/passes/split_layers.h).
+ModelGraph inference_graph(const Model& model, const TensorType& x, const ShardPart& part = {});
 // The same for a text that is read piece by piece: inputs "x", i32 [1, tokens], and "places", i32
-// [tokens], from 0 on; "prediction" [1, 1, vocabulary] is that of the last token. States whose
-// names is_cache knows keep the keys and values of all tokens read so far.
+// [tokens], counted from 0; "prediction" [1, 1, vocabulary] is for the last token. The states whose
+// names satisfy is_cache keep the keys and values of all tokens read so far.
 ModelGraph decoding_graph(const Model& model, int64_t tokens);
 bool is_cache(std::string_view state);
-// Adds the input "y" and the output "loss".
+// Adds the input "y", the output "loss" and one for each metric (Metrics::output_of).
 ModelGraph evaluation_graph(const Model& model, const TensorType& x, const TensorType& y,
-                            const Loss& loss);
+                            const Loss& loss, const std::vector<Metric>& metrics = {},
+                            const ShardPart& part = {});
 // Inputs "x", "y" and the scalar "weight", by which the loss is multiplied before it is
-// differentiated (the share of this lane in the global batch). Outputs "loss" (unweighted) and
-// "prediction", and the gradients of all parameters for which `trained` holds. Throws for a batch
-// norm that sees one value for each channel.
+// differentiated (the share of this lane in the global batch). Outputs "loss" (unweighted) and the
+// metrics, and the gradients of all parameters for which `trained` holds.
+// Throws for a batch norm that sees one value for each channel.
 ModelGraph training_graph(const Model& model, const TensorType& x, const TensorType& y,
                           const Loss& loss,
-                          const std::function<bool(const std::string&)>& trained = {});
+                          const std::function<bool(const std::string&)>& trained = {},
+                          const std::vector<Metric>& metrics = {}, const ShardPart& part = {});
 
 }  // namespace artel

@@ -1,10 +1,12 @@
 #include "artel/nn/parse_layers.h"
 
 #include <functional>
+#include <map>
 
-#include "artel/base/text.h"
-#include "artel/nn/layer_words.h"
+#include "artel/base/registry.h"
 #include "artel/nn/layers.h"
+#include "artel/nn/named_values.h"
+#include "artel/nn/recurrent.h"
 #include "artel/nn/transformer.h"
 
 namespace artel::nn {
@@ -15,19 +17,32 @@ constexpr int64_t kMostUnits = 1 << 20;
 constexpr int64_t kMostKernel = 1 << 10;
 constexpr size_t kMostLayers = 1 << 16;
 constexpr int kMostDepth = 16;
+constexpr int64_t kMostAxes = 8;
+constexpr int64_t kMostRecurrent = 256;
 
-Layer parse_layer(LayerWords& words, int depth);
+constexpr std::string_view kSame = "same";
+constexpr const char* kSameSyntax = "same NAME";
+constexpr const char* kRecurrentSyntax =
+    "UNITS [layers N] [bidirectional] [last] [no_bias] [dropout PROBABILITY] [mask NAME]";
+
+// Layers beside each other, of which some have names.
+struct Siblings {
+  std::vector<Layer> layers;
+  std::map<std::string, Layer> named;
+};
+
+void parse_layer(LayerWords& words, int depth, Siblings& siblings);
 
 // { layer | layer | ... }
 Layer parse_block(LayerWords& words, int depth) {
   if (depth >= kMostDepth) words.reject("got blocks nested deeper than {}", kMostDepth);
   words.expect("{");
-  std::vector<Layer> layers;
+  Siblings siblings;
   do {
-    layers.push_back(parse_layer(words, depth + 1));
+    parse_layer(words, depth + 1, siblings);
   } while (words.accept("|"));
   words.expect("}");
-  return sequential(std::move(layers));
+  return sequential(std::move(siblings.layers));
 }
 
 // Tries to take one option; says whether there was one.
@@ -51,13 +66,23 @@ int64_t same_padding(const LayerWords& words, int64_t kernel, int64_t dilation) 
   return reach / 2;
 }
 
-bool parse_conv_option(LayerWords& words, ConvLayerOptions& options) {
+// A number for each spatial axis.
+void parse_extent(LayerWords& words, const char* what, int64_t least, int64_t& extent) {
+  extent = words.integer(what, least, kMostKernel);
+}
+void parse_extent(LayerWords& words, const char* what, int64_t least,
+                  std::array<int64_t, 2>& extents) {
+  extents = words.pair(what, least, kMostKernel);
+}
+
+// Of convolutions over any number of axes.
+bool parse_conv_option(LayerWords& words, auto& options) {
   if (words.accept("stride"))
-    options.stride = words.pair("stride", 1, kMostKernel);
+    parse_extent(words, "stride", 1, options.stride);
   else if (words.accept("padding"))
-    options.padding = words.pair("padding", 0, kMostKernel);
+    parse_extent(words, "padding", 0, options.padding);
   else if (words.accept("dilation"))
-    options.dilation = words.pair("dilation", 1, kMostKernel);
+    parse_extent(words, "dilation", 1, options.dilation);
   else if (words.accept("groups"))
     options.groups = words.integer("groups", 1, kMostUnits);
   else if (words.accept("no_bias"))
@@ -82,6 +107,21 @@ Layer parse_conv(LayerWords& words, int) {
     for (size_t i = 0; i < 2; ++i)
       options.padding[i] = same_padding(words, kernel[i], options.dilation[i]);
   return conv(channels, kernel, options);
+}
+
+Layer parse_conv1d(LayerWords& words, int) {
+  const int64_t channels = words.integer("channels", 1, kMostUnits);
+  const int64_t kernel = words.integer("kernel", 1, kMostKernel);
+  Conv1dLayerOptions options;
+  bool same = false;
+  parse_options(words, "conv1d",
+                [&] {
+                  if (words.accept("padding", "same")) return same = true;
+                  return parse_conv_option(words, options);
+                },
+                {"stride", "padding", "dilation", "groups", "no_bias"});
+  if (same) options.padding = same_padding(words, kernel, options.dilation);
+  return conv1d(channels, kernel, options);
 }
 
 Layer parse_conv_transpose(LayerWords& words, int) {
@@ -154,6 +194,24 @@ Layer parse_embedding(LayerWords& words, int) {
   return embedding(rows, words.integer("width", 1, kMostUnits));
 }
 
+Layer parse_embedding_bag(LayerWords& words, int) {
+  const int64_t rows = words.integer("rows", 1, int64_t{1} << 30);
+  const int64_t width = words.integer("width", 1, kMostUnits);
+  EmbeddingBagOptions options;
+  parse_options(words, "embedding_bag",
+                [&] {
+                  if (words.accept("sum"))
+                    options.sum = true;
+                  else if (words.accept("ignore_padding"))
+                    options.ignore_padding = true;
+                  else
+                    return false;
+                  return true;
+                },
+                {"sum", "ignore_padding"});
+  return embedding_bag(rows, width, options);
+}
+
 Layer parse_leaky_relu(LayerWords& words, int) {
   return leaky_relu(words.more() ? words.number("slope", -1, 1) : 0.01);
 }
@@ -192,6 +250,32 @@ Layer parse_feed_forward(LayerWords& words, int) {
   return feed_forward(hidden);
 }
 
+template <Layer (*make)(int64_t, RecurrentOptions)>
+Layer parse_recurrent(LayerWords& words, int) {
+  const int64_t units = words.integer("units", 1, kMostUnits / 4);
+  RecurrentOptions options;
+  parse_options(words, "a recurrent layer",
+                [&] {
+                  if (words.accept("layers"))
+                    options.layers = words.integer("layers", 1, kMostRecurrent);
+                  else if (words.accept("bidirectional"))
+                    options.bidirectional = true;
+                  else if (words.accept("last"))
+                    options.last = true;
+                  else if (words.accept("no_bias"))
+                    options.bias = false;
+                  else if (words.accept("dropout"))
+                    options.dropout = words.number("probability", 0, 0.99);
+                  else if (words.accept("mask"))
+                    options.mask = words.name("the name of a value");
+                  else
+                    return false;
+                  return true;
+                },
+                {"layers", "bidirectional", "last", "no_bias", "dropout", "mask"});
+  return make(units, options);
+}
+
 Layer parse_patches(LayerWords& words, int) {
   const int64_t width = words.integer("width", 1, kMostUnits);
   return patch_embedding(width, words.integer("side", 1, kMostKernel));
@@ -209,17 +293,33 @@ Layer parse_take(LayerWords& words, int) {
   return {"take", [=](Build&, Value x) { return take_position(x, index); }};
 }
 
+template <Layer (*make)(std::string)>
+Layer parse_kept(LayerWords& words, int) {
+  return make(words.name("the name of a value"));
+}
+
+Layer parse_concat(LayerWords& words, int) {
+  std::string name = words.name("the name of a value");
+  return concat_kept(std::move(name),
+                     words.accept("axis") ? words.integer("axis", -kMostAxes, kMostAxes) : 1);
+}
+
 struct Kind {
-  std::string name;
   std::string arguments;  // as people write them
   std::function<Layer(LayerWords&, int depth)> parse;
 };
 
-std::vector<Kind> make_kinds() {
-  std::vector<Kind> kinds = {
+Registry<Kind>::Entries make_kinds() {
+  struct Named {
+    std::string name, arguments;
+    std::function<Layer(LayerWords&, int depth)> parse;
+  };
+  std::vector<Named> kinds = {
       {"dense", "UNITS [no_bias]", parse_dense},
       {"conv", "CHANNELS KERNEL [stride S] [padding P|same] [dilation D] [groups G] [no_bias]",
        parse_conv},
+      {"conv1d", "CHANNELS KERNEL [stride S] [padding P|same] [dilation D] [groups G] [no_bias]",
+       parse_conv1d},
       {"conv_transpose",
        "CHANNELS KERNEL [stride S] [padding P] [dilation D] [groups G] [output_padding P] "
        "[no_bias]",
@@ -233,10 +333,13 @@ std::vector<Kind> make_kinds() {
       {"rms_norm", "[epsilon E]", parse_row_norm<rms_norm>},
       {"dropout", "[PROBABILITY]", parse_dropout},
       {"embedding", "ROWS WIDTH", parse_embedding},
+      {"embedding_bag", "ROWS WIDTH [sum] [ignore_padding]", parse_embedding_bag},
       {"attention", "HEADS [causal] [rotary] [no_bias] [dropout PROBABILITY]", parse_attention},
       {"feed_forward", "HIDDEN [gelu|gelu_tanh|relu|silu]", parse_feed_forward},
       {"swiglu", "HIDDEN",
        [](LayerWords& words, int) { return swiglu(words.integer("hidden units", 1, kMostUnits)); }},
+      {"lstm", kRecurrentSyntax, parse_recurrent<lstm>},
+      {"gru", kRecurrentSyntax, parse_recurrent<gru>},
       {"learned_positions", "POSITIONS", parse_learned_positions},
       {"sinusoidal_positions", "",
        [](LayerWords&, int) {
@@ -254,40 +357,61 @@ std::vector<Kind> make_kinds() {
        [](LayerWords& words, int) { return reshape(words.extents("extents", kMostUnits)); }},
       {"residual", "{ LAYER | ... } [shortcut { LAYER | ... }] [no_relu]", parse_residual},
       {"sequential", "{ LAYER | ... }", parse_block},
+      {"as", "NAME", parse_kept<keep_as>},
+      {"from", "NAME", parse_kept<take_kept>},
+      {"add", "NAME", parse_kept<add_kept>},
+      {"subtract", "NAME", parse_kept<subtract_kept>},
+      {"multiply", "NAME", parse_kept<multiply_kept>},
+      {"concat", "NAME [axis AXIS]", parse_concat},
+      {"output", "NAME", parse_kept<output>},
       {"leaky_relu", "[SLOPE]", parse_leaky_relu}};
   for (const char* name : {"relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus",
                            "softmax", "log_softmax"})
     kinds.push_back({name, "", [name](LayerWords&, int) { return activation(name); }});
+  Registry<Kind>::Entries entries;
+  for (Named& kind : kinds)
+    entries.emplace_back(kind.name, Kind{std::move(kind.arguments), std::move(kind.parse)});
+  return entries;
+}
+
+Registry<Kind>& all_kinds() {
+  static Registry<Kind> kinds("layer", make_kinds(), Names::words);
   return kinds;
 }
 
-const std::vector<Kind>& all_kinds() {
-  static const std::vector<Kind> kinds = make_kinds();
-  return kinds;
+std::string syntax_of(const std::string& name, const Kind& kind) {
+  return kind.arguments.empty() ? name : name + " " + kind.arguments;
 }
 
-std::string syntax_of(const Kind& kind) {
-  return kind.arguments.empty() ? kind.name : kind.name + " " + kind.arguments;
-}
-
-const Kind& find_kind(LayerWords& words) {
-  const std::string name = words.take("a layer such as 'dense 10'");
+// "same NAME": a layer beside this one once more, with the same parameters.
+Layer parse_same(LayerWords& words, const Siblings& siblings) {
+  const std::string name = words.name("the name of a layer");
+  const auto found = siblings.named.find(name);
+  if (found != siblings.named.end()) return shared(found->second);
   std::vector<std::string> known;
-  for (const Kind& kind : all_kinds()) {
-    if (kind.name == name) return kind;
-    known.push_back(kind.name);
-  }
-  words.reject("unknown layer '{}'{}; known: {}", name, did_you_mean(name, known),
-               join(known, ", "));
+  for (const auto& [sibling, layer] : siblings.named) known.push_back(sibling);
+  words.reject("unknown layer '{}'{}; layers with names before it: {}", name,
+               did_you_mean(name, known), known.empty() ? "none" : join(known, ", "));
 }
 
-Layer parse_layer(LayerWords& words, int depth) {
+void parse_layer(LayerWords& words, int depth, Siblings& siblings) {
   const std::string name = words.label();
-  const Kind& kind = find_kind(words);
-  Layer layer = kind.parse(words, depth);
+  const std::string kind_name = words.take("a layer such as 'dense 10'");
+  const bool same = kind_name == kSame;
+  const Kind* const kind = same ? nullptr : all_kinds().find(kind_name);
+  if (!same && !kind) words.reject("{}", all_kinds().unknown(kind_name));
+  Layer layer = same ? parse_same(words, siblings) : kind->parse(words, depth);
   if (words.more())
-    words.reject("got '{}' too much, expected: {}", words.take("a word"), syntax_of(kind));
-  return name.empty() ? layer : named(name, layer);
+    words.reject("got an extra '{}', expected: {}", words.take("a word"),
+                 same ? kSameSyntax : syntax_of(kind_name, *kind));
+  if (!name.empty()) {
+    if (same)
+      words.reject("got the name '{}', expected none: it has the name of the layer that it repeats",
+                   name);
+    layer = named(name, layer);
+    siblings.named.emplace(name, layer);
+  }
+  siblings.layers.push_back(std::move(layer));
 }
 
 }  // namespace
@@ -295,19 +419,31 @@ Layer parse_layer(LayerWords& words, int depth) {
 Layer parse_layers(const std::vector<std::string>& lines) {
   require(!lines.empty() && lines.size() <= kMostLayers, ErrorKind::invalid_argument,
           "[layers] got {} layers, expected 1 to {}", lines.size(), kMostLayers);
-  std::vector<Layer> layers;
+  Siblings siblings;
   for (size_t i = 0; i < lines.size(); ++i) {
     LayerWords words(i, lines[i]);
-    layers.push_back(parse_layer(words, 0));
+    parse_layer(words, 0, siblings);
     if (!words.at_end()) words.reject("got '{}' without a '{{'", words.take("a word"));
   }
-  return sequential(std::move(layers));
+  return sequential(std::move(siblings.layers));
 }
 
 std::vector<std::string> layer_syntax() {
   std::vector<std::string> lines;
-  for (const Kind& kind : all_kinds()) lines.push_back(syntax_of(kind));
+  for (const std::string& name : all_kinds().names())
+    lines.push_back(syntax_of(name, all_kinds().at(name)));
+  lines.emplace_back(kSameSyntax);
   return lines;
+}
+
+void register_layer(const std::string& name, const std::string& arguments,
+                    std::function<Layer(LayerWords&)> parse) {
+  require_function("layer", name, parse);
+  require(name != kSame, ErrorKind::invalid_argument,
+          "layer '{}': the word is reserved for repeating a layer; try another name", name);
+  all_kinds().add(name, {arguments, [parse = std::move(parse)](LayerWords& words, int) {
+                           return parse(words);
+                         }});
 }
 
 }  // namespace artel::nn

@@ -9,7 +9,9 @@ namespace artel::nn {
 Summary summarise(const Model& model, const TensorType& x) {
   Graph graph;
   Build build(graph, true);
-  model.network()(build, graph.input("x", x));
+  const Value input = graph.input("x", x);
+  build.set_input("x", input);
+  model.network()(build, input);
   Summary summary;
   std::set<ValueId> counted;
   for (const Node& node : graph.nodes()) {

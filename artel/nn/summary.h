@@ -1,4 +1,8 @@
-// What a network consists of and what it costs, for people.
+// The layers of a network and their cost, for people.
+//
+//   const artel::nn::Summary summary =
+//       artel::nn::summarise(model, {artel::DType::f32, {1, 784}});
+//   artel::println("{} parameters, {} operations", summary.parameters, summary.flops);
 #pragma once
 
 #include <string>
@@ -8,7 +12,7 @@
 
 namespace artel::nn {
 
-// One op of the network, in the order in which they run.
+// One op of the network; rows are in the order in which ops run.
 struct SummaryRow {
   std::string layer;  // "layer1.0.conv1"
   std::string op;     // "conv2d"
@@ -24,10 +28,10 @@ struct Summary {
   double flops = 0;
 };
 
-// Of the forward pass in training, for inputs `x` (the batch included).
+// For the forward pass in training, for inputs `x` (including the batch axis).
 Summary summarise(const Model& model, const TensorType& x);
 
-// Of all nodes: with a graph of training_graph, the operations of a training step.
+// The operations of all nodes; for a graph of training_graph, those of a training step.
 double graph_flops(const Graph& graph);
 
 }  // namespace artel::nn

@@ -52,7 +52,7 @@ Value add_sinusoidal_positions(Build& build, Value x) {
   check_sequence(build, x, "sinusoidal positions");
   const int64_t positions = x.shape()[1], width = x.shape()[2];
   require(width % 2 == 0, ErrorKind::shape,
-          "sinusoidal positions: got the width {}, expected an even one", width);
+          "sinusoidal positions: got width {}, expected an even one", width);
   const Shape shape = {positions, width / 2};
   const Value table =
       concat({constant_waves(build, "sine", waves(positions, width / 2, 10000, std::sin), shape),
@@ -65,7 +65,7 @@ Value rotate_positions(Build& build, Value x, int64_t heads, double base) {
   check_sequence(build, x, "rotary positions");
   const int64_t batch = x.shape()[0], positions = x.shape()[1], width = x.shape()[2] / heads;
   require(width % 2 == 0, ErrorKind::shape,
-          "rotary positions: got heads of the width {}, expected an even one", width);
+          "rotary positions: got heads of width {}, expected an even one", width);
   const Shape angles = {positions, 1, width / 2};
   const Value cosine =
       constant_waves(build, "cosine", waves(positions, width / 2, base, std::cos), angles);
@@ -90,10 +90,7 @@ Value causal_attention(Build& build, Value qkv, int64_t heads, int64_t positions
 Value multi_head_attention(Build& build, Value x, const AttentionLayerOptions& options,
                            Value context, Value mask) {
   check_sequence(build, x, "attention");
-  require(!build.places(), ErrorKind::unsupported,
-          "[layer '{}'] attention: this layer keeps nothing of what it has read; try "
-          "causal_attention",
-          build.graph().scope());
+  build.require_whole_text("attention");
   const int64_t width = x.shape()[2];
   DenseOptions dense_options = transformer_dense();
   dense_options.bias = options.bias;

@@ -1,10 +1,16 @@
 // Which update rule to train with, as a value: `optim::sgd(0.1, {.momentum = 0.9})`.
 //
+//   artel::Trainer adam(cluster, model, {.optimizer = artel::optim::adamw(3e-4, {.beta2 = 0.98})});
+//
 // Each rule is a struct of its settings with the usual defaults. `weight_decay` adds that much of a
-// parameter to its gradient (L2), except for AdamW, LARS and LAMB, which shrink the parameter
-// itself as their papers say. docs/optimizers.md has the formulas.
+// parameter to its gradient (L2), except for AdamW, LARS and LAMB, which apply it as their papers
+// describe. docs/optimizers.md has the formulas.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -107,17 +113,56 @@ struct Lamb {
   void visit(auto&& field) { visit_moments(*this, field); }
 };
 
-using Rule = std::variant<Sgd, Adagrad, RmsProp, Adam, AdamW, Lars, Lamb>;
+// What a rule of your own sees: some elements of a parameter.
+struct CustomStep {
+  int64_t number = 1;  // of the step, from 1
+  float learning_rate = 0;
+  bool decay = true;  // whether weight decay is for this parameter
+  const std::map<std::string, double>& settings;
+  std::span<float> parameter;
+  std::span<const float> gradient;          // averaged and clipped
+  std::span<const std::span<float>> state;  // one for each slot, as long as the parameter
+};
+
+// A rule of your own: `update` changes the parameter and the state in place. It is called from
+// several threads at once for different parts of a parameter, wherever those are cut, or, if it
+// needs to see `whole` parameters because it computes norms, once for each.
+//
+//   optim::custom(0.1, {.name = "signum",
+//                       .update = [](const optim::CustomStep& step) { ... },
+//                       .slots = {"momentum"},
+//                       .settings = {{"beta", 0.9}}})
+struct Custom {
+  std::string name;
+  std::function<void(const CustomStep&)> update = {};
+  std::vector<std::string> slots = {};          // of state, three at most; zero at first
+  std::map<std::string, double> settings = {};  // options with their defaults
+  bool whole = false;
+
+  void visit(auto&& field) {
+    for (auto& [key, value] : settings) field(key, value);
+  }
+};
+
+using Rule = std::variant<Sgd, Adagrad, RmsProp, Adam, AdamW, Lars, Lamb, Custom>;
 
 struct OptimizerConfig {
   double learning_rate = 0.01;
   Rule rule = Sgd{};
   // Each element of the gradient is kept within [-clip_value, clip_value]; 0 turns it off.
   double clip_value = 0;
-  // The gradient of all parameters together is scaled down to this length (see clipping.h); 0: off.
+  // The gradient over all parameters is scaled down to this norm (see clipping.h); 0: off.
   double clip_norm = 0;
-  // Weight decay normally spares biases and the parameters of normalisation layers.
+  // By default, weight decay does not apply to biases and the parameters of normalisation layers.
   bool decay_bias_and_norm = false;
+  // Factors of the learning rate for parameters whose names begin so: "head: 10, encoder.: 0.1".
+  // The longest beginning that fits counts.
+  std::string rates = {};
+  // Averaged weights beside those that are trained. Below 1: a moving average that keeps this share
+  // at each step (EMA); 1: the mean over all steps (SWA); both from step `average_from` on. 0:
+  // none.
+  double average = 0;
+  int64_t average_from = 1;
 
   // "sgd", "adamw", ...
   std::string_view name() const;
@@ -128,6 +173,9 @@ struct OptimizerConfig {
     field("clip_value", clip_value);
     field("clip_norm", clip_norm);
     field("decay_bias_and_norm", decay_bias_and_norm);
+    field("rates", rates);
+    field("average", average);
+    field("average_from", average_from);
   }
 };
 
@@ -138,9 +186,19 @@ OptimizerConfig adam(double learning_rate, Adam settings = {});
 OptimizerConfig adamw(double learning_rate, AdamW settings = {});
 OptimizerConfig lars(double learning_rate, Lars settings = {});
 OptimizerConfig lamb(double learning_rate, Lamb settings = {});
+OptimizerConfig custom(double learning_rate, Custom settings);
 
-// The names that `optimizer_from_options` knows: those of the rules, "momentum" and "nesterov".
+// Makes a rule of your own known by its name, with these values as defaults: for configuration
+// files and parameter servers. Throws for a name that is taken. Every worker and server registers
+// the same.
+void register_optimizer(const OptimizerConfig& config);
+
+// The names that `optimizer_from_options` knows: those of the rules, "momentum" and "nesterov",
+// and those that were registered.
 std::vector<std::string> optimizer_names();
+
+// Whether an update needs all elements of a parameter at once.
+bool needs_whole_parameters(const OptimizerConfig& config);
 
 // From {"name", "adam"}, {"lr", "1e-3"}, ...: without a name it is SGD, and
 // options that are absent keep the rule's defaults. An unknown name or option, a wrong type or a

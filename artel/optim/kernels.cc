@@ -4,6 +4,8 @@
 //
 #include <hwy/highway.h>
 
+#include <cmath>
+
 #include "artel/optim/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -137,7 +139,7 @@ void Adam(const AdamStep& step, const Range& range) {
   });
 }
 
-LambNorms LambMoments(const LambStep& step, const Range& range) {
+Norms LambMoments(const LambStep& step, const Range& range) {
   Vector parameter = hn::Zero(kFloat), direction = hn::Zero(kFloat);
   sweep<2>(range, [step, &parameter, &direction](Vector& p, Vector g, Vector* s) HWY_ATTR {
     update_moments(step.moments, g, s);
@@ -208,13 +210,7 @@ void rmsprop(const RmsPropStep& step, const Range& range) {
 
 void adam(const AdamStep& step, const Range& range) { HWY_DYNAMIC_DISPATCH(Adam)(step, range); }
 
-LambNorms& LambNorms::operator+=(const LambNorms& other) {
-  parameter += other.parameter;
-  direction += other.direction;
-  return *this;
-}
-
-LambNorms lamb_moments(const LambStep& step, const Range& range) {
+Norms lamb_moments(const LambStep& step, const Range& range) {
   return HWY_DYNAMIC_DISPATCH(LambMoments)(step, range);
 }
 
@@ -223,7 +219,15 @@ void lamb_apply(const LambStep& step, float rate, const Range& range) {
 }
 
 double squares(const float* values, size_t count, GradientFilter filter) {
-  return HWY_DYNAMIC_DISPATCH(Squares)(values, count, filter);
+  const double fast = HWY_DYNAMIC_DISPATCH(Squares)(values, count, filter);
+  if (std::isfinite(fast)) return fast;
+  double sum = 0;  // of values whose squares no float can hold, as gradients that explode have
+  for (size_t i = 0; i < count; ++i) {
+    double value = values[i] * filter.scale;
+    if (filter.limit != 0 && std::abs(value) > filter.limit) value = filter.limit;
+    sum += value * value;
+  }
+  return sum;
 }
 
 }  // namespace artel::optim::kernels

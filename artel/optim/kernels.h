@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "artel/base/thread_pool.h"
+#include "artel/optim/norms.h"
 
 namespace artel::optim::kernels {
 
@@ -19,11 +20,13 @@ struct GradientFilter {
   float limit = 0;
 };
 
+inline constexpr size_t kMostSlots = 3;
+
 // A range of one parameter with its gradient and state.
 struct Range {
   float* parameter;
   const float* gradient;
-  std::array<float*, 3> slots;
+  std::array<float*, kMostSlots> slots;
   size_t elements;
   GradientFilter filter;
 };
@@ -75,24 +78,19 @@ struct LambStep {
   Moments moments;
   float decay;
 };
-struct LambNorms {
-  double parameter = 0, direction = 0;  // sums of squares
-  LambNorms& operator+=(const LambNorms& other);
-};
 // Updates the moments and sums squares; `lamb_apply` then does p -= rate * u.
-LambNorms lamb_moments(const LambStep& step, const Range& range);
+Norms lamb_moments(const LambStep& step, const Range& range);
 void lamb_apply(const LambStep& step, float rate, const Range& range);
 
 // The sum of squares of filtered values, at most a chunk of them.
 double squares(const float* values, size_t count, GradientFilter filter);
 
-// The length of the chunks that sums are formed in: 16 KiB of floats.
-inline constexpr size_t kChunk = 4096;
+// The length of the chunks in which sums are formed: 16 KiB of floats.
+inline constexpr size_t kChunk = kNormChunk;
 
-// Adds body(begin, count) over fixed chunks of [0, elements), in order: the same sum for any number
-// of threads.
+// body(begin, count) of fixed chunks of [0, elements).
 template <typename Body>
-auto sum_over_chunks(ThreadPool& pool, size_t elements, const Body& body) {
+auto for_chunks(ThreadPool& pool, size_t elements, const Body& body) {
   std::vector<decltype(body(0, 0))> partial((elements + kChunk - 1) / kChunk);
   parallel_for(pool, static_cast<int64_t>(partial.size()), 4, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -100,8 +98,14 @@ auto sum_over_chunks(ThreadPool& pool, size_t elements, const Body& body) {
       partial[i] = body(first, std::min(kChunk, elements - first));
     }
   });
-  decltype(body(0, 0)) sum{};
-  for (const auto& part : partial) sum += part;
+  return partial;
+}
+
+// In order: the same sum for any number of threads.
+template <typename Term>
+Term sum_of(const std::vector<Term>& terms) {
+  Term sum{};
+  for (const Term& term : terms) sum += term;
   return sum;
 }
 

@@ -1,5 +1,6 @@
 #include "artel/optim/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 #include <utility>
@@ -15,6 +16,7 @@ struct Optimizer::Update {
   int64_t step;
   float learning_rate;
   kernels::Range range;  // all elements
+  Norms norms = {};      // of the whole parameter
 };
 
 namespace {
@@ -55,12 +57,53 @@ bool decays(const OptimizerConfig& config, const Shape& shape) {
 }
 
 Optimizer::Optimizer(const OptimizerConfig& config)
-    : clip_value_(static_cast<float>(config.clip_value)) {}
+    : clip_value_(static_cast<float>(config.clip_value)),
+      rates_(parse_rates(config.rates)),
+      average_(config.average),
+      average_from_(config.average_from) {}
+
+std::vector<std::string> Optimizer::slots() const {
+  std::vector<std::string> names = own_slots();
+  if (average_ > 0) names.emplace_back(kAverageSlot);
+  return names;
+}
+
+// Before `average_from_` the average is the weights themselves; then their mean, until a moving
+// average gives a new value more than that.
+float Optimizer::average_share(int64_t step) const {
+  const int64_t averaged = step - average_from_ + 1;
+  return averaged <= 1
+             ? 1.0f
+             : static_cast<float>(std::max(1 - average_, 1 / static_cast<double>(averaged)));
+}
 
 void Optimizer::update(ThreadPool& pool, const ParameterInfo& info, int64_t step,
                        float learning_rate, float gradient_scale, std::span<float> parameter,
                        std::span<const float> gradient,
                        std::span<const std::span<float>> state) const {
+  const Part all = {info, step, learning_rate, gradient_scale, parameter, gradient, state};
+  finish(pool, all, kernels::sum_of(begin(pool, all)));
+}
+
+std::vector<Norms> Optimizer::begin(ThreadPool& pool, const Part& part) const {
+  return measure(checked(pool, part));
+}
+
+void Optimizer::finish(ThreadPool& pool, const Part& part, const Norms& norms) const {
+  Update update = checked(pool, part);
+  update.norms = norms;
+  apply(update);
+  if (average_ == 0) return;
+  const float share = average_share(part.step);
+  parallel_for(pool, static_cast<int64_t>(part.parameter.size()), kGrain,
+               [&, average = part.state.back()](int64_t begin, int64_t end) {
+                 for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+                   average[i] += share * (part.parameter[i] - average[i]);
+               });
+}
+
+Optimizer::Update Optimizer::checked(ThreadPool& pool, const Part& part) const {
+  const auto& [info, step, learning_rate, gradient_scale, parameter, gradient, state] = part;
   kernels::Range range = {.parameter = parameter.data(),
                           .gradient = gradient.data(),
                           .slots = {},
@@ -77,9 +120,10 @@ void Optimizer::update(ThreadPool& pool, const ParameterInfo& info, int64_t step
     require(state[k].size() == parameter.size(), ErrorKind::invalid_argument,
             "[optimizer] update of '{}': state slot {} has {} elements, expected {}", info.name, k,
             state[k].size(), parameter.size());
-    range.slots[k] = state[k].data();
+    if (k < kernels::kMostSlots) range.slots[k] = state[k].data();
   }
-  apply({pool, info.decay, step, learning_rate, range});
+  const auto rate = static_cast<float>(rate_factor(rates_, info.name)) * learning_rate;
+  return {pool, info.decay, step, rate, range};
 }
 
 namespace {
@@ -102,7 +146,7 @@ class RuleOptimizer : public Optimizer {
 class SgdOptimizer : public RuleOptimizer<Sgd> {
   using RuleOptimizer::RuleOptimizer;
 
-  std::vector<std::string> slots() const override {
+  std::vector<std::string> own_slots() const override {
     if (rule_.momentum == 0) return {};
     return {"momentum_buffer"};
   }
@@ -126,7 +170,7 @@ class SgdOptimizer : public RuleOptimizer<Sgd> {
 class AdagradOptimizer : public RuleOptimizer<Adagrad> {
   using RuleOptimizer::RuleOptimizer;
 
-  std::vector<std::string> slots() const override { return {"sum"}; }
+  std::vector<std::string> own_slots() const override { return {"sum"}; }
 
   void apply(const Update& update) const override {
     const kernels::AdagradStep step = {.rate = update.learning_rate,
@@ -139,7 +183,7 @@ class AdagradOptimizer : public RuleOptimizer<Adagrad> {
 class RmsPropOptimizer : public RuleOptimizer<RmsProp> {
   using RuleOptimizer::RuleOptimizer;
 
-  std::vector<std::string> slots() const override {
+  std::vector<std::string> own_slots() const override {
     std::vector<std::string> names = {"square_avg"};
     if (rule_.centered) names.emplace_back("grad_avg");
     if (rule_.momentum > 0) names.emplace_back("momentum_buffer");
@@ -162,7 +206,7 @@ template <typename Settings>
 class AdamOptimizer : public RuleOptimizer<Settings> {
   using RuleOptimizer<Settings>::RuleOptimizer;
 
-  std::vector<std::string> slots() const override { return {"exp_avg", "exp_avg_sq"}; }
+  std::vector<std::string> own_slots() const override { return {"exp_avg", "exp_avg_sq"}; }
 
   void apply(const Optimizer::Update& update) const override {
     constexpr bool kDecoupled = std::is_same_v<Settings, AdamW>;
@@ -179,7 +223,7 @@ class AdamOptimizer : public RuleOptimizer<Settings> {
 class LarsOptimizer : public RuleOptimizer<Lars> {
   using RuleOptimizer::RuleOptimizer;
 
-  std::vector<std::string> slots() const override { return {"momentum_buffer"}; }
+  std::vector<std::string> own_slots() const override { return {"momentum_buffer"}; }
 
   void apply(const Update& update) const override {
     const kernels::MomentumStep step = {.rate = 1,
@@ -190,17 +234,22 @@ class LarsOptimizer : public RuleOptimizer<Lars> {
     sweep(update.pool, update.range, [&](const auto& part) { kernels::momentum(step, part); });
   }
 
+  Scope scope() const override { return Scope::norms; }
+
+  std::vector<Norms> measure(const Update& update) const override {
+    if (!update.decay) return {};
+    const kernels::Range& range = update.range;
+    return kernels::for_chunks(update.pool, range.elements, [&](size_t begin, size_t count) {
+      return Norms{kernels::squares(range.parameter + begin, count, {}),
+                   kernels::squares(range.gradient + begin, count, range.filter)};
+    });
+  }
+
   float trust_ratio(const Update& update) const {
     if (!update.decay) return 1;
-    const auto norm = [&](const float* values, kernels::GradientFilter filter) {
-      return std::sqrt(kernels::sum_over_chunks(
-          update.pool, update.range.elements, [&](size_t begin, size_t count) {
-            return kernels::squares(values + begin, count, filter);
-          }));
-    };
-    const double parameter = norm(update.range.parameter, {});
-    const double gradient = norm(update.range.gradient, update.range.filter);
-    if (parameter == 0) return 1;  // else zeros would stay zeros
+    const double parameter = std::sqrt(update.norms.parameter);
+    const double gradient = std::sqrt(update.norms.direction);
+    if (parameter == 0) return 1;  // otherwise zeros would stay zero
     return static_cast<float>(rule_.trust * parameter /
                               (gradient + rule_.weight_decay * parameter + rule_.epsilon));
   }
@@ -211,21 +260,65 @@ class LarsOptimizer : public RuleOptimizer<Lars> {
 class LambOptimizer : public RuleOptimizer<Lamb> {
   using RuleOptimizer::RuleOptimizer;
 
-  std::vector<std::string> slots() const override { return {"exp_avg", "exp_avg_sq"}; }
+  std::vector<std::string> own_slots() const override { return {"exp_avg", "exp_avg_sq"}; }
+  Scope scope() const override { return Scope::norms; }
+
+  kernels::LambStep step_of(const Update& update) const {
+    return {.moments = moments_of(rule_, update.step), .decay = decay(update)};
+  }
+
+  std::vector<Norms> measure(const Update& update) const override {
+    return kernels::for_chunks(update.pool, update.range.elements, [&](size_t begin, size_t count) {
+      return kernels::lamb_moments(step_of(update), part(update.range, begin, count));
+    });
+  }
 
   void apply(const Update& update) const override {
-    const kernels::LambStep step = {.moments = moments_of(rule_, update.step),
-                                    .decay = decay(update)};
-    const kernels::LambNorms squares = kernels::sum_over_chunks(
-        update.pool, update.range.elements, [&](size_t begin, size_t count) {
-          return kernels::lamb_moments(step, part(update.range, begin, count));
-        });
+    const kernels::LambStep step = step_of(update);
+    const Norms& squares = update.norms;
     const bool adapt = update.decay && squares.parameter > 0 && squares.direction > 0;
     const double ratio = adapt ? std::sqrt(squares.parameter / squares.direction) : 1;
     const auto rate = static_cast<float>(update.learning_rate * ratio);
     sweep(update.pool, update.range,
           [&](const auto& part) { kernels::lamb_apply(step, rate, part); });
   }
+};
+
+// A user's function sees gradients as they are after scaling and clipping.
+class CustomOptimizer : public Optimizer {
+ public:
+  explicit CustomOptimizer(const OptimizerConfig& config)
+      : Optimizer(config), rule_(std::get<Custom>(config.rule)) {}
+
+  std::vector<std::string> own_slots() const override { return rule_.slots; }
+  Scope scope() const override { return rule_.whole ? Scope::parameter : Scope::element; }
+
+ private:
+  void apply(const Update& update) const override {
+    if (rule_.whole) return apply_to(update, update.range);
+    sweep(update.pool, update.range, [&](const auto& part) { apply_to(update, part); });
+  }
+
+  void apply_to(const Update& update, const kernels::Range& range) const {
+    std::vector<float> gradient(range.gradient, range.gradient + range.elements);
+    const float limit = range.filter.limit;
+    for (float& g : gradient) {
+      g *= range.filter.scale;
+      if (limit > 0) g = std::clamp(g, -limit, limit);
+    }
+    std::vector<std::span<float>> state;
+    for (size_t slot = 0; slot < rule_.slots.size(); ++slot)
+      state.emplace_back(range.slots[slot], range.elements);
+    rule_.update({.number = update.step,
+                  .learning_rate = update.learning_rate,
+                  .decay = update.decay,
+                  .settings = rule_.settings,
+                  .parameter = {range.parameter, range.elements},
+                  .gradient = gradient,
+                  .state = state});
+  }
+
+  const Custom rule_;
 };
 
 struct MakeOptimizer {
@@ -238,6 +331,8 @@ struct MakeOptimizer {
   std::unique_ptr<Optimizer> operator()(const AdamW&) const { return make<AdamOptimizer<AdamW>>(); }
   std::unique_ptr<Optimizer> operator()(const Lars&) const { return make<LarsOptimizer>(); }
   std::unique_ptr<Optimizer> operator()(const Lamb&) const { return make<LambOptimizer>(); }
+
+  std::unique_ptr<Optimizer> operator()(const Custom&) const { return make<CustomOptimizer>(); }
 
   template <typename Type>
   std::unique_ptr<Optimizer> make() const {

@@ -1,8 +1,8 @@
 // Update rules: how a reduced gradient changes a parameter.
 //
-// A rule works in place on raw floats, one parameter at a time: it neither knows nor cares in which
-// physical layout the elements lie, and a parameter can be updated as soon as its bucket is
-// reduced. Padding that is zero in parameter, gradient and state stays zero.
+// A rule works in place on raw floats, one parameter at a time: it does not depend on the physical
+// layout of the elements, and a parameter can be updated as soon as its bucket is reduced. Padding
+// that is zero in parameter, gradient and state stays zero.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,24 @@
 
 #include "artel/base/thread_pool.h"
 #include "artel/optim/config.h"
+#include "artel/optim/norms.h"
+#include "artel/optim/rates.h"
 #include "artel/tensor/shape.h"
 
 namespace artel::optim {
 
 struct ParameterInfo {
   std::string name;
-  // Whether weight decay, and the scaling by norms of LARS and LAMB, apply to it.
+  // Whether weight decay, and the norm scaling of LARS and LAMB, apply to it.
   bool decay = true;
 };
 
-// Weight decay is for matrices and kernels; biases and the parameters of normalisation layers,
-// which have one axis, are left alone unless the configuration says otherwise.
+// Weight decay is for matrices and convolution kernels. Biases and the parameters of normalisation
+// layers, which have one axis, are exempt unless the configuration says otherwise.
 bool decays(const OptimizerConfig& config, const Shape& shape);
+
+// The slot of averaged weights.
+inline constexpr std::string_view kAverageSlot = "average";
 
 // Stateless and thread safe: the state lives with the caller, who stores it in checkpoints.
 class Optimizer {
@@ -34,26 +39,53 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   // The names of the state slots, each as long as the parameter and zero before the first step.
-  // They are PyTorch's where it has the same rule ("momentum_buffer", "exp_avg", ...).
-  virtual std::vector<std::string> slots() const = 0;
+  // They match PyTorch's where it has the same rule ("momentum_buffer", "exp_avg", ...). The last
+  // is kAverageSlot if weights are averaged.
+  std::vector<std::string> slots() const;
+
+  // What the update of an element depends on, beside the element itself.
+  enum class Scope { element, norms, parameter };
+  virtual Scope scope() const { return Scope::element; }
 
   // Step `step` (from 1) for one parameter: reads the gradient once, multiplied by `gradient_scale`
-  // (averaging, clipping by norm), and updates the parameter and its `state`, one span for each
-  // slot. The result does not depend on the number of threads. Throws if the lengths disagree.
+  // (averaging, clipping by norm), and updates the parameter and its `state`, one span per slot.
+  // The result does not depend on the number of threads. Throws if the lengths disagree.
   void update(ThreadPool& pool, const ParameterInfo& info, int64_t step, float learning_rate,
               float gradient_scale, std::span<float> parameter, std::span<const float> gradient,
               std::span<const std::span<float>> state) const;
+
+  // The same in two halves, for a parameter that lies in parts (optim/norms.h): the first returns
+  // the terms of the norms of a part, chunk by chunk, and none if the rule needs none; the second
+  // takes their sum over the whole parameter. Not for rules whose scope is a parameter.
+  struct Part {
+    const ParameterInfo& info;
+    int64_t step = 0;
+    float learning_rate = 0, gradient_scale = 1;
+    std::span<float> parameter = {};
+    std::span<const float> gradient = {};
+    std::span<const std::span<float>> state = {};
+  };
+  std::vector<Norms> begin(ThreadPool& pool, const Part& part) const;
+  void finish(ThreadPool& pool, const Part& part, const Norms& norms) const;
 
  protected:
   struct Update;  // the arguments of `update`, checked
 
  private:
+  Update checked(ThreadPool& pool, const Part& part) const;
+  virtual std::vector<Norms> measure(const Update&) const { return {}; }
+  virtual std::vector<std::string> own_slots() const = 0;
   virtual void apply(const Update& update) const = 0;
+  // The share of the new weights in the average after a step.
+  float average_share(int64_t step) const;
 
   float clip_value_;
+  std::vector<RateFactor> rates_;
+  double average_;
+  int64_t average_from_;
 };
 
-// Throws as `check` does.
+// Throws like `check`.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config);
 
 }  // namespace artel::optim

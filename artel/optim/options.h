@@ -1,7 +1,8 @@
 // Options as text, as they come from a configuration file or a command line.
 //
 // A settings struct lists its fields once, in a member `void visit(auto&& field)` that calls
-// field("key", member) for each. Reading, writing and the hint after a misspelt key follow from it.
+// field("key", member) for each. Reading, writing and the hint after a misspelt key are derived
+// from it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace artel::optim {
 // Key to value: {"lr", "0.1"}, {"nesterov", "true"}, {"milestones", "[30, 60]"}.
 using Options = std::map<std::string, std::string>;
 
-// A field visitor that assigns the options given; fields without one keep their value.
+// A field visitor that assigns the given options; fields without one keep their value.
 class OptionReader {
  public:
   // `where` begins each error message, such as "optimizer adam". The options are borrowed.
@@ -53,8 +54,8 @@ class OptionWriter {
   Options& options_;
 };
 
-// The index of the option "name" among the names; without that option, the first. Throws for
-// another name, with a hint.
+// The index of the value of the option "name" among the names; 0 without that option. Throws for an
+// unknown name, with a hint.
 size_t chosen_name(const std::string& where, const Options& options,
                    const std::vector<std::string>& names);
 

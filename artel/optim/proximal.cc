@@ -5,10 +5,6 @@
 
 namespace artel::optim {
 
-void prox_l1(std::span<float> x, float weight) { prox_elastic_net(x, weight, 0); }
-
-void prox_l2(std::span<float> x, float weight) { prox_elastic_net(x, 0, weight); }
-
 // Branch-free, so that compilers vectorise it: x minus its projection on [-l1, l1].
 void prox_elastic_net(std::span<float> x, float l1, float l2) {
   const float shrink = 1 / (1 + l2);

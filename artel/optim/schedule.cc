@@ -29,8 +29,8 @@ double half_cosine(double from, double to, double share) {
 
 // Steps before the current one, as the shapes see them.
 struct Position {
-  double steps;        // since the beginning
-  double units;        // the same in epochs or whatever the unit is
+  double steps;        // since the start
+  double units;        // the same in the configured unit
   double total_steps;  // of the run
   double warmup_steps;
 
@@ -114,10 +114,11 @@ void check(const ScheduleConfig& config) {
           kInvalid, "[schedule] scaling: got '{}', expected 'none', 'linear' or 'sqrt'",
           config.scaling);
   require(config.warmup >= 0 && config.reference_batch > 0, kInvalid,
-          "[schedule] got warmup {} and reference_batch {}, expected none below 0 and one above 0",
+          "[schedule] got warmup {} and reference_batch {}, expected a warmup of 0 or more and a "
+          "reference_batch above 0",
           config.warmup, config.reference_batch);
   require(config.warmup == 0 || !std::holds_alternative<OneCycle>(config.shape), kInvalid,
-          "[schedule one_cycle] warmup: got {}, but the cycle begins with a rise of its own; try "
+          "[schedule one_cycle] warmup: got {}, but the cycle begins with its own rise; try "
           "rise instead",
           config.warmup);
 }

@@ -1,8 +1,12 @@
-// Learning rates over time.
+// Learning-rate schedules: learning rates over time.
+//
+//   artel::Trainer cosine(cluster, model,
+//                         {.schedule = {.shape = artel::optim::Cosine{}, .warmup = 5}});
 //
 // A Schedule is a pure function of the step, so a resumed run continues exactly. Its shape (step,
 // cosine, ...) is multiplied by a linear warm-up and by the scaling with the batch size; the one
-// rule that listens to the training, reduce on plateau, is a factor of its own with a small state.
+// rule that depends on training results, reduce on plateau, is a separate factor with a small
+// state.
 #pragma once
 
 #include <cstdint>
@@ -71,10 +75,10 @@ struct OneCycle {
 };
 
 // Multiplied by `factor` when the watched metric has not improved for more than `patience` epochs:
-// the loss, or with `maximize` the accuracy, of the validation data, or of the training data where
-// there are no others.
-// An improvement is a change by more than the share `threshold`; after a reduction, `cooldown`
-// epochs are not counted; the product of the factors never falls below `floor`.
+// the loss, or with `maximize` the accuracy, of the validation data, or of the training data if
+// there is no validation data. An improvement is a relative change of more than `threshold`; after
+// a reduction, `cooldown` epochs are not counted; the product of the factors never falls below
+// `floor`.
 struct Plateau {
   double factor = 0.1;
   int64_t patience = 10;
@@ -102,8 +106,8 @@ struct ScheduleConfig {
   double warmup = 0;
   double warmup_start = 0.1;
   std::string unit = "epoch";  // or "step"
-  // How the rate follows the global batch: "none", "linear" (rate * batch / reference_batch) or
-  // "sqrt" (the root of that factor).
+  // How the rate scales with the global batch: "none", "linear" (rate * batch / reference_batch) or
+  // "sqrt" (the square root of that factor).
   std::string scaling = "none";
   int64_t reference_batch = 256;
 
@@ -122,11 +126,11 @@ struct ScheduleConfig {
 
 std::vector<std::string> schedule_names();
 
-// From {"name", "cosine"}, {"warmup", "5"}, ...; throws an Error as optimizer_from_options does.
+// From {"name", "cosine"}, {"warmup", "5"}, ...; throws the same Errors as optimizer_from_options.
 ScheduleConfig schedule_from_options(const Options& options);
 Options to_options(const ScheduleConfig& config);
 
-// What a schedule must know about a run.
+// What a schedule needs to know about a run.
 struct Horizon {
   int64_t total_steps = 0;
   int64_t steps_per_epoch = 1;
@@ -158,7 +162,7 @@ struct PlateauState {
   double factor = 1;
 };
 
-// Reduce on plateau in action: multiply the schedule's rate by `factor()`.
+// Reduce on plateau at run time: multiply the schedule's rate by `factor()`.
 class PlateauReducer {
  public:
   explicit PlateauReducer(Plateau settings, PlateauState state = {})

@@ -44,7 +44,7 @@ Layer conv_autoencoder(const std::vector<int64_t>& channels) {
             int64_t above = x.shape()[1], height = x.shape()[2], width = x.shape()[3];
             for (const int64_t count : channels) {
               encoder.push_back(conv(count, {3, 3}, {.stride = {2, 2}, .padding = {1, 1}}));
-              // A row or column more where the extent that was halved is even.
+              // One more row or column if the extent that was halved is even.
               decoder.insert(decoder.begin(),
                              conv_transpose(above, {3, 3},
                                             {.stride = {2, 2},

@@ -1,6 +1,6 @@
 // Networks that reproduce their input through a narrow code. Their output has the shape of the
-// input, their target is the input itself. Parameters are under "encoder" and "decoder", so that a
-// trained encoder can be the base of another network.
+// input, and their target is the input itself. Parameters are under "encoder" and "decoder", so a
+// trained encoder can become part of another network.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace artel::nn {
 
-// Dense layers of these widths down to the code, which is the last of them, and back.
+// Dense layers of these widths down to the code, whose width is the last one, and back.
 Layer autoencoder(const std::vector<int64_t>& widths = {256, 64, 16});
 
 // Convolutions of stride 2 with these channels, and transposed convolutions back.

@@ -7,7 +7,7 @@
 namespace artel::nn {
 namespace {
 
-constexpr float kNever = -1e4f;  // a score that no softmax sees
+constexpr float kNever = -1e4f;  // a score that softmax turns into 0
 
 Value projected(Build& build, const char* name, Value x, int64_t units) {
   return named(name, dense(units, transformer_dense()))(build, x);

@@ -1,5 +1,8 @@
 #include "artel/nn/zoo/classic.h"
 
+#include "artel/base/error.h"
+#include "artel/graph/ops.h"
+#include "artel/nn/initialisers.h"
 #include "artel/nn/layers.h"
 
 namespace artel::nn {
@@ -12,6 +15,19 @@ Layer mlp(const std::vector<int64_t>& hidden, int64_t classes) {
   }
   layers.push_back(dense(classes));
   return chain({named("flatten", flatten()), sequential(std::move(layers))});
+}
+
+Layer linear(int64_t classes) {
+  require(classes == 0 || classes == 2, ErrorKind::invalid_argument,
+          "[linear] classes: got {}, expected 2, or none for values; try the model \"mlp\"",
+          classes);
+  return {"linear", [=](Build& build, Value x) {
+            const Value rows = artel::flatten(x);
+            const Value weight = build.parameter("weight", {1, rows.shape()[1]}, constant(0));
+            const Value margin =
+                artel::dense(rows, weight, build.parameter("bias", {1}, constant(0)));
+            return classes == 0 ? margin : pad(margin, 1, 1, 0);
+          }};
 }
 
 Layer lenet5(int64_t classes) {

@@ -60,7 +60,7 @@ Layer gpt2(const Gpt2Options& o) {
                                         o.positions);
         x = named("drop", dropout(o.dropout))(build, x);
         for (int64_t i = 0; i < o.depth; ++i) x = named(fmt::format("h.{}", i), block(o))(build, x);
-        // Who reads piece by piece asks for the last token's scores only.
+        // When reading piece by piece, only the last token's scores are needed.
         if (build.places()) x = slice(x, 1, x.shape()[1] - 1, x.shape()[1]);
         x = named("ln_f", layer_norm(o.epsilon))(build, x);
         const Graph::Scope scope(build.graph(), "lm_head");

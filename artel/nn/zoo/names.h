@@ -1,4 +1,4 @@
-// Names of weights in published files, and how they become those of our models.
+// Names of weights in published files, and how they map to those of our models.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace artel::nn {
 
-// Every occurrence of `published` in a name (at its beginning only, if it begins with ^) becomes
-// `ours`; rules apply one after another.
+// Every occurrence of `published` in a name (only at the start of the name, if it begins with ^)
+// becomes `ours`; rules are applied in order.
 struct NameRule {
   std::string published, ours;
 };
@@ -20,12 +20,12 @@ std::string apply_rules(const NameRules& rules, std::string name);
 
 // The rules of a network of the zoo; none if it has none.
 NameRules published_names(const std::string& model);
-// Tensors under the names that a network of the zoo expects. A name that it would not know anyway
-// does no harm.
+// Renames tensors to what a network of the zoo expects. Names that the network does not know are
+// allowed.
 NamedTensors rename_published(const std::string& model, NamedTensors tensors);
 
-// The last layer of a network of the zoo that scores tokens, and the table of tokens that takes its
-// place unless the head is untied. Nothing for networks without such a layer.
+// The last layer of a network of the zoo that scores tokens, and the token table that replaces it
+// unless the head is untied. Nothing for networks without such a layer.
 struct TokenHead {
   std::string weight, table;
 };

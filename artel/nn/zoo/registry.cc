@@ -1,11 +1,9 @@
 #include "artel/nn/zoo/registry.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 
-#include "artel/base/error.h"
-#include "artel/base/text.h"
+#include "artel/base/registry.h"
 #include "artel/nn/zoo/autoencoder.h"
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/classic.h"
@@ -23,6 +21,7 @@ struct Entry {
   bool has_small_images = false, has_width = true;
   std::function<Layer(const ModelOptions&)> make;  // transformers: from complete options
   std::optional<ModelOptions> published = {};      // of transformers
+  bool any_option = false;                         // a user's: it takes what it likes
 };
 
 int64_t or_default(int64_t given, int64_t published) { return given ? given : published; }
@@ -74,7 +73,7 @@ Entry transformer_entry(ModelDescription description, ModelOptions published,
 }
 
 ModelOptions completed(const ModelOptions& published, ModelOptions o) {
-  // Where no classes are published, those of the data are tokens.
+  // If a model has no published classes, those of the data are tokens.
   const int64_t tokens = published.classes > 0 ? 0 : o.classes;
   o.vocabulary = or_default(o.vocabulary, or_default(tokens, published.vocabulary));
   o.classes = or_default(o.classes, published.classes);
@@ -107,7 +106,7 @@ Entry gpt2_entry(const std::string& suffix, int64_t width, int64_t depth, int64_
   const Gpt2Options published;
   return transformer_entry(
       {"gpt2" + suffix,
-       fmt::format("GPT-2 of {} layers and the width {}, names as published", depth, width),
+       fmt::format("GPT-2 with {} layers and width {}, names as published", depth, width),
        {published.positions},
        DType::i32,
        ModelTarget::labels},
@@ -150,11 +149,11 @@ Entry bert_entry(const std::string& suffix, const std::string& text, BertHead he
                              options.positions = o.positions;
                              options.classes = o.classes;
                              options.untied_head = o.untied_head;
-                             require(head != BertHead::next_sentence || options.classes == 2,
-                                     ErrorKind::invalid_argument,
-                                     "[model 'bert{}'] classes: got {}, expected 2: it follows, or "
-                                     "not",
-                                     suffix, options.classes);
+                             require(
+                                 head != BertHead::next_sentence || options.classes == 2,
+                                 ErrorKind::invalid_argument,
+                                 "[model 'bert{}'] classes: got {}, expected 2 (follows or not)",
+                                 suffix, options.classes);
                              return bert(options);
                            });
 }
@@ -163,7 +162,7 @@ Entry vit_entry(const std::string& size, int64_t width, int64_t heads) {
   const VitOptions published;
   return transformer_entry(
       {"vit_" + size,
-       fmt::format("vision transformer of the width {} for images of any size, names as in timm",
+       fmt::format("vision transformer of width {} for images of any size, names as in timm",
                    width),
        {3, 224, 224}},
       {.classes = published.classes,
@@ -183,6 +182,10 @@ Entry vit_entry(const std::string& size, int64_t width, int64_t heads) {
 
 std::vector<Entry> make_entries() {
   std::vector<Entry> entries = {
+      {{"linear", "one weight a feature: logistic regression of two classes, or a value", {123}},
+       false,
+       false,
+       [](const ModelOptions& o) { return linear(o.classes); }},
       {{"mlp", "two hidden dense layers with ReLU, 1024 units each", {1, 28, 28}},
        false,
        true,
@@ -239,26 +242,25 @@ std::vector<Entry> make_entries() {
   return entries;
 }
 
-const std::vector<Entry>& all_entries() {
-  static const std::vector<Entry> entries = make_entries();
-  return entries;
+Registry<Entry>& all_entries() {
+  static Registry<Entry> models(
+      "model",
+      [] {
+        Registry<Entry>::Entries entries;
+        for (Entry& entry : make_entries())
+          entries.emplace_back(entry.description.name, std::move(entry));
+        return entries;
+      }(),
+      Names::words);
+  return models;
 }
 
-const Entry& entry_of(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Entry& entry : all_entries()) {
-    if (entry.description.name == name) return entry;
-    names.push_back(entry.description.name);
-  }
-  fail(ErrorKind::not_found, "unknown model '{}'{}; known: {}", name, did_you_mean(name, names),
-       join(names, ", "));
-}
-
-// Throws for an option that the network has not.
+// Throws for an option that the network does not have.
 void check_options(const Entry& entry, const ModelOptions& options) {
+  if (entry.any_option) return;
   const std::string& name = entry.description.name;
   require(options.classes >= 0 && options.width >= 0, ErrorKind::invalid_argument,
-          "[model '{}'] got {} classes and the width {}, expected positive numbers", name,
+          "[model '{}'] got {} classes and width {}, expected positive numbers", name,
           options.classes, options.width);
   require(entry.has_width || options.width == 0, ErrorKind::invalid_argument,
           "[model '{}'] width: got {}, but the width of this network is fixed", name,
@@ -309,20 +311,28 @@ TensorType target_of(const ModelDescription& model, const TensorType& sample) {
 
 std::vector<ModelDescription> model_list() {
   std::vector<ModelDescription> list;
-  for (const Entry& entry : all_entries()) list.push_back(entry.description);
+  for (const std::string& name : all_entries().names())
+    list.push_back(all_entries().at(name).description);
   return list;
 }
 
+void register_model(const ModelDescription& description,
+                    std::function<Layer(const ModelOptions&)> make) {
+  require_function("model", description.name, make);
+  all_entries().add(description.name,
+                    {.description = description, .make = std::move(make), .any_option = true});
+}
+
 Layer model_by_name(const std::string& name, const ModelOptions& options) {
-  const Entry& entry = entry_of(name);
+  const Entry& entry = all_entries().at(name);
   check_options(entry, options);
   return entry.make(entry.published ? completed(*entry.published, options) : options);
 }
 
 ModelOptions complete_options(const std::string& name, const ModelOptions& options) {
-  const Entry& entry = entry_of(name);
+  const Entry& entry = all_entries().at(name);
   require(entry.published.has_value(), ErrorKind::invalid_argument,
-          "[model '{}'] is no transformer", name);
+          "[model '{}'] is not a transformer", name);
   return completed(*entry.published, options);
 }
 

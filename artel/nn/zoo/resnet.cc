@@ -41,7 +41,7 @@ Layer projection(int64_t channels, int64_t stride) {
   return named("downsample", sequential({convolution(channels, 1, stride), batch_norm()}));
 }
 
-// Every second pixel; the new channels are zero, half of them before and half behind.
+// Every second pixel; the new channels are zero, half of them before and half after.
 Layer subsample_and_pad(int64_t channels) {
   return {"subsample_and_pad", [channels](Build&, Value x) {
             const int64_t missing = channels - x.shape()[1];

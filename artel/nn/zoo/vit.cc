@@ -37,7 +37,7 @@ Layer vit(const VitOptions& o) {
             x = named("pos_drop", dropout(o.dropout))(build, x);
             for (int64_t i = 0; i < o.depth; ++i)
               x = named(fmt::format("blocks.{}", i), block(o))(build, x);
-            // Rows are normalised one by one: only that of the class is needed.
+            // Rows are normalised one by one, and only the class token's row is needed.
             x = named("norm", layer_norm(o.epsilon))(build, take_position(x, 0));
             return named("head", dense(o.classes, transformer_dense()))(build, x);
           }};

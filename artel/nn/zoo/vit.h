@@ -1,5 +1,7 @@
 // Vision transformers (Dosovitskiy et al., 2020) with timm's names: patch_embed.proj, cls_token,
 // pos_embed, blocks.0.attn.qkv, norm, head.
+//
+//   const artel::Model vit = artel::nn::vit({.classes = 10, .patch = 4, .width = 96, .depth = 6});
 #pragma once
 
 #include "artel/nn/layer.h"
@@ -9,7 +11,7 @@ namespace artel::nn {
 
 struct VitOptions {
   int64_t classes = 1000;
-  int64_t patch = 16;  // side of a patch; images of any size that it divides
+  int64_t patch = 16;  // side of a patch; image sizes must be multiples of it
   int64_t width = 192;
   int64_t depth = 12;
   int64_t heads = 3;

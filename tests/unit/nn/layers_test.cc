@@ -50,6 +50,68 @@ TEST(Layers, NameThemselvesInErrors) {
             "give the shortcut a convolution that changes the shape");
 }
 
+// As a function of a user may by mistake.
+TEST(Layers, MayNotReturnNothing) {
+  const Layer nothing("mine", [](Build&, Value) { return Value(); });
+  EXPECT_EQ(error_of(sequential({relu(), named("own", nothing)}), kImages),
+            "[layer 'own'] mine: returned an empty value, expected its output");
+  const auto error = [](const Loss& loss, std::vector<Metric> metrics) -> std::string {
+    try {
+      training_graph(sequential({flatten(), dense(3)}), kImages, {DType::i32, {2}}, loss, {},
+                     metrics);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  EXPECT_EQ(error([](Value, Value) { return Value(); }, {}),
+            "loss: returned an empty value, expected a scalar");
+  EXPECT_EQ(error(loss_by_name("cross_entropy"),
+                  {{.name = "mine", .sums = [](Value, Value) { return Value(); }}}),
+            "[metric 'mine'] returned an empty value, expected its sums");
+}
+
+// What nobody uses is left out whatever the graph is for, or its weights would have two layouts.
+TEST(Layers, ThatNobodyUsesAreNotComputed) {
+  const Layer unused("unused", [](Build& build, Value x) {
+    conv(4, {3, 3})(build, x);
+    return x;
+  });
+  const Layer network = sequential({unused, flatten(), dense(3)});
+  EXPECT_EQ(count_nodes(inference_graph(network, kImages).graph, "conv2d"), 0);
+  const ModelGraph training =
+      training_graph(network, kImages, {DType::i32, {2}}, loss_by_name("cross_entropy"));
+  EXPECT_EQ(count_nodes(training.graph, "conv2d"), 0);
+}
+
+TEST(Losses, RefuseClassesInAnotherArrangement) {
+  const auto error = [](const TensorType& y) -> std::string {
+    Graph graph;
+    const Value scores = graph.input("p", {DType::f32, {5, 3, 2, 4}});
+    try {
+      loss_by_name("cross_entropy")(scores, graph.input("y", y));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error({DType::i32, {5, 3, 2}}), "");
+  EXPECT_EQ(error({DType::f32, {5, 3, 2, 4}}), "");
+  EXPECT_EQ(
+      error({DType::i32, {5, 2, 3}}),
+      "[loss] got classes [5, 2, 3] for the network's output [5, 3, 2, 4], expected [5, 3, 2]");
+  EXPECT_EQ(error({DType::f32, {5, 2, 3, 4}}),
+            "[loss] got shares [5, 2, 3, 4] for the network's output [5, 3, 2, 4], expected "
+            "[5, 3, 2, 4]");
+}
+
+TEST(Losses, OnlyClassesCanBeSmoothed) {
+  EXPECT_NO_THROW(loss_by_name("cross_entropy", 0.1));
+  EXPECT_NO_THROW(loss_by_name("mse"));
+  EXPECT_THROW(loss_by_name("mse", 0.1), Error);
+  EXPECT_THROW(make_loss(Loss([](Value p, Value) { return p; }), {.label_smoothing = 0.1}), Error);
+}
+
 TEST(Layers, SayWhichGroupsDoNotDivideTheChannels) {
   EXPECT_EQ(error_of(named("up", conv_transpose(4, {3, 3}, {.groups = 3, .bias = true})), kImages),
             "[layer 'up'] groups: got 3 with 3 input and 4 output channels, expected a number that "

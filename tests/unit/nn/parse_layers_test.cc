@@ -72,6 +72,23 @@ TEST(ParseLayers, BuildsTransformers) {
   EXPECT_THROW(output_of({"take 5"}, {2, 5, 16}), Error);
 }
 
+TEST(ParseLayers, BuildsNetworksForSequences) {
+  EXPECT_EQ(output_of({"lstm 5"}, {2, 7, 3}), (Shape{2, 7, 5}));
+  EXPECT_EQ(output_of({"gru 5 bidirectional layers 2"}, {2, 7, 3}), (Shape{2, 7, 10}));
+  EXPECT_EQ(output_of({"lstm 5 bidirectional last"}, {2, 7, 3}), (Shape{2, 10}));
+  EXPECT_EQ(parameters_of({"gru 5 layers 2 bidirectional no_bias"}, {2, 7, 3}),
+            (Lines{"0.weight_ih_l0", "0.weight_hh_l0", "0.weight_ih_l0_reverse",
+                   "0.weight_hh_l0_reverse", "0.weight_ih_l1", "0.weight_hh_l1",
+                   "0.weight_ih_l1_reverse", "0.weight_hh_l1_reverse"}));
+  EXPECT_THROW(output_of({"lstm 5"}, {2, 7}), Error);
+  EXPECT_THROW(output_of({"lstm 5 mask x"}, {2, 7, 3}), Error);
+  EXPECT_EQ(output_of({"embedding 9 4", "lstm 5 last mask x"}, {2, 7}, DType::i32), (Shape{2, 5}));
+  EXPECT_EQ(output_of({"conv1d 6 3 stride 2 padding 1"}, {2, 4, 9}), (Shape{2, 6, 5}));
+  EXPECT_EQ(output_of({"conv1d 6 5 padding same groups 2"}, {2, 4, 9}), (Shape{2, 6, 9}));
+  EXPECT_THROW(output_of({"conv1d 6 3"}, {2, 4, 9, 9}), Error);
+  EXPECT_EQ(output_of({"embedding_bag 9 4 sum ignore_padding"}, {2, 7}, DType::i32), (Shape{2, 4}));
+}
+
 TEST(ParseLayers, KnowsTheOptionsOfEveryLayer) {
   const auto conv = [](const std::string& text) { return output_of({text}, {1, 4, 9, 7}); };
   EXPECT_EQ(conv("conv 6 3x3"), (Shape{1, 6, 7, 5}));
@@ -125,7 +142,7 @@ TEST(ParseLayers, NamesTheLayerThatIsWrong) {
       "[layer 0 'conv 8 2 padding same'] padding same: got a kernel of 2, expected an odd one");
   EXPECT_EQ(error_of({"desne 10"}).substr(0, 63),
             "[layer 0 'desne 10'] unknown layer 'desne'; did you mean 'dense");
-  EXPECT_EQ(error_of({"relu 3"}), "[layer 0 'relu 3'] got '3' too much, expected: relu");
+  EXPECT_EQ(error_of({"relu 3"}), "[layer 0 'relu 3'] got an extra '3', expected: relu");
   EXPECT_EQ(error_of({"residual { relu | }"}).substr(0, 44),
             "[layer 0 'residual { relu | }'] unknown laye");
   EXPECT_EQ(error_of({"residual { relu"}),

@@ -29,7 +29,7 @@ TEST(Summary, ListsLayersWithTheirCosts) {
 }
 
 // The forward pass of ResNet-18 is known to take 1.82 billion multiply-adds at 224 x 224; a step
-// does three times that, but for the gradient of its input.
+// does three times that, except for the gradient of its input.
 TEST(Summary, CountsTheOperationsOfAStep) {
   const Model model = model_by_name("resnet18");
   const TensorType x = {DType::f32, {1, 3, 224, 224}};

@@ -81,6 +81,10 @@ TEST(Zoo, NamesParametersAsTorchvisionDoes) {
   EXPECT_EQ(shape_of(resnet20, "layer3.2.conv2.weight"), (Shape{64, 64, 3, 3}));
   EXPECT_EQ(shape_of(resnet20, "linear.weight"), (Shape{10, 64}));
 
+  const Graph logistic = graph_of(linear(2), {3, 7});
+  EXPECT_EQ(shape_of(logistic, "weight"), (Shape{1, 7}));
+  EXPECT_EQ(shape_of(logistic, "bias"), (Shape{1}));
+
   const Graph perceptron = graph_of(mlp({32, 16}), {2, 1, 4, 4});
   EXPECT_EQ(shape_of(perceptron, "0.weight"), (Shape{32, 16}));
   EXPECT_EQ(shape_of(perceptron, "4.bias"), (Shape{10}));
@@ -121,6 +125,7 @@ TEST(Zoo, EveryListedModelCanBeBuiltAndDifferentiated) {
     const TensorType y = model.target == ModelTarget::label ? TensorType{DType::i32, {2}} : x;
     if (model.name == "lenet5" || model.name == "bert") continue;  // other tests build them
     ModelOptions options{.width = 32};
+    if (model.name == "linear") options = {.classes = 2};
     if (model.name.starts_with("gpt2") || model.name.starts_with("bert") ||
         model.name.starts_with("vit"))
       options.heads = 4;
@@ -166,7 +171,7 @@ TEST(Zoo, RefusesWhatItHasNot) {
   EXPECT_EQ(error_of("mlp", {.small_images = true}),
             "[model 'mlp'] small_images: this network has no such variant; leave it out");
   EXPECT_EQ(error_of("mlp", {.classes = -1}),
-            "[model 'mlp'] got -1 classes and the width 0, expected positive numbers");
+            "[model 'mlp'] got -1 classes and width 0, expected positive numbers");
   EXPECT_THROW(vgg(12), Error);
   EXPECT_THROW(resnet(20), Error);
   EXPECT_THROW(cifar_resnet(21), Error);

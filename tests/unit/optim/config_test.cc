@@ -49,7 +49,8 @@ TEST(OptimizerConfig, NamesWhatIsWrong) {
             "rmsprop, adam, adamw, lars, lamb; did you mean 'adamw'?");
   EXPECT_EQ(error_of({{"name", "adagrad"}, {"epsilom", "1"}}),
             "[optimizer adagrad] unknown option 'epsilom'; did you mean 'epsilon'?; the options "
-            "are name, lr, epsilon, weight_decay, clip_value, clip_norm, decay_bias_and_norm");
+            "are name, lr, epsilon, weight_decay, clip_value, clip_norm, decay_bias_and_norm, "
+            "rates, average, average_from");
   EXPECT_EQ(error_of({{"name", "sgd"}, {"lr", "fast"}}),
             "[optimizer sgd] lr: got 'fast', expected a number");
   EXPECT_EQ(error_of({{"name", "sgd"}, {"momentum", "1"}}),

@@ -213,6 +213,57 @@ TEST(Optimizer, SparesBiasAndNormFromDecay) {
   EXPECT_TRUE(decays(config, {64}));
 }
 
+TEST(Optimizer, RatesAreFactorsForNamesThatBeginSo) {
+  auto config = adam(0.5);
+  config.rates = "head: 10, head.scale: 0.25,0.: 2";
+  EXPECT_EQ(optimizer_from_options(to_options(config)).rates, config.rates);
+  const auto rated = make_optimizer(config), plain = make_optimizer(adam(0.5));
+  ThreadPool pool(1);
+  const auto stepped = [&](const Optimizer& optimizer, const std::string& name, float rate) {
+    Floats values = noise(50, 1), first(50), second(50);
+    const Floats gradient = noise(50, 2);
+    const std::vector<std::span<float>> state = {first, second};
+    optimizer.update(pool, {name}, 1, rate, 1, values, gradient, state);
+    return values;
+  };
+  for (const auto& [name, factor] : std::vector<std::pair<std::string, float>>{
+           {"head.weight", 10}, {"head.scale", 0.25f}, {"0.bias", 2}, {"1.bias", 1}})
+    EXPECT_EQ(stepped(*rated, name, 0.5f), stepped(*plain, name, 0.5f * factor)) << name;
+  for (const char* wrong :
+       {"head", "head: 0", "head: -1", "head: x", ": 2", "a: 1, a: 2", "a: 1,"}) {
+    config.rates = wrong;
+    EXPECT_THROW(check(config), Error) << wrong;
+  }
+}
+
+TEST(Optimizer, AveragesWeightsBesideThoseItTrains) {
+  for (const auto& [average, from] : std::vector<std::pair<double, int64_t>>{{0.8, 1}, {1, 4}}) {
+    auto config = adam(0.1);
+    config.average = average;
+    config.average_from = from;
+    const auto averaging = make_optimizer(config), plain = make_optimizer(adam(0.1));
+    EXPECT_EQ(averaging->slots(), (std::vector<std::string>{"exp_avg", "exp_avg_sq", "average"}));
+    ThreadPool pool(1);
+    Floats values = noise(30, 1), first(30), second(30), mean(30);
+    Floats same = values, third(30), fourth(30);
+    const std::vector<std::span<float>> state = {first, second, mean}, other = {third, fourth};
+    std::vector<double> expected(30);
+    for (int64_t step = 1; step <= 20; ++step) {
+      const Floats gradient = noise(30, 100 + static_cast<size_t>(step));
+      averaging->update(pool, {"a"}, step, 0.1f, 1, values, gradient, state);
+      plain->update(pool, {"a"}, step, 0.1f, 1, same, gradient, other);
+      ASSERT_EQ(values, same);
+      const auto count = static_cast<double>(std::max<int64_t>(1, step - from + 1));
+      const double share = std::max(1 - average, 1 / count);
+      for (size_t i = 0; i < expected.size(); ++i) expected[i] += share * (values[i] - expected[i]);
+    }
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(mean[i], expected[i], 1e-5);
+  }
+  auto config = sgd(0.1);
+  config.average = 1.5;
+  EXPECT_THROW(check(config), Error);
+}
+
 TEST(Clipping, SumOfSquares) {
   for (const size_t n : {0, 1, 31, 4096, 4097, 50000}) {
     const Floats values = noise(n, n);
@@ -222,6 +273,17 @@ TEST(Clipping, SumOfSquares) {
     EXPECT_NEAR(sum_of_squares(one, values), expected, 1e-6 * (1 + expected));
     EXPECT_EQ(sum_of_squares(one, values), sum_of_squares(three, values));
   }
+}
+
+TEST(Clipping, HoldsSquaresThatNoFloatCan) {
+  ThreadPool pool(1);
+  Floats values = noise(5000, 1);
+  values[4500] = 3e30f;
+  EXPECT_NEAR(std::sqrt(sum_of_squares(pool, values)) / 3e30, 1, 1e-6);
+  values[7] = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(std::isinf(sum_of_squares(pool, values)));
+  values[9] = std::nanf("");
+  EXPECT_TRUE(std::isnan(sum_of_squares(pool, values)));
 }
 
 TEST(Clipping, Scale) {

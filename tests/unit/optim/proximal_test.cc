@@ -25,8 +25,8 @@ const std::vector<float> kPoints = {-3, -0.7f, -0.5f, -0.2f, 0, 0.3f, 0.5f, 0.9f
 TEST(Proximal, MatchesTheDefinition) {
   for (const float point : kPoints) {
     float l1 = point, l2 = point, both = point, group = point;
-    prox_l1({&l1, 1}, 0.5f);
-    prox_l2({&l2, 1}, 0.5f);
+    prox_elastic_net({&l1, 1}, 0.5f, 0);
+    prox_elastic_net({&l2, 1}, 0, 0.5f);
     prox_elastic_net({&both, 1}, 0.5f, 2);
     prox_group({&group, 1}, 0.5f);
     EXPECT_NEAR(l1, minimiser(point, [](float u) { return 0.5f * std::abs(u); }), 2e-3);
@@ -38,7 +38,7 @@ TEST(Proximal, MatchesTheDefinition) {
 
 TEST(Proximal, L1GivesExactZeros) {
   std::vector<float> x = {0.4f, -0.5f, 0.6f};
-  prox_l1(x, 0.5f);
+  prox_elastic_net(x, 0.5f, 0);
   EXPECT_EQ(x[0], 0);
   EXPECT_EQ(x[1], 0);
   EXPECT_NEAR(x[2], 0.1f, 1e-6);

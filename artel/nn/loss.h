@@ -1,0 +1,54 @@
+// Losses: what training minimises.
+//
+//   artel::register_loss("huber", [](artel::Value prediction, artel::Value target) {
+//     return artel::smooth_l1_loss(prediction, target, 0.5);
+//   });
+//   // From now on: train.loss = "huber" in a TOML file, or TrainerOptions::loss = "huber".
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "artel/graph/graph.h"
+
+namespace artel {
+
+// The loss of a prediction against a target, a scalar: the mean over the batch.
+using Loss = std::function<Value(Value prediction, Value target)>;
+
+// By its name, or as it is.
+using LossChoice = std::variant<std::string, Loss>;
+// "mse"; "a function" for one that has no name.
+std::string loss_name(const LossChoice& choice);
+
+// cross_entropy, mse, l1, smooth_l1, binary_cross_entropy, kl, or one that was registered; throws
+// for others.
+// Only cross_entropy smoothes labels.
+Loss loss_by_name(const std::string& name, double label_smoothing = 0);
+
+// What only training does with labels.
+struct LabelOptions {
+  double label_smoothing = 0;  // cross_entropy only
+  // How much each class counts: the loss is the sum over the rows of weight times loss, divided by
+  // the number of rows, so that it can be computed in parts. cross_entropy and, for two classes,
+  // binary_cross_entropy only. Empty: all 1.
+  std::vector<double> class_weights = {};
+};
+// Throws if the loss has no such options.
+Loss make_loss(const LossChoice& choice, const LabelOptions& labels = {});
+std::vector<std::string> loss_names();
+
+// Throws for a name that is taken. All workers register the same ones.
+void register_loss(const std::string& name, Loss loss);
+
+// Predictions [..., classes] as rows [rows, classes], and their targets: i32 [rows], or f32 of the
+// shape of the rows.
+std::pair<Value, Value> class_rows(Value prediction, Value target);
+
+// [rows, classes]: 1 at the class of each label (i32), 0 elsewhere; ignored labels have none.
+Value one_hot(Value labels, int64_t classes);
+
+}  // namespace artel

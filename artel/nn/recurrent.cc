@@ -1,0 +1,79 @@
+#include "artel/nn/recurrent.h"
+
+#include <cmath>
+
+#include "artel/base/error.h"
+#include "artel/graph/ops.h"
+#include "artel/nn/initialisers.h"
+#include "artel/nn/layers.h"
+#include "artel/nn/transformer.h"
+
+namespace artel::nn {
+namespace {
+
+// One layer in one direction.
+struct Pass {
+  std::string kind;
+  int64_t units;
+  bool bias;
+  bool reverse;
+  Value mask;
+
+  Value operator()(Build& build, Value x, const std::string& suffix) const {
+    const bool is_lstm = kind == "lstm";
+    const int64_t gates = (is_lstm ? 4 : 3) * units;
+    const auto bound = static_cast<float>(1 / std::sqrt(static_cast<double>(units)));
+    const auto parameter = [&](const std::string& name, Shape shape) {
+      return build.parameter(name + suffix, std::move(shape), uniform(-bound, bound));
+    };
+    const Value of_input = parameter("weight_ih", {gates, x.shape()[2]});
+    const Value of_state = parameter("weight_hh", {gates, units});
+    Value input_bias, state_bias;
+    if (bias) {
+      input_bias = parameter("bias_ih", {gates});
+      state_bias = parameter("bias_hh", {gates});
+    }
+    if (!is_lstm)
+      return artel::gru(artel::dense(x, of_input, input_bias), of_state,
+                        {.bias = state_bias, .mask = mask, .reverse = reverse});
+    // Only the sum of the two biases matters.
+    return artel::lstm(artel::dense(x, of_input, bias ? add(input_bias, state_bias) : Value()),
+                       of_state, {.mask = mask, .reverse = reverse});
+  }
+};
+
+Layer recurrent(std::string kind, int64_t units, RecurrentOptions options) {
+  return {kind, [=](Build& build, Value x) {
+            require(x.shape().rank() == 3, ErrorKind::shape,
+                    "[layer '{}'] {}: got input {}, expected [batch, positions, width]; put an "
+                    "embedding or a reshape before it",
+                    build.graph().scope(), kind, to_string(x.shape()));
+            build.require_whole_text(kind);
+            const Value mask = options.mask.empty() ? Value() : build.kept(options.mask);
+            const int64_t last = x.shape()[1] - 1;
+            for (int64_t i = 0; i < options.layers; ++i) {
+              const bool take = options.last && i + 1 == options.layers;
+              if (i > 0) x = dropout(options.dropout)(build, x);
+              const auto pass = [&](bool reverse) {
+                const std::string suffix = "_l" + std::to_string(i) + (reverse ? "_reverse" : "");
+                const Value y = Pass{kind, units, options.bias, reverse, mask}(build, x, suffix);
+                return take ? take_position(y, reverse ? 0 : last) : y;
+              };
+              const Value there = pass(false);
+              x = options.bidirectional ? concat({there, pass(true)}, take ? 1 : 2) : there;
+            }
+            return x;
+          }};
+}
+
+}  // namespace
+
+Layer lstm(int64_t units, RecurrentOptions options) {
+  return recurrent("lstm", units, std::move(options));
+}
+
+Layer gru(int64_t units, RecurrentOptions options) {
+  return recurrent("gru", units, std::move(options));
+}
+
+}  // namespace artel::nn
