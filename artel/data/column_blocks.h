@@ -1,6 +1,6 @@
 // Sparse samples by blocks of features instead of by rows, in a mapped file: for solvers that visit
-// one block of features at a time. Data may be larger than memory; what is visited is read from the
-// file, and the system drops it again.
+// one block of features at a time. Data may be larger than memory: blocks are read from the file as
+// they are visited, and the system may drop them again.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "artel/base/file.h"
-#include "artel/data/libsvm.h"
+#include "artel/data/sparse_rows.h"
 
 namespace artel::data {
 
@@ -25,10 +25,10 @@ struct ColumnBlock {
 
 class ColumnBlocks {
  public:
-  // Writes rows [first, last) of the file to `path`. Block b has the features [cuts[b], cuts[b +
-  // 1]); features behind the last cut are left out. With `constant`, each row also has the value 1
+  // Writes rows [first, last) to `path`. Block b has the features from cuts[b] up to cuts[b + 1];
+  // those after the last cut are left out. With `constant`, each row also has the value 1
   // for that feature. Needs memory for one block and for 4 bytes a row.
-  ColumnBlocks(const SparseFile& file, int64_t first, int64_t last, std::vector<uint64_t> cuts,
+  ColumnBlocks(const SparseRows& file, int64_t first, int64_t last, std::vector<uint64_t> cuts,
                const std::filesystem::path& path, std::optional<uint64_t> constant = {});
 
   int64_t rows() const { return static_cast<int64_t>(targets_.size()); }
@@ -42,8 +42,8 @@ class ColumnBlocks {
   std::vector<ColumnBlock> blocks_;
 };
 
-// `blocks` + 1 cuts of the file's features, and of one behind them that every row has, into blocks
+// `blocks` + 1 cuts of the file's features, and of one after them that every row has, into blocks
 // of about as many entries, as some of the rows tell; at most as many blocks as features.
-std::vector<uint64_t> balanced_cuts(const SparseFile& file, int blocks);
+std::vector<uint64_t> balanced_cuts(const SparseRows& file, int blocks);
 
 }  // namespace artel::data

@@ -4,9 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "artel/base/random.h"
 #include "artel/data/sampler.h"
+#include "artel/data/sparse_rows.h"
 
 namespace artel::data {
 namespace {
@@ -35,11 +38,21 @@ void read_as_float(const Tensor& tensor, int64_t first, std::span<float> output)
       return convert<int8_t>(tensor, first, output);
     case DType::i16:
       return convert<int16_t>(tensor, first, output);
-    case DType::i64:
-      return convert<int64_t>(tensor, first, output);
     default:
-      fail(ErrorKind::unsupported, "a data set of type {}; convert it to f32",
+      fail(ErrorKind::unsupported, "a data set cannot have inputs of type {}; convert them to f32",
            to_string(tensor.dtype()));
+  }
+}
+
+// NumPy's whole numbers have 64 bits, tokens 32.
+void read_as_tokens(const Tensor& tensor, int64_t first, std::span<int32_t> output) {
+  const int64_t* const from = tensor.values<int64_t>().data() + first;
+  for (size_t i = 0; i < output.size(); ++i) {
+    require(std::in_range<int32_t>(from[i]), ErrorKind::corrupt,
+            "a token of the data set is {}, expected a number of 32 bits; whole numbers are read "
+            "as tokens: save anything else as float32",
+            from[i]);
+    output[i] = static_cast<int32_t>(from[i]);
   }
 }
 
@@ -50,16 +63,29 @@ void check_labels(const Tensor& labels, int64_t classes) {
             "label {} of the data set is {}, expected 0 to {}", i, values[i], classes - 1);
 }
 
+// Throws for those that 32 bits cannot hold.
+Tensor labels_of(const Tensor& targets) {
+  if (targets.dtype() == DType::i64) {
+    const auto values = targets.values<int64_t>();
+    for (size_t i = 0; i < values.size(); ++i)
+      require(values[i] >= INT32_MIN && values[i] <= INT32_MAX, ErrorKind::unsupported,
+              "label {} of the data set is {}, expected a class number below 2^31", i, values[i]);
+  }
+  return targets.to(DType::i32);
+}
+
 class TensorDataset : public Dataset {
  public:
   TensorDataset(Tensor inputs, Tensor targets, int64_t classes,
-                std::vector<std::string> class_names, std::shared_ptr<const Tokenizer> tokenizer)
+                std::vector<std::string> class_names, std::shared_ptr<const Tokenizer> tokenizer,
+                std::shared_ptr<const TableEncoder> table)
       : inputs_(std::move(inputs)) {
     layout_.tokenizer = std::move(tokenizer);
+    layout_.table = std::move(table);
     const Shape& shape = inputs_.shape();
     require(shape.rank() >= 1, ErrorKind::shape, "a data set needs inputs of rank 1 or more");
     layout_.input = row_shape(shape);
-    layout_.input_type = inputs_.dtype() == DType::i32 ? DType::i32 : DType::f32;
+    layout_.input_type = is_token_type(inputs_.dtype()) ? DType::i32 : DType::f32;
     if (targets.elements() == 0 && shape[0] > 0) {
       layout_.target_kind = TargetKind::none;
       return;
@@ -73,7 +99,7 @@ class TensorDataset : public Dataset {
       targets_ = targets.dtype() == DType::f32 ? targets : targets.to(DType::f32);
       return;
     }
-    targets_ = targets.dtype() == DType::i32 ? targets : targets.to(DType::i32);
+    targets_ = targets.dtype() == DType::i32 ? targets : labels_of(targets);
     const auto labels = targets_.values<int32_t>();
     if (classes == 0 && !labels.empty())
       classes = int64_t{*std::max_element(labels.begin(), labels.end())} + 1;
@@ -85,14 +111,18 @@ class TensorDataset : public Dataset {
   int64_t size() const override { return inputs_.shape()[0]; }
   const SampleLayout& layout() const override { return layout_; }
 
+  void read_target(int64_t index, std::span<std::byte> target) const override {
+    std::memcpy(target.data(), targets_.raw() + index * target.size(), target.size());
+  }
   void read(int64_t index, std::span<std::byte> input, std::span<std::byte> target) const override {
     const int64_t first = index * layout_.input.elements();
-    if (layout_.input_type == DType::i32)
+    if (inputs_.dtype() == DType::i64)
+      read_as_tokens(inputs_, first, as<int32_t>(input));
+    else if (inputs_.dtype() == DType::i32)
       std::memcpy(input.data(), inputs_.raw() + first * sizeof(int32_t), input.size());
     else
       read_as_float(inputs_, first, as<float>(input));
-    if (!target.empty())
-      std::memcpy(target.data(), targets_.raw() + index * target.size(), target.size());
+    if (!target.empty()) read_target(index, target);
   }
 
  private:
@@ -104,6 +134,22 @@ class TensorDataset : public Dataset {
   SampleLayout layout_;
 };
 
+class SparseSubset final : public SparseRows {
+ public:
+  SparseSubset(const SparseRows& rows, const std::vector<int64_t>& samples)
+      : rows_(rows), samples_(samples) {}
+
+  int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
+  int64_t features() const override { return rows_.features(); }
+  void read(int64_t index, SparseSample& sample) const override {
+    rows_.read(samples_[index], sample);
+  }
+
+ private:
+  const SparseRows& rows_;
+  const std::vector<int64_t>& samples_;
+};
+
 class Subset : public Dataset {
  public:
   Subset(DatasetPtr set, std::vector<int64_t> samples)
@@ -111,6 +157,7 @@ class Subset : public Dataset {
     for (const int64_t sample : samples_)
       require(sample >= 0 && sample < set_->size(), ErrorKind::invalid_argument,
               "sample {} of a data set of {}", sample, set_->size());
+    if (set_->sparse()) sparse_.emplace(*set_->sparse(), samples_);
   }
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
@@ -118,10 +165,62 @@ class Subset : public Dataset {
   void read(int64_t index, std::span<std::byte> input, std::span<std::byte> target) const override {
     set_->read(samples_[index], input, target);
   }
+  void read_target(int64_t index, std::span<std::byte> target) const override {
+    set_->read_target(samples_[index], target);
+  }
+  const SparseRows* sparse() const override { return sparse_ ? &*sparse_ : nullptr; }
 
  private:
   DatasetPtr set_;
   std::vector<int64_t> samples_;
+  std::optional<SparseSubset> sparse_;
+};
+
+class Joined final : public Dataset {
+ public:
+  explicit Joined(const std::vector<std::pair<std::string, DatasetPtr>>& sets) {
+    require(!sets.empty(), ErrorKind::invalid_argument,
+            "[join_inputs] got no data sets, expected one or more");
+    layout_ = sets.front().second->layout();
+    layout_.parts.clear();
+    int64_t elements = 0;
+    for (const auto& [name, set] : sets) {
+      sets_.push_back(set);
+      const SampleLayout& own = set->layout();
+      require(set->size() == size(), ErrorKind::shape,
+              "input '{}' has {} samples, expected {} as '{}' has", name, set->size(), size(),
+              sets.front().first);
+      require(own.input_type == layout_.input_type, ErrorKind::shape,
+              "input '{}' holds {}, expected {} like '{}': the inputs of a sample are all numbers "
+              "(f32) or all tokens (whole numbers)",
+              name, to_string(own.input_type), to_string(layout_.input_type), sets.front().first);
+      const auto same = [&](const InputPart& part) { return part.name == name; };
+      require(
+          !name.empty() && std::ranges::none_of(layout_.parts, same), ErrorKind::invalid_argument,
+          "[join_inputs] got an input named '{}', expected a name for each, and each once", name);
+      layout_.parts.push_back({name, own.input});
+      elements += own.input.elements();
+      unused_ = std::max(unused_, own.target_bytes());
+    }
+    layout_.input = {elements};
+  }
+
+  int64_t size() const override { return sets_.front()->size(); }
+  const SampleLayout& layout() const override { return layout_; }
+  void read(int64_t index, std::span<std::byte> input, std::span<std::byte> target) const override {
+    std::vector<int64_t> unused(unused_ / sizeof(int64_t) + 1);
+    for (const DatasetPtr& set : sets_) {
+      const SampleLayout& own = set->layout();
+      const auto ignored = std::as_writable_bytes(std::span(unused)).first(own.target_bytes());
+      set->read(index, input.first(own.input_bytes()), set == sets_.front() ? target : ignored);
+      input = input.subspan(own.input_bytes());
+    }
+  }
+
+ private:
+  std::vector<DatasetPtr> sets_;
+  SampleLayout layout_;
+  size_t unused_ = 0;  // bytes of the targets of all but the first
 };
 
 class Reconstruction final : public Dataset {
@@ -147,13 +246,33 @@ class Reconstruction final : public Dataset {
   SampleLayout layout_;
 };
 
+SplitSamples divided(const std::vector<bool>& for_tests) {
+  SplitSamples samples;
+  for (size_t i = 0; i < for_tests.size(); ++i)
+    (for_tests[i] ? samples.test : samples.train).push_back(static_cast<int64_t>(i));
+  return samples;
+}
+
 }  // namespace
+
+void Dataset::read_target(int64_t index, std::span<std::byte> target) const {
+  std::vector<int64_t> input((layout().input_bytes() + sizeof(int64_t) - 1) / sizeof(int64_t));
+  read(index, std::as_writable_bytes(std::span(input)).first(layout().input_bytes()), target);
+}
+
+bool is_token_type(DType type) { return type == DType::i32 || type == DType::i64; }
 
 DatasetPtr tensor_dataset(Tensor inputs, Tensor targets, int64_t classes,
                           std::vector<std::string> class_names,
-                          std::shared_ptr<const Tokenizer> tokenizer) {
+                          std::shared_ptr<const Tokenizer> tokenizer,
+                          std::shared_ptr<const TableEncoder> table) {
   return std::make_shared<TensorDataset>(std::move(inputs), std::move(targets), classes,
-                                         std::move(class_names), std::move(tokenizer));
+                                         std::move(class_names), std::move(tokenizer),
+                                         std::move(table));
+}
+
+DatasetPtr join_inputs(const std::vector<std::pair<std::string, DatasetPtr>>& sets) {
+  return std::make_shared<Joined>(sets);
 }
 
 DatasetPtr subset(DatasetPtr set, std::vector<int64_t> samples) {
@@ -172,15 +291,28 @@ SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed) {
           "the test fraction is {}, expected 0 or more and less than 1", test_fraction);
   const int64_t tests = std::llround(static_cast<double>(size) * test_fraction);
   const Permutation order(size, mix_key({seed, hash_name("split")}));
-  SplitSamples samples;
-  for (int64_t i = 0; i < size; ++i) (i < tests ? samples.test : samples.train).push_back(order(i));
-  std::sort(samples.test.begin(), samples.test.end());
-  std::sort(samples.train.begin(), samples.train.end());
-  return samples;
+  std::vector<bool> for_tests(static_cast<size_t>(size), false);
+  for (int64_t i = 0; i < tests; ++i) for_tests[static_cast<size_t>(order(i))] = true;
+  return divided(for_tests);
 }
 
 Split split(DatasetPtr set, double test_fraction, uint64_t seed) {
   SplitSamples samples = split_samples(set->size(), test_fraction, seed);
+  return {subset(set, std::move(samples.train)), subset(set, std::move(samples.test))};
+}
+
+Split split_fold(DatasetPtr set, int64_t folds, int64_t fold, uint64_t seed) {
+  const int64_t size = set->size();
+  require(
+      folds >= 2 && folds <= size && fold >= 0 && fold < folds, ErrorKind::invalid_argument,
+      "fold {} of {}: expected 2 folds or more, at most one for each of the {} samples, counted "
+      "from 0",
+      fold, folds, size);
+  const Permutation order(size, mix_key({seed, hash_name("folds")}));
+  std::vector<bool> for_tests(static_cast<size_t>(size), false);
+  for (int64_t i = 0; i < size; ++i)
+    if (i * folds / size == fold) for_tests[static_cast<size_t>(order(i))] = true;
+  SplitSamples samples = divided(for_tests);
   return {subset(set, std::move(samples.train)), subset(set, std::move(samples.test))};
 }
 

@@ -5,7 +5,7 @@
 
 namespace artel::data {
 
-// Throws if a picture of these sides is too large, or larger than its bytes can be.
+// Throws if a picture with these sides is too large, or larger than its bytes can encode.
 void check_size(const Bytes& bytes, int64_t height, int64_t width);
 
 PictureSize jpeg_size(const Bytes& bytes);

@@ -7,11 +7,13 @@
 #include <jerror.h>  // needs jpeglib.h
 
 #include "artel/data/decode.h"
+#include "artel/data/orientation.h"
 
 namespace artel::data {
 namespace {
 
-// libjpeg reports errors by a function that must not return: this one jumps back to the caller.
+// libjpeg reports errors through a function that must not return; this one jumps back to the
+// caller.
 struct JpegError {
   jpeg_error_mgr manager;
   std::jmp_buf back;
@@ -22,7 +24,7 @@ struct JpegError {
     info->err->format_message(info, error->message);
     std::longjmp(error->back, 1);
   }
-  // What libjpeg calls a warning, and fills with grey, is damage, unless it is about the header.
+  // What libjpeg reports as a warning and fills with grey is damage, unless it concerns the header.
   static void refuse_damage(j_common_ptr info, int level) {
     const int code = info->err->msg_code;
     const bool about_header = code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
@@ -30,6 +32,8 @@ struct JpegError {
     if (level < 0 && !about_header) jump(info);
   }
 };
+
+constexpr int kExifMarker = JPEG_APP0 + 1;
 
 // Owns libjpeg's memory.
 struct JpegReader {
@@ -45,12 +49,22 @@ struct JpegReader {
   JpegReader(const JpegReader&) = delete;
   ~JpegReader() { jpeg_destroy_decompress(&info); }
 
-  // Neither of the next two functions has locals with destructors, which the jump would skip.
+  // Neither this function nor read_rows has locals with destructors, which the jump would skip.
   bool read_header(std::span<const std::byte> data) {
     if (setjmp(error.back)) return false;
     jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(data.data()),
                  static_cast<unsigned long>(data.size()));
+    jpeg_save_markers(&info, kExifMarker, 0xffff);
     return jpeg_read_header(&info, TRUE) == JPEG_HEADER_OK;
+  }
+  // Before the rows are read.
+  int orientation() const {
+    for (auto marker = info.marker_list; marker; marker = marker->next) {
+      const int found =
+          exif_orientation(std::as_bytes(std::span(marker->data, marker->data_length)));
+      if (found != kUpright) return found;
+    }
+    return kUpright;
   }
   bool read_rows(Picture& picture) {
     if (setjmp(error.back)) return false;
@@ -83,7 +97,8 @@ void open(JpegReader& reader, const Bytes& bytes) {
 PictureSize jpeg_size(const Bytes& bytes) {
   JpegReader reader;
   open(reader, bytes);
-  return {reader.info.image_height, reader.info.image_width};
+  const PictureSize stored = {reader.info.image_height, reader.info.image_width};
+  return swaps_sides(reader.orientation()) ? PictureSize{stored.width, stored.height} : stored;
 }
 
 Picture decode_jpeg(const Bytes& bytes, int channels, int64_t least_side) {
@@ -93,6 +108,7 @@ Picture decode_jpeg(const Bytes& bytes, int channels, int64_t least_side) {
   require(info.num_components == 1 || info.num_components == 3, ErrorKind::unsupported,
           "[{}] a JPEG picture of {} components, expected grey or colour", bytes.name,
           info.num_components);
+  const int orientation = reader.orientation();
   if (channels == 0) channels = info.num_components;
   info.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   info.scale_num = 1;
@@ -101,9 +117,9 @@ Picture decode_jpeg(const Bytes& bytes, int channels, int64_t least_side) {
   Picture picture{info.output_height, info.output_width, channels, {}};
   picture.samples.resize(static_cast<size_t>(picture.height * picture.width * channels));
   require(reader.read_rows(picture), ErrorKind::corrupt,
-          "[{}] bad JPEG data: {}; delete the file, or save it anew", bytes.name,
+          "[{}] bad JPEG data: {}; delete the file, or save it again", bytes.name,
           reader.error.message);
-  return picture;
+  return turned_upright(std::move(picture), orientation);
 }
 
 }  // namespace artel::data

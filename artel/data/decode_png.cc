@@ -10,8 +10,8 @@
 namespace artel::data {
 namespace {
 
-// Owns libpng's memory, and the place in the file. libpng reports errors by a function that must
-// not return: this one jumps back to the caller.
+// Owns libpng's memory and the position in the file. libpng reports errors through a function that
+// must not return; this one jumps back to the caller.
 struct PngReader {
   png_structp png = nullptr;
   png_infop info = nullptr;
@@ -46,7 +46,7 @@ struct PngReader {
     png_read_info(png, info);
     return true;
   }
-  // Asks for 8 bits a sample, and for alpha where the file has any transparency.
+  // Asks for 8 bits per sample, and for alpha where the file has any transparency.
   bool set_format() {
     if (setjmp(png_jmpbuf(png))) return false;
     png_set_expand(png);
@@ -76,12 +76,12 @@ uint8_t on_white(int sample, int alpha) {
   return static_cast<uint8_t>((sum + (sum >> 8)) >> 8);
 }
 
-// The luminance of JPEG, with its constants of 16 bits.
+// JPEG's luminance, with its 16-bit constants.
 uint8_t grey_of(int red, int green, int blue) {
   return static_cast<uint8_t>((19595 * red + 38470 * green + 7471 * blue + 32768) >> 16);
 }
 
-// From 1 to 4 samples a pixel (grey or colour, with alpha if even) to 1 or 3.
+// Converts 1 to 4 samples per pixel (grey or colour, with alpha if even) to 1 or 3.
 Picture converted(const Picture& from, int channels) {
   Picture to{from.height, from.width, channels, {}};
   to.samples.resize(static_cast<size_t>(to.height * to.width * channels));

@@ -7,6 +7,7 @@
 #include "artel/base/digest.h"
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/file_lock.h"
 #include "artel/base/process.h"
 #include "artel/base/tar.h"
 #include "artel/base/text.h"
@@ -24,11 +25,11 @@ bool is_complete(const CatalogueEntry& entry, const fs::path& folder) {
 }
 
 std::string last_line(const std::string& text) {
-  const std::vector<std::string> lines = split(trim(text), '\n');
+  const std::vector<std::string> lines = artel::split(trim(text), '\n');
   return std::string(trim(lines.back()));
 }
 
-// Fetches one set into a folder of its own.
+// Fetches one set into its own folder.
 class Fetcher {
  public:
   Fetcher(const CatalogueEntry& entry, const FetchOptions& options)
@@ -43,8 +44,8 @@ class Fetcher {
     for (const Source& source : entry_.sources) {
       try {
         if (source.kind == SourceKind::folder) {
-          // One that exists would have been found already.
-          fail(ErrorKind::not_found, "[{}] is not there", source.address);
+          // An existing one would have been found already.
+          fail(ErrorKind::not_found, "[{}] does not exist", source.address);
         }
         fetch(source);
         return finish();
@@ -74,7 +75,7 @@ class Fetcher {
 
   fs::path finish() {
     require(is_complete(entry_, unpacked_), ErrorKind::corrupt,
-            "[{}] files of the data set are missing in what was fetched", unpacked_.string());
+            "[{}] the download lacks files of the data set", unpacked_.string());
     const fs::path target = data_folder() / entry_.name;
     fs::remove_all(target);
     fs::rename(unpacked_, target);
@@ -99,11 +100,11 @@ class Fetcher {
     const std::string url = source.address + file.from;
     const fs::path path = downloads_ / fs::path(file.from).filename();
     if (fs::exists(path) && has_digest(path, file)) return path;
-    // Goes on where an earlier attempt stopped; gives up after 30 seconds without data.
+    // Continues where an earlier attempt stopped; gives up after 30 seconds without data.
     const ProcessResult result =
-        run_program({"curl", "--fail", "--silent", "--show-error", "--location", "--continue-at",
-                     "-", "--connect-timeout", "10", "--speed-limit", "1000", "--speed-time", "30",
-                     "--output", path.string(), url},
+        run_program({"curl", "--proto", "=https", "--fail", "--silent", "--show-error",
+                     "--location", "--continue-at", "-", "--connect-timeout", "10", "--speed-limit",
+                     "1000", "--speed-time", "30", "--output", path.string(), url},
                     downloads_, deadline_, watch(url, path));
     require(result.exit_code == 0, ErrorKind::io, "[{}] {}", url, last_line(result.output));
     return path;
@@ -122,12 +123,12 @@ class Fetcher {
   }
 
   static bool has_digest(const fs::path& path, const RemoteFile& file) {
-    return digest_like(file.digest, map_file(path).data) == file.digest;
+    return sha256(map_file(path).data) == file.digest;
   }
 
-  // A file with a wrong digest is removed, so that the next attempt does not build upon it.
+  // A file with a wrong digest is removed, so the next attempt does not build on it.
   static void verify(const fs::path& path, const RemoteFile& file) {
-    const std::string found = digest_like(file.digest, map_file(path).data);
+    const std::string found = sha256(map_file(path).data);
     if (found == file.digest) return;
     fs::remove(path);
     fail(ErrorKind::corrupt, "[{}] wrong digest: got {}, expected {}", file.from, found,
@@ -184,6 +185,10 @@ std::optional<fs::path> find_set(const CatalogueEntry& entry) {
 
 fs::path get_set(const CatalogueEntry& entry, const FetchOptions& options) {
   if (const auto found = find_set(entry)) return *found;
+  fs::create_directories(data_folder());
+  const FileLock lock(data_folder() / ("." + entry.name + ".lock"),
+                      Deadline::after(options.seconds));
+  if (const auto found = find_set(entry)) return *found;  // fetched meanwhile
   return Fetcher(entry, options).run();
 }
 

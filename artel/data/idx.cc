@@ -1,6 +1,10 @@
 #include "artel/data/idx.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "artel/base/compress.h"
 
@@ -58,6 +62,56 @@ DatasetPtr read_part(const std::filesystem::path& folder, const std::string& par
                         class_names);
 }
 
+bool has_any(const std::string& name, const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return name.find(word) != name.npos; });
+}
+
+// The one file in the folder whose name has one of each of these words; empty if there is none.
+std::filesystem::path find_file(const std::filesystem::path& folder,
+                                const std::vector<std::string>& part,
+                                const std::vector<std::string>& content) {
+  std::filesystem::path found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('.') || !has_any(name, part) || !has_any(name, content)) continue;
+    require(found.empty(), ErrorKind::invalid_argument,
+            "[{}] holds both {} and {}, expected one file with '{}' and '{}' in its name",
+            folder.string(), std::min(found.filename().string(), name),
+            std::max(found.filename().string(), name), part.front(), content.front());
+    found = entry.path();
+  }
+  return found;
+}
+
+struct IdxPart {
+  Tensor inputs, labels;
+};
+
+// Nothing if there is no such part.
+std::optional<IdxPart> find_part(const std::filesystem::path& folder,
+                                 const std::vector<std::string>& part) {
+  const auto inputs = find_file(folder, part, {"images", "data", "inputs"});
+  const auto labels = find_file(folder, part, {"labels", "targets"});
+  if (inputs.empty() && labels.empty()) return {};
+  require(!inputs.empty() && !labels.empty(), ErrorKind::not_found,
+          "[{}] holds no file with '{}' and '{}' in its name, expected one beside {}",
+          folder.string(), part.front(), inputs.empty() ? "images" : "labels",
+          (inputs.empty() ? labels : inputs).filename().string());
+  IdxPart result = {read_idx(inputs), read_idx(labels)};
+  const Shape& shape = result.inputs.shape();
+  if (result.inputs.dtype() == DType::u8 && shape.rank() == 3)
+    result.inputs = result.inputs.reshaped({shape[0], 1, shape[1], shape[2]});
+  return result;
+}
+
+int64_t count_labels(const Tensor& labels) {
+  if (is_floating(labels.dtype()) || labels.elements() == 0) return 0;
+  const Tensor numbers = labels.to(DType::i32);
+  const auto values = numbers.values<int32_t>();
+  return int64_t{*std::max_element(values.begin(), values.end())} + 1;
+}
+
 }  // namespace
 
 Tensor parse_idx(const Bytes& bytes) {
@@ -85,10 +139,34 @@ Tensor parse_idx(const Bytes& bytes) {
   return from_big_endian(elements.data, std::move(shape), type);
 }
 
+bool is_idx(const Bytes& bytes) {
+  if (bytes.data.size() < 8) return false;
+  const auto at = [&](size_t i) { return std::to_integer<int>(bytes.data[i]); };
+  return at(0) == 0 && at(1) == 0 && at(2) >= 0x08 && at(2) <= 0x0e && at(3) >= 1 &&
+         at(3) <= kMaxRank;
+}
+
 Tensor read_idx(const std::filesystem::path& path) { return parse_idx(map_or_gunzip(path)); }
 
 Split idx_images(const std::filesystem::path& folder, std::vector<std::string> class_names) {
   return {read_part(folder, "train", class_names), read_part(folder, "t10k", class_names)};
+}
+
+Split idx(const std::filesystem::path& folder, double test_fraction, uint64_t seed) {
+  require(std::filesystem::is_directory(folder), ErrorKind::not_found,
+          "[{}] is not a folder, expected one with idx files, such as train-images-idx3-ubyte",
+          folder.string());
+  const std::optional<IdxPart> train = find_part(folder, {"train"});
+  require(train.has_value(), ErrorKind::not_found,
+          "[{}] holds no idx files of a training part, such as train-images-idx3-ubyte and "
+          "train-labels-idx1-ubyte",
+          folder.string());
+  const std::optional<IdxPart> test = find_part(folder, {"test", "t10k"});
+  const int64_t classes =
+      std::max(count_labels(train->labels), test ? count_labels(test->labels) : 0);
+  const DatasetPtr all = tensor_dataset(train->inputs, train->labels, classes);
+  if (!test) return split(all, test_fraction, seed);
+  return {all, tensor_dataset(test->inputs, test->labels, classes)};
 }
 
 }  // namespace artel::data

@@ -14,6 +14,9 @@ namespace artel::data {
 // byte wide. Throws an Error of kind corrupt that names file and offset.
 Tensor parse_idx(const Bytes& bytes);
 
+// Whether the bytes begin like an idx file.
+bool is_idx(const Bytes& bytes);
+
 // A plain file is mapped, a gzip one is inflated.
 Tensor read_idx(const std::filesystem::path& path);
 
@@ -21,5 +24,12 @@ Tensor read_idx(const std::filesystem::path& path);
 // `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`, each plain or
 // with `.gz`, in this folder. MNIST, Fashion-MNIST and KMNIST differ only in content.
 Split idx_images(const std::filesystem::path& folder, std::vector<std::string> class_names = {});
+
+// Any idx files in a folder, plain or gzip, by their names: one with "train" and "images" in it (or
+// "data", "inputs"), one with "train" and "labels" (or "targets"), and those for tests with "test"
+// or "t10k" instead; without the latter, a random part of the training samples. Bytes [n, height,
+// width] are images. Labels are classes, as many as the largest label of both parts asks for, or
+// values if they are floating.
+Split idx(const std::filesystem::path& folder, double test_fraction, uint64_t seed);
 
 }  // namespace artel::data

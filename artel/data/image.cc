@@ -54,7 +54,7 @@ Image to_image(const Picture& picture) {
 }
 
 Image read_picture(const Bytes& bytes, const Shape& shape) {
-  require(shape.rank() == 3, ErrorKind::shape, "[{}] a picture for samples {}, expected images",
+  require(shape.rank() == 3, ErrorKind::shape, "[{}] got a picture for samples {}, expected images",
           bytes.name, to_string(shape));
   const Picture picture =
       decode_picture(bytes, static_cast<int>(shape[0]), std::max(shape[1], shape[2]));

@@ -9,7 +9,7 @@
 
 namespace artel::data {
 
-// No picture may have more pixels: a small file must not fill the memory.
+// The most pixels a picture may have: a small file must not be able to fill the memory.
 inline constexpr int64_t kMaxPixels = int64_t{1} << 26;
 
 // Rows of interleaved samples: [height, width, channels].
@@ -22,18 +22,19 @@ bool is_jpeg(const Bytes& bytes);
 bool is_png(const Bytes& bytes);
 
 // Decodes a JPEG or PNG picture, recognised by content. `channels` is 1 (grey), 3 (colour) or 0 (as
-// the file has it). Samples are taken as they are stored, whatever the file says of their gamma; of
-// 16 bits the upper 8. Transparent parts become white, by their stored values; the grey of a colour
-// is 0.299 red + 0.587 green + 0.114 blue. A JPEG picture may be decoded at 1/2, 1/4 or 1/8 of its
-// size where that leaves both sides at `least_side` or more, which is much faster; 0 means full
-// size. Throws an Error of kind corrupt, also for a picture of which only a part can be decoded.
+// the file has it). Values are taken as stored, ignoring gamma; of 16 bits the upper 8 are used.
+// Transparent parts are blended with white, using stored values; grey is 0.299 red + 0.587 green +
+// 0.114 blue. A JPEG picture may be decoded at 1/2, 1/4 or 1/8 of its size where that leaves both
+// sides at `least_side` or more, which is much faster; 0 means full size. Throws an Error of kind
+// corrupt, also for a picture that can be decoded only in part. A JPEG photograph is turned upright
+// as its EXIF data says.
 Picture decode_picture(const Bytes& bytes, int channels = 0, int64_t least_side = 0);
 
 // As planes of floats in [0, 1].
 Image to_image(const Picture& picture);
 
-// What a network sees of a picture, in training and afterwards: decoded with the channels of
-// `shape`, [channels, height, width], scaled until it covers that size, and cut in the middle.
+// How a network sees a picture, in training and afterwards: decoded with the channels of `shape`,
+// [channels, height, width], scaled until it covers that size, and cut in the middle.
 Image read_picture(const Bytes& bytes, const Shape& shape);
 
 struct PictureSize {

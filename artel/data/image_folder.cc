@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <fstream>
 
+#include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/data/image.h"
 
@@ -20,7 +22,133 @@ bool is_picture(const fs::path& path) {
   return !is_hidden(path) && (extension == ".jpg" || extension == ".jpeg" || extension == ".png");
 }
 
-// All below a folder, by name.
+// The side of square images that pictures of different sizes become: that of most published
+// networks, or less if the pictures are smaller.
+int64_t fitting_side(std::vector<PictureSize> sizes) {
+  constexpr int64_t kMost = 224;
+  const auto side = [](const PictureSize& size) { return std::min(size.height, size.width); };
+  const auto middle = sizes.begin() + std::ssize(sizes) / 2;
+  std::nth_element(sizes.begin(), middle, sizes.end(),
+                   [&](const auto& a, const auto& b) { return side(a) < side(b); });
+  return std::min(kMost, side(*middle));
+}
+
+// Whether the end of a JPEG or PNG file lacks the mark that it should have. Some programs add bytes
+// after it.
+bool is_cut_off(const fs::path& path) {
+  constexpr std::streamoff kMostAdded = 4096;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return false;  // whoever reads it says why
+  const std::streamoff size = file.tellg(), length = std::min(size, kMostAdded);
+  std::string first(static_cast<size_t>(std::min<std::streamoff>(size, 2)), '\0');
+  std::string end(static_cast<size_t>(length), '\0');
+  file.seekg(0);
+  file.read(first.data(), static_cast<std::streamsize>(first.size()));
+  file.seekg(size - length);
+  file.read(end.data(), length);
+  if (first == "\xff\xd8") return end.find("\xff\xd9") == end.npos;
+  if (first == "\x89P") return end.find("IEND") == end.npos;
+  return false;  // something else, which is refused when it is read
+}
+
+class ImageFolder : public Dataset {
+ public:
+  // Classes, and the size if none is asked for, are those of `like`, or else of the folder.
+  ImageFolder(const fs::path& folder, const ImageFolderOptions& options, const SampleLayout* like) {
+    std::vector<std::string> classes;
+    if (like) classes = like->class_names;
+    std::vector<fs::path> folders;
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.is_directory() && !is_hidden(entry.path())) folders.push_back(entry.path());
+    std::sort(folders.begin(), folders.end());
+    for (const fs::path& path : folders) {
+      const std::vector<fs::path> pictures = pictures_in(path);
+      if (pictures.empty()) continue;
+      const std::string name = path.filename().string();
+      if (!like) classes.push_back(name);
+      const auto place = std::find(classes.begin(), classes.end(), name);
+      require(place != classes.end(), ErrorKind::corrupt,
+              "[{}] got the class '{}', expected one of those for training: {}", folder.string(),
+              name, join(classes, ", "));
+      for (const fs::path& picture : pictures)
+        files_.push_back({picture, static_cast<int32_t>(place - classes.begin())});
+    }
+    require(!files_.empty(), ErrorKind::not_found,
+            "[{}] holds no pictures in sub-folders: expected CLASS/NAME.jpg or .png",
+            folder.string());
+    refuse_cut_off(folder);
+    layout_.classes = static_cast<int64_t>(classes.size());
+    layout_.class_names = std::move(classes);
+    if (options.size > 0)
+      layout_.input = {options.channels, options.size, options.size};
+    else if (like)
+      layout_.input = like->input;
+    else
+      layout_.input = input_of_pictures(folder, options.channels);
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+  const SampleLayout& layout() const override { return layout_; }
+
+  void read_target(int64_t index, std::span<std::byte> target) const override {
+    std::memcpy(target.data(), &files_[index].label, target.size());
+  }
+  void read(int64_t index, std::span<std::byte> input, std::span<std::byte> target) const override {
+    const File& file = files_[index];
+    const Image image = read_picture(map_file(file.path), layout_.input);
+    std::memcpy(input.data(), image.pixels.data(), input.size());
+    read_target(index, target);
+  }
+
+ private:
+  struct File {
+    fs::path path;
+    int32_t label;
+  };
+
+  // A picture that is not whole would otherwise be found in the middle of the training.
+  void refuse_cut_off(const fs::path& folder) const {
+    constexpr size_t kNamed = 5;
+    std::vector<std::string> names;
+    size_t count = 0;
+    for (const File& file : files_)
+      if (is_cut_off(file.path) && ++count <= kNamed) names.push_back(file.path.string());
+    require(count == 0, ErrorKind::corrupt,
+            "[{}] {} of {} pictures {} cut off: {}{}; delete them, or save them again",
+            folder.string(), format_count(static_cast<int64_t>(count)),
+            format_count(static_cast<int64_t>(files_.size())), count == 1 ? "is" : "are",
+            join(names, ", "), count > kNamed ? ", ..." : "");
+  }
+
+  Shape input_of_pictures(const fs::path& folder, int channels) const {
+    std::vector<PictureSize> sizes;
+    for (const File& file : files_) sizes.push_back(picture_size(map_file(file.path)));
+    const PictureSize first = sizes.front();
+    const auto other = std::find_if(sizes.begin(), sizes.end(),
+                                    [&](const PictureSize& size) { return !(size == first); });
+    if (other == sizes.end()) return {channels, first.height, first.width};
+    const fs::path& file = files_[static_cast<size_t>(other - sizes.begin())].path;
+    const int64_t side = fitting_side(sizes);
+    log(LogLevel::info,
+        "[{}] pictures differ in size ({} is {} x {}, {} is {} x {}): they are scaled to cover {} "
+        "x {} and cut in the middle; data.image_size sets another size",
+        folder.string(), files_[0].path.filename().string(), first.width, first.height,
+        file.filename().string(), other->width, other->height, side, side);
+    return {channels, side, side};
+  }
+
+  std::vector<File> files_;
+  SampleLayout layout_;
+};
+
+DatasetPtr open_folder(const fs::path& folder, const ImageFolderOptions& options,
+                       const SampleLayout* like = nullptr) {
+  require(fs::is_directory(folder), ErrorKind::not_found, "[{}] is not a folder", folder.string());
+  return std::make_shared<ImageFolder>(folder, options, like);
+}
+
+}  // namespace
+
 std::vector<fs::path> pictures_in(const fs::path& folder) {
   std::vector<fs::path> pictures;
   for (auto at = fs::recursive_directory_iterator(folder); at != fs::end(at); ++at) {
@@ -33,81 +161,6 @@ std::vector<fs::path> pictures_in(const fs::path& folder) {
   return pictures;
 }
 
-class ImageFolder : public Dataset {
- public:
-  // Without `classes` they are those of the folder.
-  ImageFolder(const fs::path& folder, const ImageFolderOptions& options,
-              std::vector<std::string> classes) {
-    const bool found_here = classes.empty();
-    std::vector<fs::path> folders;
-    for (const auto& entry : fs::directory_iterator(folder))
-      if (entry.is_directory() && !is_hidden(entry.path())) folders.push_back(entry.path());
-    std::sort(folders.begin(), folders.end());
-    for (const fs::path& path : folders) {
-      const std::vector<fs::path> pictures = pictures_in(path);
-      if (pictures.empty()) continue;
-      const std::string name = path.filename().string();
-      if (found_here) classes.push_back(name);
-      const auto place = std::find(classes.begin(), classes.end(), name);
-      require(place != classes.end(), ErrorKind::corrupt,
-              "[{}] got the class '{}', expected one of those for training: {}", folder.string(),
-              name, join(classes, ", "));
-      for (const fs::path& picture : pictures)
-        files_.push_back({picture, static_cast<int32_t>(place - classes.begin())});
-    }
-    require(!files_.empty(), ErrorKind::not_found,
-            "[{}] holds no pictures in sub-folders: expected CLASS/NAME.jpg or .png",
-            folder.string());
-    layout_.classes = static_cast<int64_t>(classes.size());
-    layout_.class_names = std::move(classes);
-    layout_.input = {options.channels, options.size, options.size};
-    if (options.size == 0) {
-      const PictureSize size = common_size();
-      layout_.input = {options.channels, size.height, size.width};
-    }
-  }
-
-  int64_t size() const override { return static_cast<int64_t>(files_.size()); }
-  const SampleLayout& layout() const override { return layout_; }
-
-  void read(int64_t index, std::span<std::byte> input, std::span<std::byte> target) const override {
-    const File& file = files_[index];
-    const Image image = read_picture(map_file(file.path), layout_.input);
-    std::memcpy(input.data(), image.pixels.data(), input.size());
-    std::memcpy(target.data(), &file.label, target.size());
-  }
-
- private:
-  struct File {
-    fs::path path;
-    int32_t label;
-  };
-
-  PictureSize common_size() const {
-    const PictureSize first = picture_size(map_file(files_[0].path));
-    for (const File& file : files_) {
-      const PictureSize size = picture_size(map_file(file.path));
-      require(size == first, ErrorKind::corrupt,
-              "[{}] a picture of {} x {}, expected {} x {} like [{}]; give one size for all as "
-              "data.image_size",
-              file.path.string(), size.width, size.height, first.width, first.height,
-              files_[0].path.string());
-    }
-    return first;
-  }
-
-  std::vector<File> files_;
-  SampleLayout layout_;
-};
-
-DatasetPtr open_folder(const fs::path& folder, const ImageFolderOptions& options,
-                       std::vector<std::string> classes = {}) {
-  require(fs::is_directory(folder), ErrorKind::not_found, "[{}] is not a folder", folder.string());
-  return std::make_shared<ImageFolder>(folder, options, std::move(classes));
-}
-
-}  // namespace
-
 DatasetPtr image_folder(const fs::path& folder, const ImageFolderOptions& options) {
   return open_folder(folder, options);
 }
@@ -116,7 +169,7 @@ Split image_folders(const fs::path& folder, const ImageFolderOptions& options) {
   const DatasetPtr train = image_folder(folder / "train", options);
   for (const char* name : {"test", "val", "valid", "validation"})
     if (fs::is_directory(folder / name))
-      return {train, open_folder(folder / name, options, train->layout().class_names)};
+      return {train, open_folder(folder / name, options, &train->layout())};
   fail(ErrorKind::not_found, "[{}] has a folder train, but none called test, val or valid",
        folder.string());
 }

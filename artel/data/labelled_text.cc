@@ -18,7 +18,7 @@ const std::string& cell(const Table& table, const Column& column, int64_t row) {
 }
 
 int32_t label(const Table& table, const Column& column, int64_t row) {
-  if (column.categorical) cell(table, column, row);  // throws if there is none
+  if (column.categorical) cell(table, column, row);  // throws if it is missing
   const double value = column.categorical ? column.codes[row] : column.numbers[row];
   require(value >= 0 && value <= kLargestLabel && value == std::floor(value), ErrorKind::corrupt,
           "[{}] row {}: '{}' is not a class: got {}, expected a whole number from 0 to {}",

@@ -1,4 +1,4 @@
-// Texts with a class each, for networks of the BERT family.
+// Texts, each with a class, for networks of the BERT family.
 #pragma once
 
 #include <string>
@@ -17,13 +17,13 @@ struct LabelledTexts {
   std::vector<std::string> class_names = {};
 };
 
-// Of a table: the class is in the column `target` ("": the last); of the other columns the first is
-// the text, the second, if there is one, its second part. Throws for more columns, and for numbers
+// From a table: the class is in the column `target` ("": the last); of the other columns, the first
+// is the text and the second, if any, its second part. Throws for more columns, and for numbers
 // where text should be.
 LabelledTexts labelled_texts(const Table& table, const std::string& target);
 
 // Samples of `context` tokens with [CLS] and [SEP], longer texts cut, shorter ones padded: i32
-// [context], or [2, context] with token types for pairs. A line of the log says how many were cut.
+// [context], or [2, context] with token types for pairs. The log says how many were cut.
 DatasetPtr labelled_text(const LabelledTexts& texts,
                          const std::shared_ptr<const WordPiece>& tokenizer, int64_t context);
 

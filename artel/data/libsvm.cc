@@ -27,7 +27,7 @@ class LineParser {
 
   bool empty() const { return rest_.empty(); }
 
-  // Indices as they are written, but ascending and each once.
+  // Indices as written, but ascending and without duplicates.
   void parse(SparseSample& sample) {
     sample.features.clear();
     sample.values.clear();
@@ -50,7 +50,7 @@ class LineParser {
       sort_and_add(sample);
   }
 
-  // That of the sample before it was rounded.
+  // The target of the sample before rounding.
   double target() const { return target_; }
 
  private:
@@ -110,11 +110,12 @@ std::string_view line_at(std::string_view text, uint64_t offset) {
   return rest.substr(0, rest.find('\n'));
 }
 
-class DenseView : public Dataset {
+class LibsvmSet final : public Dataset, private SparseRows {
  public:
-  DenseView(std::shared_ptr<const SparseFile> file, int64_t features, std::vector<float> classes)
+  LibsvmSet(std::shared_ptr<const SparseFile> file, int64_t features, std::vector<float> classes)
       : file_(std::move(file)), classes_(std::move(classes)) {
     layout_.input = {features};
+    layout_.first_index = file_->first_index();
     if (classes_.empty()) {
       layout_.target_kind = TargetKind::values;
       return;
@@ -125,8 +126,12 @@ class DenseView : public Dataset {
 
   int64_t size() const override { return file_->size(); }
   const SampleLayout& layout() const override { return layout_; }
+  const SparseRows* sparse() const override { return this; }
 
   void read(int64_t index, std::span<std::byte> input, std::span<std::byte> target) const override {
+    require(layout_.input[0] <= kMaxDense, ErrorKind::memory,
+            "[{}] has {} features; more than {} do not fit into dense samples", file_->name(),
+            layout_.input[0], kMaxDense);
     SparseSample sample;
     file_->read(index, sample);
     auto* values = reinterpret_cast<float*>(input.data());
@@ -137,15 +142,26 @@ class DenseView : public Dataset {
       std::memcpy(target.data(), &sample.target, sizeof sample.target);
       return;
     }
-    const auto place = std::lower_bound(classes_.begin(), classes_.end(), sample.target);
-    require(place != classes_.end() && *place == sample.target, ErrorKind::corrupt,
-            "sample {}: the class {} is not among those of the training file", index,
-            sample.target);
-    const auto label = static_cast<int32_t>(place - classes_.begin());
+    const int32_t label = class_of(index, sample);
     std::memcpy(target.data(), &label, sizeof label);
   }
 
  private:
+  int64_t features() const override { return file_->features(); }
+
+  void read(int64_t index, SparseSample& sample) const override {
+    file_->read(index, sample);
+    if (!classes_.empty()) sample.target = static_cast<float>(class_of(index, sample));
+  }
+
+  int32_t class_of(int64_t index, const SparseSample& sample) const {
+    const auto place = std::lower_bound(classes_.begin(), classes_.end(), sample.target);
+    require(place != classes_.end() && *place == sample.target, ErrorKind::corrupt,
+            "sample {}: the class {} is not among those of the training file", index,
+            sample.target);
+    return static_cast<int32_t>(place - classes_.begin());
+  }
+
   std::shared_ptr<const SparseFile> file_;
   std::vector<float> classes_;
   SampleLayout layout_;
@@ -184,7 +200,7 @@ SparseFile::SparseFile(Bytes bytes) : bytes_(std::move(bytes)) {
     const auto rounded = static_cast<float>(target);
     if (!targets_.empty() && targets_.back() == rounded) {
       require(target != std::floor(target), ErrorKind::unsupported,
-              "[{}] the target {} is too large to be told from its neighbour by 32-bit numbers; "
+              "[{}] the target {} is too large: 32-bit numbers cannot tell it from its neighbour; "
               "number the classes from 0",
               bytes_.name, target);
       continue;
@@ -212,11 +228,13 @@ int64_t common_first_index(const std::vector<const SparseFile*>& files) {
     log(LogLevel::info, "{}: an index is 0, so all indices of this set count from 0", file->name());
     return 0;
   }
+  log(LogLevel::info, "{}: no index is 0, so all indices of this set count from 1",
+      files.front()->name());
   return 1;
 }
 
 Split libsvm(const std::filesystem::path& train, const std::filesystem::path& test,
-             double test_fraction, uint64_t seed) {
+             double test_fraction, uint64_t seed, bool values) {
   std::vector<std::shared_ptr<SparseFile>> files;
   std::vector<const SparseFile*> all;
   for (const std::filesystem::path& path : {train, test}) {
@@ -232,13 +250,10 @@ Split libsvm(const std::filesystem::path& train, const std::filesystem::path& te
   }
   const std::shared_ptr<SparseFile> train_file = files[0];
   require(train_file->size() > 0, ErrorKind::corrupt, "[{}] holds no samples", train.string());
-  require(features <= kMaxDense, ErrorKind::memory,
-          "[{}] has {} features; more than {} do not fit into dense samples", train.string(),
-          features, kMaxDense);
-  const std::vector<float> classes = classes_of(*train_file);
-  const auto whole = std::make_shared<DenseView>(train_file, features, classes);
+  const std::vector<float> classes = values ? std::vector<float>() : classes_of(*train_file);
+  const auto whole = std::make_shared<LibsvmSet>(train_file, features, classes);
   if (files.size() == 1) return split(whole, test_fraction, seed);
-  return {whole, std::make_shared<DenseView>(files[1], features, classes)};
+  return {whole, std::make_shared<LibsvmSet>(files[1], features, classes)};
 }
 
 }  // namespace artel::data

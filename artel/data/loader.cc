@@ -26,7 +26,7 @@ std::span<std::byte> row(Tensor& tensor, int64_t i, size_t bytes) {
 
 SampleLayout layout_after(const SampleLayout& layout, const Augmentation& augmentation) {
   SampleLayout result = layout;
-  if (!augmentation.steps.empty()) {
+  if (!augmentation.transforms.empty()) {
     require(layout.input_type == DType::f32, ErrorKind::invalid_argument,
             "augmentation of samples of type {}, expected f32 images",
             to_string(layout.input_type));
@@ -62,7 +62,7 @@ struct Loader::Source {
     return normalised(state);
   }
 
-  // A position at the end of an epoch, or too near to it for a whole batch, is the start of the
+  // A position at the end of an epoch, or too close to it for a whole batch, means the start of the
   // next.
   LoaderState normalised(LoaderState state) const {
     const int64_t least =
@@ -85,10 +85,10 @@ struct Loader::Source {
                   static_cast<uint64_t>(sample)};
   }
 
-  // Reads one sample and changes it; `target` is as the set gives it.
+  // Reads and augments one sample; `target` is left as the set provides it.
   void read(int64_t epoch, int64_t sample, std::span<std::byte> input,
             std::span<std::byte> target) const {
-    if (options.augmentation.steps.empty()) {
+    if (options.augmentation.transforms.empty()) {
       set->read(sample, input, target);
       return;
     }
@@ -101,7 +101,7 @@ struct Loader::Source {
   }
 
   // Reads a sample and mixes it with another one. The partner is drawn from the whole set, not from
-  // the batch, so that the result does not depend on how batches are cut.
+  // the batch, so the result does not depend on how batches are cut.
   void read_mixed(int64_t epoch, int64_t sample, std::span<std::byte> input,
                   std::span<std::byte> target) const {
     Random stream = random("mixup", epoch, sample);
@@ -234,7 +234,7 @@ std::optional<Batch> Loader::next() {
 
 void Loader::seek(LoaderState state) {
   require(state.epoch >= 0 && state.position >= 0, ErrorKind::invalid_argument,
-          "a loader cannot go to epoch {}, position {}", state.epoch, state.position);
+          "a loader cannot continue at epoch {}, position {}", state.epoch, state.position);
   prefetcher_.reset();
   state_ = source_->normalised(state);
 }

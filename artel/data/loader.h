@@ -1,4 +1,4 @@
-// Batches in the order of the sampler, read and changed by background threads ahead of time.
+// Batches in the order of the sampler, read and augmented ahead of time by background threads.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ struct Batch {
   int64_t size() const { return static_cast<int64_t>(samples.size()); }
 };
 
-// Where to go on: the next batch starts after `position` samples of `epoch`. Goes into checkpoints.
+// Where to continue: the next batch starts after `position` samples of `epoch`. Saved in
+// checkpoints.
 struct LoaderState {
   int64_t epoch = 0;
   int64_t position = 0;
@@ -34,8 +35,8 @@ struct LoaderOptions {
   SamplerOptions sampling;
   Augmentation augmentation;
   int threads = 1;     // background threads
-  int prefetch = 4;    // batches that may be ready before they are asked for
-  int64_t epochs = 0;  // `next` ends after so many; 0 means never
+  int prefetch = 4;    // batches that may be prepared ahead
+  int64_t epochs = 0;  // `next` ends after this many; 0 means never
 };
 
 class Loader {
@@ -56,14 +57,14 @@ class Loader {
 
   // The state after the batch that `next` returned last.
   LoaderState state() const;
-  // Goes on from a state, here or in another process.
+  // Continues from a state, of this process or another.
   void seek(LoaderState state);
-  // From the next batch on, each global batch, also a short one, is cut into `parts`, and `next`
-  // gives parts [first, last) of it: of n samples those from n first / parts to n last / parts.
+  // From the next batch on, each global batch, including a short one, is cut into `parts`, and
+  // `next` returns parts [first, last): of n samples, those from n first / parts to n last / parts.
   void serve(int64_t first, int64_t last, int64_t parts);
 
-  // The samples [begin, end) of the global batch that starts at `state`, read here and now. A pure
-  // function of its arguments, the seed and the set; any thread.
+  // The samples [begin, end) of the global batch that starts at `state`, read immediately. A pure
+  // function of its arguments, the seed and the set; thread safe.
   Batch batch(LoaderState state, int64_t begin, int64_t end) const;
 
   // Seconds that `next` has spent waiting, in total.

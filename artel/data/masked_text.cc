@@ -69,7 +69,7 @@ class MaskedText : public Dataset {
     return tokens;
   }
 
-  // Every sample hides as many tokens: the first of a random order.
+  // Every sample hides the same number of tokens: the first in a random order.
   void hide(std::span<int32_t> x, std::span<int32_t> y, int64_t half, Random& random) const {
     std::vector<int64_t> places(y.size() - kMarks);
     for (size_t i = 0; i < places.size(); ++i)

@@ -6,9 +6,9 @@
 
 namespace artel::data {
 
-// A number as programs write it ("7", "+1.5", "-2e-3", "inf", "nan", in any case), and nothing
-// else. One beyond the range of double is infinite or 0: a number that is too long is still no
-// word.
+// A number as programs write it ("7", "+1.5", "-2e-3", "inf", "nan", in upper or lower case), with
+// nothing before or after it. Numbers beyond the range of double become infinite or 0, but still
+// count as numbers.
 std::optional<double> parse_number(std::string_view text);
 
 }  // namespace artel::data

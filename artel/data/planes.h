@@ -1,4 +1,4 @@
-// Images of other programs, which often keep the channels of a pixel together.
+// Conversion of images that keep the channels of a pixel together.
 #pragma once
 
 #include "artel/tensor/tensor.h"

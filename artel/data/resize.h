@@ -1,11 +1,11 @@
-// Scaling and cutting of images.
+// Scaling and cropping of images.
 #pragma once
 
 #include "artel/data/augment.h"
 
 namespace artel::data {
 
-// No image may be wider or higher.
+// The largest width and height of an image.
 inline constexpr int64_t kMaxSide = 1 << 15;
 
 // Bilinear with a filter that widens when the image shrinks, so that every source pixel counts

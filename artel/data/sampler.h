@@ -1,5 +1,5 @@
-// Which samples are in which batch: pure functions of (seed, epoch, position), so that any worker
-// computes any part of any batch without being told, and without an array as long as the data.
+// Which samples are in which batch: pure functions of (seed, epoch, position), so any worker can
+// compute any part of any batch without communication, and without an array as long as the data.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace artel::data {
 
-// A permutation of [0, size) that is named by a key.
+// A permutation of [0, size), determined by a key.
 //
 // A Feistel network of eight rounds permutes the smallest power of two that holds the size; results
 // outside [0, size) are sent through again until they fall inside (cycle walking), on average less
@@ -19,7 +19,7 @@ class Permutation {
   int64_t operator()(int64_t i) const;
 
  private:
-  static constexpr int kRounds = 8;  // even, so that the two halves end with their own widths
+  static constexpr int kRounds = 8;  // even, so the two halves end up with their own widths
   uint64_t encrypt(uint64_t x) const;
 
   uint64_t size_;
@@ -49,7 +49,7 @@ class Sampler {
   // How many samples an epoch visits: all, or a multiple of the batch size.
   int64_t samples_per_epoch() const;
 
-  // The samples at places [begin, end) of the order of this epoch.
+  // The samples at positions [begin, end) in the order of this epoch.
   std::vector<int64_t> samples(int64_t epoch, int64_t begin, int64_t end) const;
 
  private:

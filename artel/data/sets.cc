@@ -1,10 +1,13 @@
 #include "artel/data/sets.h"
 
 #include <algorithm>
-#include <functional>
+#include <cctype>
+#include <set>
 #include <utility>
 
-#include "artel/base/text.h"
+#include "artel/base/log.h"
+#include "artel/base/registry.h"
+#include "artel/base/with_where.h"
 #include "artel/data/cifar.h"
 #include "artel/data/fetch.h"
 #include "artel/data/idx.h"
@@ -21,12 +24,45 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const Tensor* find_array(const NamedTensors& arrays, const std::vector<std::string>& names) {
-  for (const std::string& name : names)
-    for (const NamedTensor& entry : arrays)
-      if (entry.name == name) return &entry.tensor;
-  return nullptr;
-}
+// Arrays by name, and which of them were asked for.
+class Archive {
+ public:
+  explicit Archive(const NamedTensors& arrays) : arrays_(arrays) {}
+
+  // The first of these names that there is, or null.
+  const Tensor* find(const std::vector<std::string>& names) {
+    for (const std::string& name : names)
+      if (const Tensor* const found = find_tensor(arrays_, name)) {
+        used_.insert(name);
+        return found;
+      }
+    return nullptr;
+  }
+
+  std::string names() const {
+    std::vector<std::string> names;
+    for (const NamedTensor& array : arrays_) names.push_back(array.name);
+    return join(names, ", ");
+  }
+
+  // Throws for a left-over that is meant as an input or a target: y2, x3 without x2, x2 beside
+  // x_train.
+  void check_rest() const {
+    for (const NamedTensor& array : arrays_) {
+      const bool meant = array.name.size() > 1 && (array.name[0] == 'x' || array.name[0] == 'y') &&
+                         std::isdigit(static_cast<unsigned char>(array.name[1]));
+      require(!meant || used_.contains(array.name), ErrorKind::invalid_argument,
+              "the archive holds the arrays {}, of which '{}' has no meaning: expected inputs x, "
+              "x2, x3, ... without a gap, one target y, and _train or _test after all of them or "
+              "none",
+              names(), array.name);
+    }
+  }
+
+ private:
+  const NamedTensors& arrays_;
+  std::set<std::string> used_;
+};
 
 // Bytes [n, height, width] or [n, height, width, channels] as planes [n, channels, height, width];
 // anything else as it is.
@@ -55,20 +91,45 @@ Split open_images(const OpenOptions& options) {
 Split open_text(const OpenOptions& options) {
   return text(options.path, options.test_fraction,
               {.windows = {.context = options.context, .stride = options.stride},
+               .lines = options.lines,
                .tokenizer = options.tokenizer,
                .masked = options.masked,
                .seed = options.seed});
 }
 
+constexpr const char* kLearntVocabulary = "wordpiece 8192";
+
+// The texts that a vocabulary is learnt from: those for training, one after the other.
+std::string training_text(const LabelledTexts& texts, const OpenOptions& options) {
+  constexpr size_t kEnough = 16 << 20;
+  std::string all;
+  for (const int64_t i :
+       split_samples(static_cast<int64_t>(texts.texts.size()), options.test_fraction, options.seed)
+           .train) {
+    all += texts.texts[i] + '\n';
+    if (!texts.seconds.empty()) all += texts.seconds[i] + '\n';
+    if (all.size() >= kEnough) break;
+  }
+  return all;
+}
+
 Split open_labelled(const OpenOptions& options, const LabelledTexts& texts) {
-  require(fs::exists(options.tokenizer), ErrorKind::invalid_argument,
-          "data.tokenizer: got '{}', expected the path of a vocabulary of WordPiece, such as "
-          "runs/bert_pretrain/tokenizer",
-          options.tokenizer);
-  const auto tokenizer =
-      std::dynamic_pointer_cast<const WordPiece>(open_tokenizer(options.tokenizer));
+  const std::string& name = options.tokenizer;
+  const bool learns = name == OpenOptions().tokenizer || name.starts_with("wordpiece");
+  require(learns || fs::exists(name), ErrorKind::invalid_argument,
+          "data.tokenizer: got '{}', expected such as \"wordpiece 8192\", or the path of a "
+          "WordPiece vocabulary such as runs/bert_pretrain/tokenizer",
+          name);
+  if (name == OpenOptions().tokenizer)
+    log(LogLevel::info,
+        "data.tokenizer: texts with a class become WordPiece tokens; learning \"{}\"",
+        kLearntVocabulary);
+  const auto tokenizer = std::dynamic_pointer_cast<const WordPiece>(
+      learns ? make_tokenizer(name.starts_with("wordpiece") ? name : kLearntVocabulary,
+                              training_text(texts, options))
+             : open_tokenizer(name));
   require(tokenizer != nullptr, ErrorKind::invalid_argument,
-          "data.tokenizer: [{}] is not a vocabulary of WordPiece", options.tokenizer);
+          "data.tokenizer: [{}] is not a WordPiece vocabulary", name);
   return split(labelled_text(texts, tokenizer, options.context), options.test_fraction,
                options.seed);
 }
@@ -79,50 +140,107 @@ Split open_npy(const OpenOptions& options) {
 }
 
 struct Opener {
-  const char* name;
+  std::string name;
   bool fetched;  // in the catalogue
   std::function<Split(const OpenOptions&)> open;
+  std::vector<std::string> heeds = {};  // of kKindOptions
+  bool tested = false;                  // has a test part of its own
+  bool sparse = false;
+  bool registered = false;  // by a program
 };
 
-const std::vector<Opener>& openers() {
-  static const std::vector<Opener> all = {
-      {"mnist", true, [](const OpenOptions& o) { return mnist(o.path); }},
-      {"fashion_mnist", true, [](const OpenOptions& o) { return fashion_mnist(o.path); }},
-      {"kmnist", true, [](const OpenOptions& o) { return kmnist(o.path); }},
-      {"cifar10", true, [](const OpenOptions& o) { return cifar10(o.path); }},
-      {"cifar100", true, [](const OpenOptions& o) { return cifar100(o.path); }},
+// Options that some kinds of data do not have.
+const std::vector<std::string> kKindOptions = {
+    "test_path",  "target",  "ignore", "categorical", "scale_target",
+    "image_size", "context", "stride", "tokenizer",   "lines"};
+
+Split open_libsvm(const OpenOptions& o, const fs::path& train, const fs::path& test) {
+  return libsvm(train, test, o.test_fraction, o.seed, o.table.task == Task::values);
+}
+
+std::vector<Opener> builtin_openers() {
+  const std::vector<std::string> of_text = {"context", "stride", "tokenizer", "lines"};
+  const auto images = [](const std::string& name, Split (*open)(const fs::path&)) {
+    return Opener{
+        name, true, [open](const OpenOptions& o) { return open(o.path); }, {}, /*tested=*/true};
+  };
+  return {
+      images("mnist", mnist),
+      images("fashion_mnist", fashion_mnist),
+      images("kmnist", kmnist),
+      images("cifar10", cifar10),
+      images("cifar100", cifar100),
       {"tinyshakespeare", true,
        [](OpenOptions o) {
          o.path /= "input.txt";
          return open_text(o);
-       }},
+       },
+       of_text},
       {"sotu", true,
        [](OpenOptions o) {
          o.path = sotu_text(o.path);
          return open_text(o);
-       }},
-      {"spam_assassin", true,
-       [](const OpenOptions& o) { return open_labelled(o, spam_mails(o.path)); }},
-      {"a9a", true,
+       },
+       of_text},
+      {"spam_assassin",
+       true,
+       [](const OpenOptions& o) { return open_labelled(o, spam_mails(o.path)); },
+       {"context", "tokenizer"}},
+      {"a9a",
+       true,
+       [](const OpenOptions& o) { return open_libsvm(o, o.path / "a9a", o.path / "a9a.t"); },
+       {},
+       /*tested=*/true,
+       /*sparse=*/true},
+      {"folder", false, open_images, {"image_size"}},
+      {"csv",
+       false,
        [](const OpenOptions& o) {
-         return libsvm(o.path / "a9a", o.path / "a9a.t", o.test_fraction, o.seed);
-       }},
-      {"folder", false, open_images},
-      {"csv", false,
-       [](const OpenOptions& o) {
-         return csv(o.path, o.test_path, o.test_fraction, o.seed, o.table);
-       }},
+         return csv(o.path, o.test_path, o.test_fraction, o.seed, o.table, o.learnt);
+       },
+       {"test_path", "target", "ignore", "categorical", "scale_target"}},
       {"npz", false,
-       [](const OpenOptions& o) { return npz(read_npz(o.path), o.test_fraction, o.seed); }},
-      {"npy", false, open_npy},
-      {"libsvm", false,
-       [](const OpenOptions& o) { return libsvm(o.path, o.test_path, o.test_fraction, o.seed); }},
-      {"text", false, open_text},
-      {"labelled_text", false,
        [](const OpenOptions& o) {
-         return open_labelled(o, labelled_texts(parse_csv(map_file(o.path)), o.table.target));
+         const NamedTensors arrays = read_npz(o.path);
+         return with_where(o.path.string(), [&] { return npz(arrays, o.test_fraction, o.seed); });
        }},
+      {"npy", false, open_npy},
+      {"idx", false, [](const OpenOptions& o) { return idx(o.path, o.test_fraction, o.seed); }},
+      {"libsvm",
+       false,
+       [](const OpenOptions& o) { return open_libsvm(o, o.path, o.test_path); },
+       {"test_path"},
+       /*tested=*/false,
+       /*sparse=*/true},
+      {"text", false, open_text, of_text},
+      {"labelled_text",
+       false,
+       [](const OpenOptions& o) {
+         return open_labelled(o, labelled_texts(read_csv(o.path), o.table.target));
+       },
+       {"target", "context", "tokenizer"}},
   };
+}
+
+// "f32 [28, 28]", or "f32 [5] of x [3] and x2 [2]".
+std::string inputs_of(const SampleLayout& layout) {
+  std::vector<std::string> parts;
+  for (const InputPart& part : layout.parts)
+    parts.push_back(part.name + " " + to_string(part.shape));
+  return fmt::format("{} {}{}{}", to_string(layout.input_type), to_string(layout.input),
+                     parts.empty() ? "" : " of ", join(parts, " and "));
+}
+
+Registry<Opener>& openers() {
+  static Registry<Opener> all(
+      "data set",
+      [] {
+        Registry<Opener>::Entries entries;
+        for (Opener& opener : builtin_openers())
+          entries.emplace_back(opener.name, std::move(opener));
+        return entries;
+      }(),
+      Names::words);
   return all;
 }
 
@@ -142,28 +260,37 @@ Split kmnist(const fs::path& folder) {
 }
 
 Split npz(const NamedTensors& arrays, double test_fraction, uint64_t seed) {
-  const auto dataset = [](const Tensor* inputs, const Tensor* targets) {
-    return tensor_dataset(as_planes(*inputs), targets ? as_labels(*targets) : Tensor());
+  Archive archive(arrays);
+  // `ending` is what follows x2, x3, ... in the names of more inputs.
+  const auto dataset = [&](const Tensor* inputs, const Tensor* targets, const char* ending) {
+    DatasetPtr first = tensor_dataset(as_planes(*inputs), targets ? as_labels(*targets) : Tensor());
+    std::vector<std::pair<std::string, DatasetPtr>> sets = {{"x", first}};
+    for (int number = 2;; ++number) {
+      const std::string name = fmt::format("x{}", number);
+      const Tensor* const more = archive.find({name + ending});
+      if (!more) return sets.size() > 1 ? join_inputs(sets) : first;
+      sets.emplace_back(name, tensor_dataset(as_planes(*more), Tensor()));
+    }
   };
-  const Tensor* train = find_array(arrays, {"x_train"});
-  const Tensor* test = find_array(arrays, {"x_test"});
-  if (train && test)
-    return {dataset(train, find_array(arrays, {"y_train"})),
-            dataset(test, find_array(arrays, {"y_test"}))};
-  const Tensor* inputs = find_array(arrays, {"x", "data", "images", "inputs"});
-  std::vector<std::string> names;
-  for (const NamedTensor& entry : arrays) names.push_back(entry.name);
-  require(inputs, ErrorKind::not_found,
-          "the archive holds the arrays {}, expected x_train and x_test, or x", join(names, ", "));
-  return split(dataset(inputs, find_array(arrays, {"y", "target", "labels", "targets"})),
-               test_fraction, seed);
+  const Tensor* const train = archive.find({"x_train"});
+  const Tensor* const test = archive.find({"x_test"});
+  Split result;
+  if (train && test) {
+    result = {dataset(train, archive.find({"y_train"}), "_train"),
+              dataset(test, archive.find({"y_test"}), "_test")};
+  } else {
+    const Tensor* const inputs = archive.find({"x", "data", "images", "inputs"});
+    require(inputs, ErrorKind::not_found,
+            "the archive holds the arrays {}, expected x_train and x_test, or x", archive.names());
+    result = split(dataset(inputs, archive.find({"y", "target", "labels", "targets"}), ""),
+                   test_fraction, seed);
+  }
+  archive.check_rest();
+  return result;
 }
 
 Split open_set(const std::string& name, const OpenOptions& options) {
-  const auto opener = std::find_if(openers().begin(), openers().end(),
-                                   [&](const Opener& candidate) { return candidate.name == name; });
-  require(opener != openers().end(), ErrorKind::invalid_argument, "no data set is called '{}'{}",
-          name, did_you_mean(name, set_names()));
+  const Opener* const opener = &openers().at(name);
   OpenOptions found = options;
   if (opener->fetched && options.path.empty()) {
     const auto folder = find_set(find_entry(name));
@@ -171,21 +298,40 @@ Split open_set(const std::string& name, const OpenOptions& options) {
             "the data set '{}' is not on this machine; try: artel data get {}", name, name);
     found.path = *folder;
   }
-  require(!found.path.empty(), ErrorKind::invalid_argument,
+  require(!found.path.empty() || opener->registered, ErrorKind::invalid_argument,
           "the data set '{}' needs a path; set data.path", name);
   Split split = opener->open(found);
-  const SampleLayout &train = split.train->layout(), &test = split.test->layout();
-  require(test.input == train.input && test.input_type == train.input_type, ErrorKind::shape,
-          "[{}] test samples are {} {}, expected {} {} as for training", found.path.string(),
-          to_string(test.input_type), to_string(test.input), to_string(train.input_type),
-          to_string(train.input));
+  const std::string train = inputs_of(split.train->layout()),
+                    test = inputs_of(split.test->layout());
+  require(test == train, ErrorKind::shape, "[{}] test samples are {}, expected {} as for training",
+          found.path.string(), test, train);
   return split;
 }
 
-std::vector<std::string> set_names() {
-  std::vector<std::string> names;
-  for (const Opener& opener : openers()) names.emplace_back(opener.name);
-  return names;
+bool is_sparse(const std::string& name) {
+  const Opener* const opener = openers().find(name);
+  return opener && opener->sparse;
+}
+
+bool heeds(const std::string& name, const std::string& option) {
+  const auto is_in = [&](const std::vector<std::string>& options) {
+    return std::find(options.begin(), options.end(), option) != options.end();
+  };
+  const Opener* const opener = openers().find(name);
+  return !opener || opener->registered || !is_in(kKindOptions) || is_in(opener->heeds);
+}
+
+bool has_test_part(const std::string& name) {
+  const Opener* const opener = openers().find(name);
+  return opener && opener->tested;
+}
+
+std::vector<std::string> set_names() { return openers().names(); }
+
+void register_dataset(const std::string& name, std::function<Split(const OpenOptions&)> open) {
+  require_function("data set", name, open);
+  openers().add(name,
+                {.name = name, .fetched = false, .open = std::move(open), .registered = true});
 }
 
 }  // namespace artel::data

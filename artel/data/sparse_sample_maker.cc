@@ -1,5 +1,7 @@
 #include "artel/data/sparse_sample_maker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>

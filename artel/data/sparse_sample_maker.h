@@ -1,4 +1,4 @@
-// Made-up sparse samples, as many as wanted, for trials of solvers: libsvm text.
+// Synthetic sparse samples for experiments with solvers, as libsvm text.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ struct SparseMakerOptions {
   uint64_t seed = 0;
 };
 
-// Features are drawn like words of a language: number k with a probability of about 1/k, so a few
-// occur in most rows and most in few. All values are 1 / sqrt(nonzeros); targets are -1 or 1, with
-// some noise. Written atomically. The same options give the same file.
+// Features are drawn like the words of a language: number k with a probability of about 1/k, so a
+// few features occur in most rows, and most features in few rows. All values are 1 /
+// sqrt(nonzeros); targets are -1 or 1, with some noise. Written atomically. The same options give
+// the same file.
 void make_sparse_samples(const std::filesystem::path& path, const SparseMakerOptions& options);
 
 }  // namespace artel::data

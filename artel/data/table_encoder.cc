@@ -1,84 +1,40 @@
+#include "artel/data/table_encoder.h"
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
+#include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/base/log.h"
+#include "artel/base/random.h"
 #include "artel/base/text.h"
-#include "artel/data/csv.h"
+#include "artel/base/thread_pool.h"
+#include "artel/data/cores.h"
 #include "artel/data/number.h"
+#include "artel/data/spread.h"
 
 namespace artel::data {
 namespace {
 
-constexpr double kLargestClass = 0x1p53;  // whole numbers beyond are not told apart
+// A table of names may become far larger than it is.
+constexpr double kMostBytes = 0x1p31, kMostTimesLarger = 16;
+constexpr double kLargestClass = 0x1p53;  // larger whole numbers cannot be told apart
 
-// One unusual word for a missing value must not make a measured quantity a set of names in silence.
-void warn_of_mixed_columns(const Table& table) {
-  for (const Column& column : table.columns) {
-    int64_t numbers = 0, words = 0;
-    const std::string* word = nullptr;
-    for (const int32_t code : column.codes) {
-      if (code < 0) continue;
-      const bool number = parse_number(column.categories[code]).has_value();
-      ++(number ? numbers : words);
-      if (!number && !word) word = &column.categories[code];
-    }
-    if (word && numbers > words)
-      log(LogLevel::warning,
-          "[{}] column '{}' is taken as categories because of '{}', although {} of its {} fields "
-          "are numbers; leave fields empty where a number is missing",
-          table.name, column.name, *word, numbers, numbers + words);
-  }
-}
-
-// Mean and deviation of some numbers, in terms of their distances from the first: what they have in
-// common costs no digits. Numbers that differ by rounding errors only have a deviation of 0.
-struct Spread {
-  static constexpr double kNoise = 0x1p-44;
-  double mean = 0, deviation = 0;
-
-  Spread(const std::vector<double>& numbers, const std::vector<int64_t>& rows) {
-    std::vector<double> distances;
-    double first = 0, largest = 0;
-    for (const int64_t row : rows) {
-      if (std::isnan(numbers[row])) continue;
-      if (distances.empty()) first = numbers[row];
-      distances.push_back(numbers[row] - first);
-      largest = std::max(largest, std::abs(distances.back()));
-    }
-    mean = first;
-    if (largest <= kNoise * std::abs(first)) return;
-    const auto count = static_cast<double>(distances.size());
-    double sum = 0, squares = 0;
-    for (const double distance : distances) sum += distance / largest;
-    for (const double distance : distances) {
-      const double difference = distance / largest - sum / count;
-      squares += difference * difference;
-    }
-    mean = first + largest * (sum / count);
-    deviation = largest * std::sqrt(squares / count);
-  }
-};
-
-const Column& find_column(const Table& table, const std::string& name) {
-  std::vector<std::string> names;
-  for (const Column& column : table.columns) {
-    if (column.name == name) return column;
-    names.push_back(column.name);
-  }
-  fail(ErrorKind::not_found, "[{}] has no column '{}'{}", table.name, name,
-       did_you_mean(name, names));
-}
-
-bool is_missing(const Column& column, int64_t row) {
-  return column.categorical ? column.codes[row] < 0 : std::isnan(column.numbers[row]);
+std::string name_of_number(double number) {
+  return fmt::format("{}", number + 0.0);  // of -0, too
 }
 
 // A present value of either kind of column as the name of a class.
 std::string class_name(const Column& column, int64_t row) {
   return column.categorical ? column.categories[column.codes[row]]
-                            : fmt::format("{}", column.numbers[row] + 0.0);  // of -0, too
+                            : name_of_number(column.numbers[row]);
 }
 
 bool are_classes(const Column& column, const std::vector<int64_t>& rows) {
@@ -94,19 +50,20 @@ bool are_classes(const Column& column, const std::vector<int64_t>& rows) {
   return true;
 }
 
-// Sorted as numbers if the column is numeric, so that class "10" comes after "9".
+// Sorted as numbers if the column is numeric, so class "10" comes after "9".
 std::vector<std::string> class_names(const Column& column, const std::vector<int64_t>& rows) {
   std::map<double, std::string> sorted;  // by number, or by the place among all categories
-  for (const int64_t row : rows)
-    if (!is_missing(column, row))
-      sorted[column.categorical ? column.codes[row] : column.numbers[row]] =
-          class_name(column, row);
+  for (const int64_t row : rows) {
+    if (is_missing(column, row)) continue;
+    const double place = column.categorical ? column.codes[row] : column.numbers[row];
+    if (!sorted.contains(place)) sorted[place] = class_name(column, row);
+  }
   std::vector<std::string> names;
   for (const auto& [number, name] : sorted) names.push_back(name);
   return names;
 }
 
-// What is predicted is rounded to f32; that must not be what the values differ by.
+// Predictions are rounded to f32, so the values must differ by more than that rounding.
 void check_digits(const Column& target, const std::vector<int64_t>& rows,
                   const std::string& where) {
   constexpr double kMostOfDeviation = 0.01;
@@ -119,101 +76,221 @@ void check_digits(const Column& target, const std::vector<int64_t>& rows,
   require(spread.deviation == 0 || worst <= kMostOfDeviation * spread.deviation,
           ErrorKind::unsupported,
           "[{}] the target '{}' is {:.6g} with a deviation of {:.3g}, but 32-bit numbers round it "
-          "by up to {:.3g}; try to subtract {:.6g} from the column",
+          "by up to {:.3g}; try subtracting {:.6g} from the column",
           where, target.name, spread.mean, spread.deviation, worst, spread.mean);
 }
 
-std::vector<int64_t> all_rows(const Table& table) {
-  std::vector<int64_t> rows(table.rows);
-  for (int64_t i = 0; i < table.rows; ++i) rows[i] = i;
-  return rows;
+TableFeature learn_feature(const Table& table, const Column& column,
+                           const std::vector<int64_t>& rows, bool as_names) {
+  using Kind = TableFeature::Kind;
+  TableFeature feature{.column = column.name};
+  if (!column.categorical && !as_names) {
+    const Spread spread(column.numbers, rows);
+    require(std::isfinite(spread.deviation), ErrorKind::unsupported,
+            "[{}] the numbers of column '{}' are too far apart", table.name, column.name);
+    feature.mean = spread.mean;
+    if (spread.deviation > 0) feature.deviation = spread.deviation;
+    feature.flags_missing =
+        std::any_of(rows.begin(), rows.end(), [&](int64_t row) { return is_missing(column, row); });
+    return feature;
+  }
+  feature.of_numbers = !column.categorical;
+  std::set<std::string> names;
+  std::unordered_set<double> seen;  // numbers or codes: few of them, in many rows
+  for (const int64_t row : rows)
+    if (!is_missing(column, row) &&
+        seen.insert(column.categorical ? column.codes[row] : column.numbers[row]).second)
+      names.insert(class_name(column, row));
+  feature.kind = names.size() > TableFeature::kMostCategories ? Kind::hashed : Kind::names;
+  if (feature.kind == Kind::names) feature.categories.assign(names.begin(), names.end());
+  return feature;
+}
+
+// A column and, if it has categories, where each is among the inputs of its feature.
+class ColumnWriter {
+ public:
+  ColumnWriter(const TableFeature& feature, const Table& table)
+      : feature_(feature), table_(table), column_(find_column(table, feature.column)) {
+    require(feature.kind != TableFeature::Kind::number || !column_.categorical, ErrorKind::corrupt,
+            "[{}] column '{}' is categorical here, but not in the training rows", table.name,
+            column_.name);
+    std::vector<float> inputs(static_cast<size_t>(feature.width()));
+    for (const std::string& name : column_.categories) {
+      std::fill(inputs.begin(), inputs.end(), 0.0f);
+      feature.write(name, inputs.data());
+      const auto place = std::find(inputs.begin(), inputs.end(), 1.0f);
+      places_.push_back(place == inputs.end() ? -1 : place - inputs.begin());
+    }
+  }
+
+  // Writes to inputs that were 0.
+  void write(int64_t row, float* to) const {
+    if (column_.categorical) {
+      const int32_t code = column_.codes[row];
+      if (code >= 0 && places_[code] >= 0) to[places_[code]] = 1;
+    } else if (feature_.kind != TableFeature::Kind::number) {
+      if (!is_missing(column_, row)) feature_.write(name_of_number(column_.numbers[row]), to);
+    } else {
+      require(feature_.write(column_.numbers[row], to), ErrorKind::corrupt,
+              "[{}] row {}: column '{}' is {}, too far from {} +- {} of the training rows",
+              table_.name, row + 1, column_.name, column_.numbers[row], feature_.mean,
+              feature_.deviation);
+    }
+  }
+
+  int64_t width() const { return feature_.width(); }
+
+ private:
+  const TableFeature& feature_;
+  const Table& table_;
+  const Column& column_;
+  std::vector<std::ptrdiff_t> places_;  // -1: not among them
+};
+
+// What pandas writes unless it is told otherwise: 0, 1, 2, ... (again from 0 where another file
+// begins) in a first column without a name, which says nothing of the rows.
+bool is_row_index(const Table& table) {
+  const Column& first = table.columns.front();
+  const bool named = first.name != "column 1" && first.name != "Unnamed: 0";
+  if (named || first.categorical || table.columns.size() < 2 || table.rows < 2 ||
+      table.columns[1].name == "column 2")
+    return false;
+  double expected = 0;
+  for (const double number : first.numbers) {
+    if (number != expected && number != 0) return false;
+    expected = number + 1;
+  }
+  return true;
+}
+
+// Of those that are asked for by name.
+void check_columns(const Table& table, const std::vector<std::string>& names) {
+  for (const std::string& name : names) find_column(table, name);
+}
+
+bool is_among(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace
 
+const Column& find_column(const Table& table, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Column& column : table.columns) {
+    if (column.name == name) return column;
+    names.push_back(column.name);
+  }
+  fail(ErrorKind::not_found, "[{}] has no column '{}'{}", table.name, name,
+       did_you_mean(name, names));
+}
+
+bool is_missing(const Column& column, int64_t row) {
+  return column.categorical ? column.codes[row] < 0 : std::isnan(column.numbers[row]);
+}
+
+int64_t TableFeature::width() const {
+  if (kind == Kind::number) return flags_missing ? 2 : 1;
+  return kind == Kind::names ? static_cast<int64_t>(categories.size()) : kBuckets;
+}
+
+bool TableFeature::write(double number, float* to) const {
+  if (std::isnan(number)) {
+    if (flags_missing) to[1] = 1;
+    return true;
+  }
+  *to = static_cast<float>((number - mean) / deviation);
+  return std::isfinite(*to);
+}
+
+void TableFeature::write(std::string_view name, float* to) const {
+  if (name.empty()) return;
+  if (kind == Kind::hashed) {
+    to[hash_name(name) % kBuckets] = 1;
+    return;
+  }
+  const auto place = std::lower_bound(categories.begin(), categories.end(), name);
+  if (place != categories.end() && *place == name) to[place - categories.begin()] = 1;
+}
+
 TableEncoder::TableEncoder(const Table& table, const std::vector<int64_t>& rows,
                            const TableOptions& options)
     : target_(options.target.empty() ? table.columns.back().name : options.target) {
+  check_columns(table, options.ignore);
+  check_columns(table, options.categorical);
+  require(!is_among(options.ignore, target_), ErrorKind::invalid_argument,
+          "[{}] the target '{}' is among the columns to ignore; name another target", table.name,
+          target_);
+  learn_target(table, rows, options);
+  std::vector<const Column*> columns;
+  for (const Column& column : table.columns)
+    if (column.name != target_ && !is_among(options.ignore, column.name))
+      columns.push_back(&column);
+  if (!columns.empty() && columns.front() == &table.columns.front() && is_row_index(table) &&
+      !is_among(options.categorical, columns.front()->name)) {
+    log(LogLevel::info, "[{}] the first column has no name and numbers the rows: it is left out",
+        table.name);
+    columns.erase(columns.begin());
+  }
+  features_.resize(columns.size());
+  ThreadPool pool(all_cores());
+  pool.run(static_cast<int64_t>(columns.size()), [&](int64_t i) {
+    features_[i] =
+        learn_feature(table, *columns[i], rows, is_among(options.categorical, columns[i]->name));
+  });
+}
+
+void TableEncoder::learn_target(const Table& table, const std::vector<int64_t>& rows,
+                                const TableOptions& options) {
   const Column& target = find_column(table, target_);
   require(options.task != Task::values || !target.categorical, ErrorKind::invalid_argument,
           "[{}] the target '{}' has categories, which cannot be predicted as values", table.name,
           target_);
   classes_ = options.task == Task::classes ||
              (options.task == Task::automatic && are_classes(target, rows));
-  if (classes_)
-    class_names_ = class_names(target, rows);
-  else
+  if (classes_) {
+    class_names_ = artel::data::class_names(target, rows);
+  } else if (options.scale_target) {
+    const Spread spread(target.numbers, rows);
+    require(std::isfinite(spread.deviation), ErrorKind::unsupported,
+            "[{}] the values of the target '{}' are too far apart", table.name, target_);
+    offset_ = spread.mean;
+    if (spread.deviation > 0) scale_ = spread.deviation;
+  } else {
     check_digits(target, rows, table.name);
-  for (const Column& column : table.columns) {
-    if (&column == &target) continue;
-    Feature feature{column.name, column.categorical, 0, 1, column.categories};
-    if (!column.categorical) {
-      const Spread spread(column.numbers, rows);
-      require(std::isfinite(spread.deviation), ErrorKind::unsupported,
-              "[{}] the numbers of column '{}' are too far apart", table.name, column.name);
-      feature.mean = spread.mean;
-      if (spread.deviation > 0) feature.deviation = spread.deviation;
-    }
-    features_.push_back(std::move(feature));
   }
 }
 
 int64_t TableEncoder::width() const {
   int64_t width = 0;
-  for (const Feature& feature : features_)
-    width += feature.categorical ? static_cast<int64_t>(feature.categories.size()) : 1;
+  for (const TableFeature& feature : features_) width += feature.width();
   return width;
 }
 
-void TableEncoder::write_feature(const Feature& feature, const Table& table,
-                                 const std::vector<int64_t>& rows, int64_t first,
-                                 Tensor& inputs) const {
-  const Column& column = find_column(table, feature.column);
-  require(column.categorical == feature.categorical, ErrorKind::corrupt,
-          "[{}] column '{}' is {} here, but was not in the training rows", table.name, column.name,
-          column.categorical ? "categorical" : "numeric");
-  const int64_t stride = inputs.shape()[1];
-  float* values = inputs.values<float>().data() + first;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    float* at = values + static_cast<int64_t>(i) * stride;
-    if (!feature.categorical) {
-      const double number = column.numbers[rows[i]];
-      if (std::isnan(number)) continue;
-      *at = static_cast<float>((number - feature.mean) / feature.deviation);
-      require(std::isfinite(*at), ErrorKind::corrupt,
-              "[{}] row {}: column '{}' is {}, too far from {} +- {} of the training rows",
-              table.name, rows[i] + 1, column.name, number, feature.mean, feature.deviation);
-    } else if (column.codes[rows[i]] >= 0) {
-      const std::string& category = column.categories[column.codes[rows[i]]];
-      const auto place =
-          std::lower_bound(feature.categories.begin(), feature.categories.end(), category);
-      if (place != feature.categories.end() && *place == category)
-        at[place - feature.categories.begin()] = 1;
-    }
-  }
-}
-
-DatasetPtr TableEncoder::encode(const Table& table, const std::vector<int64_t>& rows) const {
-  const auto count = static_cast<int64_t>(rows.size());
-  Tensor inputs({count, width()});
-  int64_t first = 0;
-  for (const Feature& feature : features_) {
-    write_feature(feature, table, rows, first, inputs);
-    first += feature.categorical ? static_cast<int64_t>(feature.categories.size()) : 1;
-  }
+Tensor TableEncoder::targets_of(const Table& table, const std::vector<int64_t>& rows) const {
   const Column& target = find_column(table, target_);
+  const auto count = static_cast<int64_t>(rows.size());
   Tensor targets({count}, classes_ ? DType::i32 : DType::f32);
+  std::unordered_map<double, int32_t> known;  // by number, or by code
+  std::unordered_map<std::string, int32_t> numbers;
+  for (const std::string& name : class_names_)
+    numbers.emplace(name, static_cast<int32_t>(numbers.size()));
   for (int64_t i = 0; i < count; ++i) {
     require(!is_missing(target, rows[i]), ErrorKind::corrupt,
             "[{}] row {}: the target '{}' is missing", table.name, rows[i] + 1, target_);
     if (!classes_) {
       require(!target.categorical, ErrorKind::corrupt, "[{}] the target '{}' is not a number",
               table.name, target_);
-      const auto value = static_cast<float>(target.numbers[rows[i]]);
+      const auto value = static_cast<float>((target.numbers[rows[i]] - offset_) / scale_);
       require(std::isfinite(value), ErrorKind::unsupported,
               "[{}] row {}: the target '{}' is {}, too large for 32-bit numbers", table.name,
               rows[i] + 1, target_, target.numbers[rows[i]]);
       targets.values<float>()[i] = value;
+      continue;
+    }
+    const double place_of_value =
+        target.categorical ? target.codes[rows[i]] : target.numbers[rows[i]];
+    if (const auto seen = known.find(place_of_value); seen != known.end()) {
+      targets.values<int32_t>()[i] = seen->second;
       continue;
     }
     const std::string name = class_name(target, rows[i]);
@@ -222,28 +299,179 @@ DatasetPtr TableEncoder::encode(const Table& table, const std::vector<int64_t>& 
             "[{}] row {}: the class {} of the target '{}' has too many digits, expected less than "
             "2^53; put a letter in front of each",
             table.name, rows[i] + 1, name, target_);
-    const auto place = std::find(class_names_.begin(), class_names_.end(), name);
-    require(place != class_names_.end(), ErrorKind::corrupt,
+    const auto place = numbers.find(name);
+    require(place != numbers.end(), ErrorKind::corrupt,
             "[{}] row {}: the class '{}' is not among those of the training rows: {}", table.name,
             rows[i] + 1, name, join(class_names_, ", "));
-    targets.values<int32_t>()[i] = static_cast<int32_t>(place - class_names_.begin());
+    targets.values<int32_t>()[i] = known[place_of_value] = place->second;
   }
-  return tensor_dataset(inputs, targets, static_cast<int64_t>(class_names_.size()), class_names_);
+  return targets;
 }
 
-Split csv(const std::filesystem::path& train, const std::filesystem::path& test,
-          double test_fraction, uint64_t seed, const TableOptions& options) {
-  const Table table = parse_csv(map_file(train));
-  warn_of_mixed_columns(table);
-  if (!test.empty()) {
-    const std::vector<int64_t> rows = all_rows(table);
-    const TableEncoder encoder(table, rows, options);
-    const Table other = parse_csv(map_file(test));
-    return {encoder.encode(table, rows), encoder.encode(other, all_rows(other))};
+// Before memory is taken for the inputs.
+void TableEncoder::check_width(const std::string& table, size_t rows) const {
+  const auto bytes = static_cast<double>(rows * sizeof(float)) * static_cast<double>(width());
+  const auto plain = static_cast<double>(rows * features_.size() * sizeof(float));
+  if (bytes <= std::max(kMostBytes, kMostTimesLarger * plain)) return;
+  const auto widest = std::max_element(
+      features_.begin(), features_.end(),
+      [](const TableFeature& a, const TableFeature& b) { return a.width() < b.width(); });
+  fail(
+      ErrorKind::unsupported,
+      "[{}] with one input for each name, {} rows take {:.1f} GB, most of all for column '{}' with "
+      "{} inputs; try data.ignore = [\"{}\"], or make its values fewer",
+      table, rows, bytes / 1e9, widest->column, widest->width(), widest->column);
+}
+
+void TableEncoder::encode_pieces(
+    const Table& table, const std::vector<int64_t>& rows,
+    const std::function<void(int64_t, std::span<const float>)>& use) const {
+  constexpr int64_t kFloatsAtATime = 1 << 16;  // they stay in the cache
+  check_width(table.name, rows.size());
+  std::vector<ColumnWriter> writers;
+  for (const TableFeature& feature : features_) writers.emplace_back(feature, table);
+  const int64_t width = this->width(), count = std::ssize(rows);
+  const int64_t at_a_time = std::max<int64_t>(1, kFloatsAtATime / std::max<int64_t>(1, width));
+  ThreadPool pool(all_cores());
+  pool.run((count + at_a_time - 1) / at_a_time, [&](int64_t piece) {
+    const int64_t first = piece * at_a_time, last = std::min(count, first + at_a_time);
+    std::vector<float> inputs(static_cast<size_t>((last - first) * width), 0.0f);
+    float* to = inputs.data();
+    for (int64_t i = first; i < last; ++i)
+      for (const ColumnWriter& writer : writers) {
+        writer.write(rows[i], to);
+        to += writer.width();
+      }
+    use(first, inputs);
+  });
+}
+
+TableEncoder::Tensors TableEncoder::encode_rows(const Table& table,
+                                                const std::vector<int64_t>& rows) const {
+  check_width(table.name, rows.size());
+  Tensor inputs({std::ssize(rows), width()});
+  encode_pieces(table, rows, [&](int64_t first, std::span<const float> piece) {
+    std::copy(piece.begin(), piece.end(), inputs.values<float>().begin() + first * width());
+  });
+  return {std::move(inputs), targets_of(table, rows)};
+}
+
+DatasetPtr TableEncoder::dataset(const Tensors& rows) const {
+  return tensor_dataset(rows.inputs, rows.targets, static_cast<int64_t>(class_names_.size()),
+                        class_names_, {}, std::make_shared<const TableEncoder>(*this));
+}
+
+DatasetPtr TableEncoder::encode(const Table& table, const std::vector<int64_t>& rows) const {
+  return dataset(encode_rows(table, rows));
+}
+
+std::string TableEncoder::text() const {
+  nlohmann::ordered_json columns = nlohmann::ordered_json::array();
+  for (const TableFeature& feature : features_) {
+    nlohmann::ordered_json column = {{"column", feature.column}};
+    if (feature.of_numbers) column["of_numbers"] = true;
+    if (feature.kind == TableFeature::Kind::number) {
+      column["mean"] = feature.mean;
+      column["deviation"] = feature.deviation;
+      column["flags_missing"] = feature.flags_missing;
+    } else if (feature.kind == TableFeature::Kind::names) {
+      column["categories"] = feature.categories;
+    } else {
+      column["hashed"] = TableFeature::kBuckets;
+    }
+    columns.push_back(std::move(column));
   }
-  const auto [train_rows, test_rows] = split_samples(table.rows, test_fraction, seed);
-  const TableEncoder encoder(table, train_rows, options);
-  return {encoder.encode(table, train_rows), encoder.encode(table, test_rows)};
+  nlohmann::ordered_json target = {{"column", target_}};
+  if (classes_)
+    target["classes"] = class_names_;
+  else
+    target.update({{"offset", offset_}, {"scale", scale_}});
+  const nlohmann::ordered_json json = {{"target", target}, {"columns", columns}};
+  return json.dump(1) + "\n";
+}
+
+void TableEncoder::save(const std::filesystem::path& path) const {
+  write_file_atomically(path, text());
+}
+
+std::shared_ptr<const TableEncoder> TableEncoder::load(const std::filesystem::path& path) {
+  constexpr uint64_t kMostBytes = 256 << 20;
+  const nlohmann::json json = parse_json(read_file(path, kMostBytes), path.string());
+  const std::shared_ptr<TableEncoder> encoder(new TableEncoder);
+  try {
+    const nlohmann::json& target = json.at("target");
+    encoder->target_ = target.at("column");
+    encoder->classes_ = target.contains("classes");
+    if (encoder->classes_) {
+      encoder->class_names_ = target["classes"].get<std::vector<std::string>>();
+    } else {
+      encoder->offset_ = target.at("offset");
+      encoder->scale_ = target.at("scale");
+    }
+    for (const nlohmann::json& column : json.at("columns")) {
+      TableFeature feature{.column = column.at("column")};
+      feature.of_numbers = column.value("of_numbers", false);
+      if (column.contains("categories")) {
+        feature.kind = TableFeature::Kind::names;
+        feature.categories = column["categories"].get<std::vector<std::string>>();
+        require(std::is_sorted(feature.categories.begin(), feature.categories.end()),
+                ErrorKind::corrupt, "[{}] the categories of column '{}' are not sorted",
+                path.string(), feature.column);
+      } else if (column.contains("hashed")) {
+        feature.kind = TableFeature::Kind::hashed;
+        require(column["hashed"] == TableFeature::kBuckets, ErrorKind::unsupported,
+                "[{}] column '{}': got {} inputs for hashed names, expected {}", path.string(),
+                feature.column, json_excerpt(column["hashed"]), TableFeature::kBuckets);
+      } else {
+        feature.mean = column.at("mean");
+        feature.deviation = column.at("deviation");
+        feature.flags_missing = column.at("flags_missing");
+      }
+      encoder->features_.push_back(std::move(feature));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    fail(ErrorKind::corrupt, "[{}] {}", path.string(), error.what());
+  }
+  return encoder;
+}
+
+TableEncoder::Rows::Rows(const TableEncoder& encoder, const std::vector<std::string>& columns,
+                         const std::string& file)
+    : encoder_(encoder), file_(file) {
+  for (const TableFeature& feature : encoder.features()) {
+    const auto place = std::find(columns.begin(), columns.end(), feature.column);
+    require(place != columns.end(), ErrorKind::not_found,
+            "[{}] has no column '{}', which the network was trained with{}", file, feature.column,
+            did_you_mean(feature.column, columns));
+    places_.push_back(static_cast<size_t>(place - columns.begin()));
+  }
+}
+
+void TableEncoder::Rows::encode(std::span<const std::string_view> fields, int64_t line,
+                                float* to) const {
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const TableFeature& feature = encoder_.features_[i];
+    const std::string_view field = fields[places_[i]];
+    const int64_t width = feature.width();
+    std::fill(to, to + width, 0.0f);
+    if (feature.kind != TableFeature::Kind::number) {
+      const auto number = feature.of_numbers ? parse_number(field) : std::nullopt;
+      if (number && !std::isnan(*number))
+        feature.write(name_of_number(*number), to);
+      else if (!is_missing(field))
+        feature.write(field, to);
+    } else {
+      const std::optional<double> number =
+          is_missing(field) ? std::numeric_limits<double>::quiet_NaN() : parse_number(field);
+      require(number.has_value(), ErrorKind::corrupt,
+              "[{}] line {}: column '{}' is '{}', expected a number, or nothing if it is missing",
+              file_, line, feature.column, field.substr(0, 40));
+      require(feature.write(*number, to), ErrorKind::corrupt,
+              "[{}] line {}: column '{}' is {}, too far from {} +- {} of the training rows", file_,
+              line, feature.column, *number, feature.mean, feature.deviation);
+    }
+    to += width;
+  }
 }
 
 }  // namespace artel::data

@@ -7,6 +7,7 @@
 #include "artel/data/fetch.h"
 #include "artel/data/masked_text.h"
 #include "artel/data/text/token_file.h"
+#include "artel/data/text_lines.h"
 
 namespace artel::data {
 namespace {
@@ -100,13 +101,22 @@ DatasetPtr token_windows(Tensor tokens, int64_t vocabulary, const WindowOptions&
 Split text(const std::filesystem::path& path, double test_fraction, const TextOptions& options) {
   require(test_fraction >= 0 && test_fraction < 1, ErrorKind::invalid_argument,
           "the test fraction is {}, expected 0 or more and less than 1", test_fraction);
+  if (options.lines) {
+    require(!options.masked, ErrorKind::invalid_argument,
+            "data.lines: got true with data.task = \"masked\", expected one of them");
+    const Bytes all = map_file(path);
+    const TokenizerPtr own =
+        with_where(all.name, [&] { return make_tokenizer(options.tokenizer, all.text()); });
+    return split(text_lines(all, own, options.windows.context), test_fraction, options.seed);
+  }
   const auto [tokenizer, tokens] =
       map_file(path).data.size() <= kMostInMemory
           ? tokenise_file(path, options.tokenizer)
           : tokenise_once(path, options.tokenizer, data_folder() / "tokens");
   const auto pieces = std::dynamic_pointer_cast<const WordPiece>(tokenizer);
   require(!options.masked || pieces, ErrorKind::invalid_argument,
-          "[text] masked tokens: got the tokenizer '{}', expected one of WordPiece; try 'wordpiece "
+          "[text] masked tokens: got the tokenizer '{}', expected a WordPiece tokenizer; try "
+          "'wordpiece "
           "4096'",
           options.tokenizer);
   const int64_t count = tokens.elements(), context = options.windows.context;

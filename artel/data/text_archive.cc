@@ -6,6 +6,7 @@
 #include "artel/base/compress.h"
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/base/tar.h"
 
 namespace artel::data {
@@ -18,7 +19,8 @@ std::vector<ArchivedText> read_text_archive(const fs::path& archive) {
   for (const TarEntry& entry : parse_tar(map_or_gunzip(archive))) {
     if (!entry.name.ends_with(".json")) continue;
     try {
-      const Json json = Json::parse(entry.content.text());
+      const Json json =
+          parse_json(entry.content.text(), fmt::format("{}: {}", archive.string(), entry.name));
       if (json.is_object() && json.contains("text"))
         texts.push_back({entry.name, json.at("text").get<std::string>()});
     } catch (const Json::exception& error) {

@@ -1,4 +1,4 @@
-// Archives of texts as the packages of the catalogue hold them: a JSON file for each text.
+// Archives of texts in the form of the catalogue's packages: one JSON file per text.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ struct ArchivedText {
   std::string text;  // the member "text" of the JSON object there
 };
 // All *.json of a compressed archive whose object has a member "text", by name. Throws an Error of
-// kind corrupt for a broken one.
+// kind corrupt for a broken archive.
 std::vector<ArchivedText> read_text_archive(const std::filesystem::path& archive);
 
 // All addresses in one file beside the archive, which is written at the first call.

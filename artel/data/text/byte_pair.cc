@@ -1,12 +1,14 @@
 #include "artel/data/text/byte_pair.h"
 
 #include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
+#include <queue>
+#include <tuple>
 #include <unordered_map>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/base/text.h"
 #include "artel/data/text/vocabulary.h"
 
@@ -22,7 +24,7 @@ uint64_t key_of(int32_t left, int32_t right) {
 
 class BytePairTokenizer : public Tokenizer {
  public:
-  // `names` are printable; the file of the vocabulary is for messages, as is where merge i stands.
+  // `names` are printable; the vocabulary's file and the place of each merge are for messages.
   BytePairTokenizer(std::vector<std::string> names, std::vector<Merge> merges,
                     const std::string& vocabulary, const std::function<std::string(size_t)>& where)
       : names_(std::move(names)), merges_(std::move(merges)) {
@@ -33,7 +35,7 @@ class BytePairTokenizer : public Tokenizer {
         end_of_text_ = static_cast<int32_t>(i);
       else
         require(numbers_.emplace(bytes_[i], static_cast<int32_t>(i)).second, ErrorKind::corrupt,
-                "[{}] token '{}' is there twice", vocabulary, names_[i]);
+                "[{}] token '{}' occurs twice", vocabulary, names_[i]);
     }
     for (int byte = 0; byte < 256; ++byte) {
       const std::string text(1, static_cast<char>(byte));
@@ -50,7 +52,7 @@ class BytePairTokenizer : public Tokenizer {
     }
     for (size_t i = 0; i < names_.size(); ++i)
       require(made[i] || bytes_[i].size() == 1 || is_mark(names_[i]), ErrorKind::corrupt,
-              "[{}] token '{}' of the vocabulary: no merge makes it; the file may be truncated",
+              "[{}] token '{}' of the vocabulary: no merge produces it; the file may be truncated",
               where(merges_.size()), names_[i]);
   }
 
@@ -88,7 +90,7 @@ class BytePairTokenizer : public Tokenizer {
     int32_t rank, result;
   };
 
-  // Marks such as <|endoftext|> are no text that is merged.
+  // Marks such as <|endoftext|> are not text and are never merged.
   static bool is_mark(std::string_view name) {
     return name.starts_with('<') && name.ends_with('>');
   }
@@ -100,23 +102,50 @@ class BytePairTokenizer : public Tokenizer {
     return found->second;
   }
 
-  std::vector<int32_t> encode_word(std::string_view word) const {
-    std::vector<int32_t> tokens;
-    for (const char byte : word) tokens.push_back(byte_numbers_[static_cast<unsigned char>(byte)]);
-    while (tokens.size() > 1) {
-      Step best{std::numeric_limits<int32_t>::max(), -1};
-      size_t place = 0;
-      for (size_t i = 0; i + 1 < tokens.size(); ++i) {
-        const auto found = ranks_.find(key_of(tokens[i], tokens[i + 1]));
-        if (found != ranks_.end() && found->second.rank < best.rank) {
-          best = found->second;
-          place = i;
-        }
-      }
-      if (best.result < 0) break;
-      tokens[place] = best.result;
-      tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(place) + 1);
+  // A pair of neighbours that can be merged: lowest rank first, then leftmost. It is outdated once
+  // either of them has been merged otherwise.
+  struct Candidate {
+    Step step;
+    size_t left, right;  // places
+    int32_t left_token, right_token;
+    bool operator<(const Candidate& other) const {  // what a heap gives last
+      return std::tie(step.rank, left) > std::tie(other.step.rank, other.left);
     }
+  };
+
+  // In time proportional to the length times its logarithm: a text without spaces is one word.
+  std::vector<int32_t> encode_word(std::string_view word) const {
+    constexpr int32_t kMerged = -1;  // into the token on its left
+    const size_t size = word.size();
+    std::vector<int32_t> tokens(size);
+    std::vector<size_t> before(size), after(size);
+    for (size_t i = 0; i < size; ++i) {
+      tokens[i] = byte_numbers_[static_cast<unsigned char>(word[i])];
+      before[i] = i - 1;
+      after[i] = i + 1;
+    }
+    std::priority_queue<Candidate> candidates;
+    const auto offer = [&](size_t left, size_t right) {
+      if (left >= size || right >= size) return;
+      const auto found = ranks_.find(key_of(tokens[left], tokens[right]));
+      if (found != ranks_.end())
+        candidates.push({found->second, left, right, tokens[left], tokens[right]});
+    };
+    for (size_t i = 0; i + 1 < size; ++i) offer(i, i + 1);
+    while (!candidates.empty()) {
+      const Candidate best = candidates.top();
+      candidates.pop();
+      if (tokens[best.left] != best.left_token || tokens[best.right] != best.right_token ||
+          after[best.left] != best.right)
+        continue;
+      tokens[best.left] = best.step.result;
+      tokens[best.right] = kMerged;
+      after[best.left] = after[best.right];
+      if (after[best.left] < size) before[after[best.left]] = best.left;
+      offer(before[best.left], best.left);
+      offer(best.left, after[best.left]);
+    }
+    std::erase(tokens, kMerged);
     return tokens;
   }
 
@@ -130,7 +159,7 @@ class BytePairTokenizer : public Tokenizer {
 
 std::vector<std::string> read_vocabulary(const fs::path& file) {
   try {
-    return numbered_tokens(Json::parse(read_file(file)), file.string());
+    return numbered_tokens(parse_json(read_file(file), file.string()), file.string());
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[{}] {}", file.string(), error.what());
   }
@@ -139,33 +168,85 @@ std::vector<std::string> read_vocabulary(const fs::path& file) {
 struct MergesFile {
   std::vector<Merge> merges;
   std::vector<std::string> places;  // file and line of each
+
+  void add(const std::vector<std::string>& parts, const std::string& where) {
+    require(parts.size() == 2 && !parts[0].empty() && !parts[1].empty(), ErrorKind::corrupt,
+            "[{}] got '{}', expected two tokens separated by a space", where, join(parts, " "));
+    merges.emplace_back(from_printable(parts[0], where), from_printable(parts[1], where));
+    places.push_back(where);
+  }
 };
 
 MergesFile read_merges(const fs::path& file) {
   MergesFile result;
   int64_t number = 0;
-  for (const std::string& line : split(read_file(file), '\n')) {
+  for (const std::string& line : artel::split(read_file(file), '\n')) {
     ++number;
     if (line.empty() || line == "\r" || (number == 1 && line.starts_with("#version"))) continue;
-    const std::string where = fmt::format("{}:{}", file.string(), number);
-    const std::vector<std::string> parts = split(trim(line), ' ');
-    require(parts.size() == 2 && !parts[0].empty() && !parts[1].empty(), ErrorKind::corrupt,
-            "[{}] got '{}', expected two tokens with a space between", where, line);
-    result.merges.emplace_back(from_printable(parts[0], where), from_printable(parts[1], where));
-    result.places.push_back(where);
+    result.add(artel::split(trim(line), ' '), fmt::format("{}:{}", file.string(), number));
   }
   result.places.push_back(file.string());  // where further merges would stand
   return result;
 }
 
+// Throws unless texts become tokens in GPT-2's way.
+void check_kind(const Json& json, const std::string& where) {
+  const auto kind = [&](const char* part) {
+    return json.contains(part) && json[part].is_object() ? json[part].value("type", "") : "";
+  };
+  require(
+      kind("model") == "BPE" && kind("normalizer").empty() && kind("pre_tokenizer") == "ByteLevel",
+      ErrorKind::unsupported,
+      "[{}] got a {} model with normalizer '{}' and pre_tokenizer '{}', expected GPT-2's: BPE, "
+      "none "
+      "and ByteLevel",
+      where, kind("model"), kind("normalizer"), kind("pre_tokenizer"));
+  require(!json["pre_tokenizer"].value("add_prefix_space", false) &&
+              json["pre_tokenizer"].value("use_regex", true),
+          ErrorKind::unsupported,
+          "[{}] pre_tokenizer: got another way to cut texts into words than GPT-2's", where);
+}
+
+// Those of "vocab", and marks that are only among "added_tokens".
+std::vector<std::string> all_tokens(const Json& json, const std::string& where) {
+  Json vocabulary = json.at("model").at("vocab");
+  for (const Json& added : json.value("added_tokens", Json::array()))
+    vocabulary.emplace(added.at("content").get<std::string>(), added.at("id"));
+  return numbered_tokens(vocabulary, where);
+}
+
+// A merge is "left right" or, in newer files, ["left", "right"].
+MergesFile merges_of(const Json& json, const std::string& where) {
+  MergesFile result;
+  for (const Json& merge : json.at("model").at("merges"))
+    result.add(merge.is_array() ? merge.get<std::vector<std::string>>()
+                                : artel::split(merge.get<std::string>(), ' '),
+               fmt::format("{}: merge {}", where, result.merges.size() + 1));
+  result.places.push_back(where);
+  return result;
+}
+
+TokenizerPtr make_byte_pair(std::vector<std::string> names, MergesFile file,
+                            const std::string& where) {
+  return std::make_shared<BytePairTokenizer>(std::move(names), std::move(file.merges), where,
+                                             [&](size_t i) { return file.places[i]; });
+}
+
 }  // namespace
 
+TokenizerPtr read_byte_pair(const fs::path& tokenizer) {
+  const std::string where = tokenizer.string();
+  try {
+    const Json json = parse_json(read_file(tokenizer), where);
+    check_kind(json, where);
+    return make_byte_pair(all_tokens(json, where), merges_of(json, where), where);
+  } catch (const Json::exception& error) {
+    fail(ErrorKind::corrupt, "[{}] {}", where, error.what());
+  }
+}
+
 TokenizerPtr read_byte_pair(const fs::path& vocabulary, const fs::path& merges) {
-  std::vector<std::string> names = read_vocabulary(vocabulary);
-  MergesFile file = read_merges(merges);
-  return std::make_shared<BytePairTokenizer>(std::move(names), std::move(file.merges),
-                                             vocabulary.string(),
-                                             [&](size_t i) { return file.places[i]; });
+  return make_byte_pair(read_vocabulary(vocabulary), read_merges(merges), vocabulary.string());
 }
 
 void save_byte_pair(const fs::path& folder, const std::vector<std::string>& names,

@@ -43,8 +43,8 @@ std::vector<Word> count_words(std::string_view text) {
 }
 
 // The pairs of all words with their counts, kept up to date while pairs are merged: a merge visits
-// only the words that hold it, and a heap with outdated entries gives the most frequent pair. A
-// training costs about the number of changed pairs times the logarithm of their number.
+// only the words that hold it, and a heap with outdated entries gives the most frequent pair.
+// Training takes time proportional to the number of changed pairs times its logarithm.
 class Trainer {
  public:
   explicit Trainer(std::string_view text) : words_(count_words(text)) {

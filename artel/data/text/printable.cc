@@ -53,8 +53,8 @@ std::string from_printable(std::string_view text, std::string_view where) {
     const auto [code, size] = unicode::first_code_point(rest);
     const auto found = alphabet().byte.find(code);
     require(found != alphabet().byte.end(), ErrorKind::corrupt,
-            "[{}] token '{}': '{}' stands for no byte; expected the alphabet of GPT-2", where, text,
-            rest.substr(0, size));
+            "[{}] token '{}': '{}' does not stand for a byte; expected GPT-2's alphabet", where,
+            text, rest.substr(0, size));
     bytes += static_cast<char>(found->second);
     rest.remove_prefix(size);
   }

@@ -29,7 +29,8 @@ DType type_for(int64_t vocabulary) {
 }
 
 // Where to cut after about kPiece bytes: before white space that follows another character. All
-// tokenizers agree that these are white space; WordPiece drops a form feed, which joins words.
+// tokenizers treat these characters as white space. A form feed is not among them: WordPiece drops
+// it, which joins words.
 size_t piece_end(std::string_view text) {
   const auto space = [&](size_t i) {
     return unicode::is_space(static_cast<unsigned char>(text[i])) && text[i] >= 0;
@@ -59,7 +60,7 @@ std::string packed(const std::vector<int32_t>& tokens, DType type) {
   return bytes;
 }
 
-// write(bytes, end) for the tokens of each piece, which ends at that offset of the text.
+// Calls write(bytes, end) for the tokens of each piece, which ends at offset `end` of the text.
 template <typename Write>
 void for_each_piece(const Bytes& text, const Tokenizer& tokenizer, DType type, const Write& write) {
   for (size_t begin = 0; begin < text.data.size();) {
@@ -82,11 +83,11 @@ std::string npy_header(DType type, int64_t count) {
   return std::string("\x93NUMPY\x01\x00", 8) + length + '\0' + text + '\n';
 }
 
-// A number for the content of a file. All of it is read, which is much faster than to tokenise it:
-// sizes and times of change may be those of another text.
+// A hash of the content of a file. Reads all of it, which is much faster than tokenising it; size
+// and modification time alone could match another text.
 uint64_t stamp(const fs::path& file) { return hash_name(map_file(file).text()); }
 
-// The same for a tokenizer: its name, or the files that it is read from.
+// The same for a tokenizer: a hash of its name, or of the files it is read from.
 uint64_t tokenizer_stamp(const std::string& tokenizer) {
   uint64_t key = hash_name(tokenizer);
   if (!fs::exists(tokenizer)) return key;
@@ -101,7 +102,7 @@ TokenizerPtr tokenizer_for(const Bytes& text, const std::string& name) {
   return with_where(text.name, [&] { return make_tokenizer(name, text.text()); });
 }
 
-// Says from time to time how much of a text is done.
+// Logs from time to time how much of a text is done.
 class Progress {
  public:
   explicit Progress(const Bytes& text) : text_(text) {}

@@ -7,6 +7,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/data/text/byte_pair.h"
 #include "artel/data/text/unicode.h"
 #include "artel/data/text/word_piece.h"
@@ -19,13 +20,13 @@ using Json = nlohmann::json;
 
 constexpr size_t kTrainingBytes = size_t{16} << 20;  // of text, from which tokens are learnt
 
-// Files of tokenizers: ours, two of GPT-2, three of BERT.
+// Files of tokenizers: ours, two of GPT-2, two of BERT, one of either.
 constexpr const char* kCharactersFile = "characters.json";
 constexpr const char* kVocabulary = "vocab.json";
 constexpr const char* kMerges = "merges.txt";
 constexpr const char* kPieces = "vocab.txt";
-constexpr const char* kPiecesJson = "tokenizer.json";
 constexpr const char* kPiecesConfig = "tokenizer_config.json";  // see read_word_piece
+constexpr const char* kPublished = "tokenizer.json";
 
 // Each token is one character.
 class CharacterTokenizer : public Tokenizer {
@@ -33,9 +34,9 @@ class CharacterTokenizer : public Tokenizer {
   explicit CharacterTokenizer(std::vector<std::string> characters) : names_(std::move(characters)) {
     for (const std::string& name : names_) {
       require(!name.empty() && unicode::first_code_point(name).bytes == name.size(),
-              ErrorKind::corrupt, "[characters] got '{}', expected one character a token", name);
+              ErrorKind::corrupt, "[characters] got '{}', expected one character per token", name);
       const bool added = numbers_.emplace(name, static_cast<int32_t>(numbers_.size())).second;
-      require(added, ErrorKind::corrupt, "[characters] '{}' is there twice", name);
+      require(added, ErrorKind::corrupt, "[characters] '{}' occurs twice", name);
     }
   }
 
@@ -103,7 +104,7 @@ class ByteTokenizer : public Tokenizer {
 
 std::vector<std::string> read_characters(const fs::path& file) {
   try {
-    return Json::parse(read_file(file)).get<std::vector<std::string>>();
+    return parse_json(read_file(file), file.string()).get<std::vector<std::string>>();
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[{}] {}", file.string(), error.what());
   }
@@ -117,6 +118,13 @@ int64_t size_in(const std::string& name) {
   require(error == std::errc() && rest == end, ErrorKind::invalid_argument,
           "[tokenizer] got '{}', expected a number of tokens such as 'bpe 4096'", name);
   return size;
+}
+
+// Whether a tokenizer.json is of GPT-2's kind.
+bool has_merges(const fs::path& file) {
+  const Json json = parse_json(read_file(file), file.string());
+  return json.is_object() && json.contains("model") && json["model"].is_object() &&
+         json["model"].contains("merges");
 }
 
 }  // namespace
@@ -150,7 +158,7 @@ TokenizerPtr character_tokenizer(std::string_view text) {
 std::vector<fs::path> tokenizer_files(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const char* name :
-       {kCharactersFile, kVocabulary, kMerges, kPieces, kPiecesJson, kPiecesConfig})
+       {kCharactersFile, kVocabulary, kMerges, kPieces, kPublished, kPiecesConfig})
     if (fs::exists(folder / name)) files.push_back(folder / name);
   return files;
 }
@@ -165,10 +173,12 @@ TokenizerPtr open_tokenizer(const fs::path& path) {
     return character_tokenizer(read_characters(folder / kCharactersFile));
   if (wanted(kVocabulary) || wanted(kMerges))
     return read_byte_pair(folder / kVocabulary, folder / kMerges);
-  for (const char* name : {kPiecesJson, kPieces})
-    if (wanted(name)) return read_word_piece(folder / name);
+  if (wanted(kPublished))
+    return has_merges(folder / kPublished) ? read_byte_pair(folder / kPublished)
+                                           : read_word_piece(folder / kPublished);
+  if (wanted(kPieces)) return read_word_piece(folder / kPieces);
   fail(ErrorKind::not_found, "[{}] no tokenizer: expected {}, {} with {}, {} or {}", path.string(),
-       kCharactersFile, kVocabulary, kMerges, kPieces, kPiecesJson);
+       kCharactersFile, kVocabulary, kMerges, kPieces, kPublished);
 }
 
 TokenizerPtr make_tokenizer(const std::string& name, std::string_view text) {

@@ -1,7 +1,11 @@
 // Text as whole numbers, and back.
 //
-// A tokenizer is immutable: all functions may be called from several threads at once. Those of
-// this folder that work on bytes or byte pairs give any text back unchanged; those with a closed
+//   const artel::data::TokenizerPtr tokenizer =
+//       artel::data::make_tokenizer("bpe 300", "to be or not to be");
+//   const std::string same = tokenizer->decode(tokenizer->encode("not to be"));
+//
+// A tokenizer is immutable: all functions may be called from several threads at once. The
+// tokenizers here that work on bytes or byte pairs restore any text unchanged; those with a closed
 // vocabulary say so.
 #pragma once
 
@@ -26,10 +30,10 @@ class Tokenizer {
   // Text cut before a white-space character that follows another character gives the same tokens
   // as the whole.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
-  // Throws for a number that is no token.
+  // Throws for a number that is not a token.
   virtual std::string decode(std::span<const int32_t> tokens) const = 0;
 
-  // Writes the files from which `open_tokenizer` makes the same tokenizer again.
+  // Writes the files from which `open_tokenizer` restores the same tokenizer.
   virtual void save(const std::filesystem::path& folder) const = 0;
 
  protected:
@@ -39,26 +43,26 @@ class Tokenizer {
 
 using TokenizerPtr = std::shared_ptr<const Tokenizer>;
 
-// 256 tokens: the bytes. Gives any text back.
+// 256 tokens: the bytes. Restores any text.
 TokenizerPtr byte_tokenizer();
 
-// The characters (code points) that occur in a text, ascending. `encode` throws for another one.
+// The characters (code points) that occur in a text, ascending. `encode` throws for any other.
 TokenizerPtr character_tokenizer(std::string_view text);
 TokenizerPtr character_tokenizer(std::vector<std::string> characters);
 
 // A tokenizer from a folder or file: characters.json, vocab.json with merges.txt, vocab.txt, or
 // tokenizer.json. Throws for a file that is damaged, and for a path that holds none of these.
 TokenizerPtr open_tokenizer(const std::filesystem::path& path);
-// Which of these files a folder has, and of those that say how to read them.
+// Which of these files a folder has, including those that say how to read them.
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder);
 
-// A tokenizer by name: "character" (those of the text), "byte", "bpe N" or "wordpiece N" (byte
-// pairs or pieces learnt from the first 16 MiB of the text until there are N tokens), or the path
-// of files that open_tokenizer knows.
+// A tokenizer by name: "character" (the characters of the text), "byte", "bpe N" or "wordpiece N"
+// (byte pairs or pieces learnt from the first 16 MiB of the text until there are N tokens), or the
+// path of files that open_tokenizer knows.
 TokenizerPtr make_tokenizer(const std::string& name, std::string_view text);
 
 // The printable alphabet of GPT-2: each byte as one visible character, and the bytes of such text.
-// `from_printable` throws for characters outside of the alphabet; `where` begins the message.
+// `from_printable` throws for characters outside the alphabet; `where` begins the message.
 std::string to_printable(std::string_view bytes);
 std::string from_printable(std::string_view text, std::string_view where);
 // The bytes in the order of that alphabet, which is also their order in GPT-2's vocabulary.

@@ -18,7 +18,7 @@ bool contains(const std::array<Range, kSize>& ranges, uint32_t code) {
 
 uint32_t byte_at(std::string_view text, size_t i) { return static_cast<unsigned char>(text[i]); }
 
-// Syllables of Hangul are composed by arithmetic of these counts.
+// Hangul syllables are composed arithmetically from these counts.
 constexpr uint32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161, kTails = 0x11A7;
 constexpr uint32_t kSyllableCount = 11172, kVowelCount = 21, kTailCount = 28;
 

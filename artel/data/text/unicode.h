@@ -1,4 +1,4 @@
-// Code points and their properties: what tokenizers need of Unicode.
+// Code points and their properties: the parts of Unicode that tokenizers need.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace artel::data::unicode {
 
-// The code point at the front of UTF-8 text, and how many bytes it takes. A byte that begins no
-// valid sequence stands for itself: code kInvalid, one byte. `text` is not empty.
+// The code point at the front of UTF-8 text, and how many bytes it takes. A byte that does not
+// start a valid sequence counts as code kInvalid of one byte. `text` is not empty.
 constexpr uint32_t kInvalid = 0xFFFFFFFF;
 struct CodePoint {
   uint32_t code;

@@ -8,7 +8,7 @@
 namespace artel::data {
 
 // The keys of an object by their numbers. Throws an Error of kind corrupt, with `where` in front,
-// unless these are each of 0 to n - 1 once.
+// unless the numbers are exactly 0 to n - 1.
 std::vector<std::string> numbered_tokens(const nlohmann::json& vocabulary,
                                          const std::string& where);
 

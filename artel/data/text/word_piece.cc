@@ -5,6 +5,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/base/text.h"
 #include "artel/data/text/unicode.h"
 #include "artel/data/text/vocabulary.h"
@@ -30,14 +31,15 @@ bool is_dropped(uint32_t code) {
 
 std::vector<std::string> read_lines(const fs::path& file) {
   std::vector<std::string> tokens;
-  for (const std::string& line : split(read_file(file), '\n')) tokens.emplace_back(trim(line));
+  for (const std::string& line : artel::split(read_file(file), '\n'))
+    tokens.emplace_back(trim(line));
   while (!tokens.empty() && tokens.back().empty()) tokens.pop_back();
   return tokens;
 }
 
 std::shared_ptr<const WordPiece> read_json(const fs::path& file) {
   try {
-    const Json json = Json::parse(read_file(file));
+    const Json json = parse_json(read_file(file), file.string());
     const Json& model = json.at("model");
     require(model.value("type", "WordPiece") == "WordPiece", ErrorKind::unsupported,
             "[{}] model.type: got \"{}\", expected \"WordPiece\"", file.string(),
@@ -51,11 +53,11 @@ std::shared_ptr<const WordPiece> read_json(const fs::path& file) {
   }
 }
 
-// What a file beside vocab.txt says of it; vocabularies without one are uncased.
+// What the file beside vocab.txt says; vocabularies without it are uncased.
 bool is_lower_case(const fs::path& file) {
   if (!fs::exists(file)) return true;
   try {
-    return Json::parse(read_file(file)).value("do_lower_case", true);
+    return parse_json(read_file(file), file.string()).value("do_lower_case", true);
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[{}] {}", file.string(), error.what());
   }
@@ -65,7 +67,7 @@ bool is_lower_case(const fs::path& file) {
 
 std::vector<std::string> basic_words(std::string_view text, bool lower_case) {
   std::vector<std::string> words;
-  bool inside = false;  // of a word that goes on
+  bool inside = false;  // the current word continues
   while (!text.empty()) {
     const auto [code, bytes] = unicode::first_code_point(text);
     text.remove_prefix(bytes);
@@ -105,7 +107,7 @@ WordPiece::WordPiece(std::vector<std::string> tokens, bool lower_case, const std
     require(unicode::is_valid(names_[i]), ErrorKind::corrupt, "[{}] token {} is not UTF-8", where,
             i);
     require(numbers->by_token.emplace(names_[i], static_cast<int32_t>(i)).second,
-            ErrorKind::corrupt, "[{}] token {}: '{}' is there twice", where, i, names_[i]);
+            ErrorKind::corrupt, "[{}] token {}: '{}' occurs twice", where, i, names_[i]);
   }
   numbers_ = std::move(numbers);
   for (const char* needed : {"[UNK]", "[CLS]", "[SEP]", "[PAD]"}) number(needed);
@@ -126,7 +128,7 @@ void WordPiece::encode_word(const std::string& word, std::vector<int32_t>& token
     size_t end = word.size();
     auto found = numbers_->by_token.end();
     for (; end > begin; --end) {
-      if (end < word.size() && (word[end] & 0xC0) == 0x80) continue;  // inside of a character
+      if (end < word.size() && (word[end] & 0xC0) == 0x80) continue;  // inside a character
       found = numbers_->by_token.find((begin > 0 ? "##" : "") + word.substr(begin, end - begin));
       if (found != numbers_->by_token.end()) break;
     }

@@ -1,8 +1,8 @@
 // WordPiece as BERT does it (Wu et al., 2016; Devlin et al., 2018).
 //
-// Basic tokenisation: control characters vanish, ideographs and punctuation marks are words by
+// Basic tokenisation: control characters are removed, ideographs and punctuation marks are words by
 // themselves, letters become lower case without accents (if the vocabulary is uncased). A word is
-// then cut greedily into the longest pieces of the vocabulary, which but for the first begin
+// then cut greedily into the longest pieces of the vocabulary, all of which except the first begin
 // with ##; a word that cannot be cut, or is longer than 100 characters, becomes [UNK].
 #pragma once
 
@@ -19,12 +19,12 @@ class WordPiece : public Tokenizer {
   const std::vector<std::string>& names() const override { return names_; }
   // Only the pieces of the text: no [CLS], no [SEP].
   std::vector<int32_t> encode(std::string_view text) const override;
-  // Words with single spaces between: the text's own spacing is lost.
+  // Words separated by single spaces: the text's own spacing is lost.
   std::string decode(std::span<const int32_t> tokens) const override;
   void save(const std::filesystem::path& folder) const override;
 
   // [CLS] text [SEP], or [CLS] text [SEP] second [SEP], cut to `positions` by shortening the longer
-  // text, and filled up with [PAD] if asked to. `types` is 1 for the second text.
+  // text, and padded with [PAD] if asked to. `types` is 1 for the second text.
   struct Sentence {
     std::vector<int32_t> tokens, types;
     bool cut = false;  // whether there was more text
@@ -45,12 +45,12 @@ class WordPiece : public Tokenizer {
   std::shared_ptr<const Numbers> numbers_;
 };
 
-// vocab.txt (a token a line; uncased unless tokenizer_config.json beside it says otherwise) or
+// vocab.txt (one token per line; uncased unless tokenizer_config.json beside it says otherwise) or
 // tokenizer.json (its vocabulary and whether it is uncased).
 std::shared_ptr<const WordPiece> read_word_piece(const std::filesystem::path& file);
 
 // Learns `size` pieces from a text, uncased: the marks, all characters, then what byte pairs (see
-// byte_pair.h) join most often. Throws if the characters alone are more.
+// byte_pair.h) join most often. Throws if there are more characters than that.
 std::shared_ptr<const WordPiece> train_word_piece(std::string_view text, int64_t size);
 
 // The words of basic tokenisation.

@@ -9,7 +9,7 @@
 namespace artel::data {
 namespace {
 
-const std::vector<std::string> kMarks = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+const std::vector<std::string> kSpecialTokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
 // A text as words with a space before each, and all their characters, as first and as later piece
 // of a word.
@@ -39,7 +39,7 @@ Sample sample_of(std::string_view text) {
 
 std::shared_ptr<const WordPiece> train_word_piece(std::string_view text, int64_t size) {
   const Sample sample = sample_of(text);
-  std::vector<std::string> tokens = kMarks;
+  std::vector<std::string> tokens = kSpecialTokens;
   tokens.insert(tokens.end(), sample.characters.begin(), sample.characters.end());
   require(size >= static_cast<int64_t>(tokens.size()), ErrorKind::invalid_argument,
           "[tokenizer] wordpiece: got {} tokens, expected at least {} for the marks and characters "
@@ -51,7 +51,7 @@ std::shared_ptr<const WordPiece> train_word_piece(std::string_view text, int64_t
     if (static_cast<int64_t>(tokens.size()) >= size) break;
     const std::string merged = left + right;
     std::string piece = merged.starts_with(' ') ? merged.substr(1) : "##" + merged;
-    // Byte pairs may end inside of a character.
+    // Byte pairs may end inside a character.
     if (unicode::is_valid(merged) && known.insert(piece).second) tokens.push_back(std::move(piece));
   }
   return std::make_shared<WordPiece>(std::move(tokens), true, "wordpiece");

@@ -20,7 +20,8 @@ Kind kind_of(uint32_t code) {
   return unicode::is_space(code) ? Kind::space : Kind::other;
 }
 
-// How many bytes from `at` on are of one kind; `last` is where the last of these characters begins.
+// How many bytes starting at `at` are of one kind; `last` is where the last of these characters
+// begins.
 struct Stretch {
   Kind kind;
   size_t end, last;

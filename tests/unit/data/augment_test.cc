@@ -85,15 +85,60 @@ TEST(Augment, ResizeKeepsConstantsMeansAndRamps) {
   EXPECT_NEAR(ramp.pixels[1], 3.5f, 1e-5);
 }
 
+TEST(Augment, RotateKeepsTheMiddleAndTurnsTheRest) {
+  EXPECT_EQ(changed("rotate 0", counting(2, 5, 4), 1).pixels, counting(2, 5, 4).pixels);
+  bool moved = false;
+  for (uint64_t key = 0; key < 20; ++key) {
+    const Image image = changed("rotate 30", counting(1, 5, 5), key);
+    EXPECT_NEAR(image.row(0, 2)[2], 13, 1e-4);
+    moved = moved || std::abs(image.row(0, 0)[2] - 3) > 0.5f;
+  }
+  EXPECT_TRUE(moved);
+  Image round(1, 41, 41);  // a disc stays as it is
+  for (int64_t y = 0; y < 41; ++y)
+    for (int64_t x = 0; x < 41; ++x)
+      round.row(0, y)[x] =
+          std::exp(-static_cast<float>((y - 20) * (y - 20) + (x - 20) * (x - 20)) / 50);
+  const Image turned = changed("rotate 180", round, 3);
+  for (size_t i = 0; i < round.pixels.size(); ++i)
+    EXPECT_NEAR(turned.pixels[i], round.pixels[i], 0.02f);
+}
+
+TEST(Augment, ResizedCropShowsPartsOfTheImage) {
+  std::set<float> corners;
+  for (uint64_t key = 0; key < 50; ++key) {
+    const Image image = changed("resized_crop 4", counting(1, 20, 30), key);
+    corners.insert(image.pixels[0]);
+    for (const float pixel : image.pixels) EXPECT_TRUE(pixel >= 1 && pixel <= 600) << pixel;
+    EXPECT_LT(image.row(0, 0)[0], image.row(0, 3)[3]);  // upright
+  }
+  EXPECT_GT(corners.size(), 40u);
+  const Augmentation testing = Augmentation::parse({"resized_crop 4 0.5"}).for_testing();
+  EXPECT_EQ(testing.transforms.at(0).text, "cover 4");
+  EXPECT_EQ(changed("cover 20", counting(1, 20, 30), 0).pixels[0], 6);
+}
+
+TEST(Augment, EraseClearsARectangle) {
+  int erased = 0;
+  for (uint64_t key = 0; key < 200; ++key) {
+    const Image image = changed("erase 0.5", counting(1, 20, 20), key);
+    const auto zeros = std::count(image.pixels.begin(), image.pixels.end(), 0.0f);
+    erased += zeros > 0;
+    EXPECT_LE(zeros, 150);
+  }
+  EXPECT_NEAR(erased, 100, 30);
+  EXPECT_EQ(changed("erase 0", counting(1, 4, 4), 0).pixels, counting(1, 4, 4).pixels);
+}
+
 TEST(Augment, TestPipelineHasNoChance) {
   const Augmentation pipeline =
       Augmentation::parse({"resize 10", "crop 8", "flip", "normalise 0 1", "mixup 0.2"});
   const Augmentation testing = pipeline.for_testing();
   EXPECT_EQ(testing.mixup, 0);
-  ASSERT_EQ(testing.steps.size(), 3u);
-  EXPECT_EQ(testing.steps[0].text, "resize 10 10");
-  EXPECT_EQ(testing.steps[1].text, "centre_crop 8");
-  EXPECT_EQ(testing.steps[2].text, "normalise 0 1");
+  ASSERT_EQ(testing.transforms.size(), 3u);
+  EXPECT_EQ(testing.transforms[0].text, "resize 10 10");
+  EXPECT_EQ(testing.transforms[1].text, "centre_crop 8");
+  EXPECT_EQ(testing.transforms[2].text, "normalise 0 1");
   EXPECT_EQ(Augmentation::parse({"crop 32 4"}).for_testing().output_shape({3, 32, 32}),
             (Shape{3, 32, 32}));
 }
@@ -118,14 +163,16 @@ TEST(Augment, WhatFitsInTrainingFitsInTests) {
 }
 
 TEST(Augment, TextComesBack) {
-  for (const char* text : {"crop 32 4", "flip", "normalise 0.13 0.31", "resize 8 9",
-                           "jitter 0.1 0.2 0.3", "cutout 8", "centre_crop 4"})
-    EXPECT_EQ(Augmentation::parse({text}).steps.at(0).text, text);
+  for (const char* text :
+       {"crop 32 4", "flip", "normalise 0.13 0.31", "resize 8 9", "jitter 0.1 0.2 0.3", "cutout 8",
+        "centre_crop 4", "rotate 15", "resized_crop 8 0.5", "cover 9", "erase 0.25"})
+    EXPECT_EQ(Augmentation::parse({text}).transforms.at(0).text, text);
 }
 
 TEST(Augment, RefusesBadText) {
   for (const char* text : {"crop", "crop x", "crop 1.5", "flip 3", "normalise 1", "normalise 1 0",
-                           "jitter 2", "mixup", "mixup 0", "cutout -1", "", "crop nan"})
+                           "jitter 2", "mixup", "mixup 0", "cutout -1", "", "crop nan", "rotate",
+                           "rotate 200", "resized_crop 4 0", "erase 2", "cover"})
     EXPECT_THROW(Augmentation::parse({text}), Error) << text;
   try {
     Augmentation::parse({"filp"});

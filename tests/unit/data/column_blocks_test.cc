@@ -5,6 +5,7 @@
 #include <map>
 
 #include "artel/base/error.h"
+#include "artel/data/libsvm.h"
 #include "artel/data/sparse_sample_maker.h"
 #include "tests/support/temporary_folder.h"
 

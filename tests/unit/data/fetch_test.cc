@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <set>
+#include <thread>
 
 #include "artel/base/digest.h"
 #include "artel/base/file.h"
@@ -28,7 +29,7 @@ std::string tar_entry(const std::string& name, const std::string& content, char 
 
 std::string digest_of(const std::string& text) { return sha256(std::as_bytes(std::span(text))); }
 
-// Data in a folder of its own, and programs called curl and npm that copy from another folder.
+// A separate data folder, and programs called curl and npm that copy from another folder.
 class Fetch : public testing::Test {
  protected:
   Fetch() {
@@ -112,6 +113,20 @@ TEST_F(Fetch, ContinuesAnInterruptedDownload) {
   EXPECT_EQ(read_file(folder_ / "log"), "4\n");
 }
 
+TEST_F(Fetch, TwoAtOnceDoNotMeet) {
+  serve("a", "content");
+  const CatalogueEntry entry{
+      "set",
+      "",
+      {{"a"}},
+      {{SourceKind::server, "https://one/", {{"a", digest_of("content"), {}}}}}};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] { EXPECT_EQ(read_file(get_set(entry) / "a"), "content"); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(read_file(folder_ / "log"), "0\n");  // fetched once
+}
+
 TEST_F(Fetch, RefusesAWrongDigestAndListsEveryReason) {
   serve("a", "something else");
   const CatalogueEntry entry{
@@ -157,9 +172,12 @@ TEST(Catalogue, IsConsistent) {
         << entry.name;
     for (const Source& source : entry.sources) {
       if (source.kind == SourceKind::folder) continue;
+      if (source.kind == SourceKind::server) {
+        EXPECT_TRUE(source.address.starts_with("https://"));
+      }
       std::set<std::string> names;
       for (const RemoteFile& file : source.files) {
-        EXPECT_NO_THROW(digest_like(file.digest, {}));
+        EXPECT_EQ(file.digest.size(), digest_of("").size()) << file.from;
         if (file.members.empty())
           names.insert(source.kind == SourceKind::npm ? packed_name(file.from) : file.from);
         for (const Member& member : file.members) names.insert(member.name);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "artel/base/file.h"
@@ -79,6 +80,49 @@ TEST(Picture, GreyIsTheSameFromPngAndJpeg) {
   }
 }
 
+// A JPEG file with EXIF data that says how the camera was held.
+std::string with_orientation(const std::string& jpeg, int orientation) {
+  using namespace std::string_literals;
+  const std::string exif = "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0"s +
+                           static_cast<char>(orientation) + "\0\0\0\0\0\0"s;
+  const std::string segment = "\xff\xe1\0"s + static_cast<char>(exif.size() + 2) + exif;
+  return jpeg.substr(0, 2) + segment + jpeg.substr(2);
+}
+
+TEST(Picture, PhotographsAreTurnedUpright) {
+  // Stored: a dark left half with a black corner at its top, a light right half.
+  constexpr int64_t kHeight = 16, kWidth = 32;
+  std::vector<uint8_t> stored(kHeight * kWidth, 200);
+  for (int64_t y = 0; y < kHeight; ++y)
+    for (int64_t x = 0; x < kWidth / 2; ++x) stored[y * kWidth + x] = y < kHeight / 2 ? 0 : 100;
+  const std::string file = jpeg(kHeight, kWidth, 1, stored);
+  // Top left, top right, bottom left, bottom right of the upright picture.
+  const std::vector<std::array<int, 4>> corners = {
+      {0, 200, 100, 200}, {200, 0, 200, 100}, {200, 100, 200, 0}, {100, 200, 0, 200},
+      {0, 100, 200, 200}, {100, 0, 200, 200}, {200, 200, 100, 0}, {200, 200, 0, 100}};
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const Bytes turned = make_bytes(with_orientation(file, orientation), "x");
+    const Picture picture = decode_picture(turned);
+    EXPECT_EQ(picture.height, orientation < 5 ? kHeight : kWidth) << orientation;
+    EXPECT_EQ(picture.width, orientation < 5 ? kWidth : kHeight) << orientation;
+    EXPECT_EQ(picture_size(turned), (PictureSize{picture.height, picture.width})) << orientation;
+    const auto at = [&](int64_t y, int64_t x) { return picture.samples[y * picture.width + x]; };
+    const int64_t bottom = picture.height - 1, right = picture.width - 1;
+    const std::array<int, 4> found = {at(0, 0), at(0, right), at(bottom, 0), at(bottom, right)};
+    for (size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], corners[orientation - 1][i], 8) << orientation << ", corner " << i;
+  }
+  // What is no orientation, or no EXIF data, changes nothing.
+  for (const std::string& odd : {with_orientation(file, 0), with_orientation(file, 9),
+                                 file.substr(0, 2) +
+                                     std::string("\xff\xe1\0\x0a"
+                                                 "Exif\0\0MM",
+                                                 12) +
+                                     file.substr(2)})
+    EXPECT_EQ(decode_picture(make_bytes(odd, "x")).samples,
+              decode_picture(make_bytes(file, "x")).samples);
+}
+
 TEST(Picture, RefusesHalfAndDamagedFiles) {
   const std::string good_png = png(64, 64, 3, ramp(64 * 64 * 3));
   const std::string good_jpeg = jpeg(64, 64, 3, ramp(64 * 64 * 3));
@@ -121,6 +165,28 @@ TEST(Picture, RefusesBrokenFiles) {
   EXPECT_THROW(decode_picture(make_bytes(huge, "x")), Error);
 }
 
+TEST(ImageFolder, CutOffPicturesAreCountedAndNamed) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "a");
+  const std::string good_jpeg = jpeg(16, 16, 3, ramp(16 * 16 * 3));
+  const std::string good_png = png(16, 16, 3, ramp(16 * 16 * 3));
+  write_file_atomically(folder / "a/1.jpg", good_jpeg);
+  write_file_atomically(folder / "a/2.jpg", good_jpeg + "bytes that some camera adds");
+  write_file_atomically(folder / "a/3.png", good_png);
+  EXPECT_EQ(image_folder(folder.path(), {.size = 4})->size(), 3);
+  write_file_atomically(folder / "a/4.jpg", good_jpeg.substr(0, good_jpeg.size() / 2));
+  write_file_atomically(folder / "a/5.png", good_png.substr(0, good_png.size() - 13));
+  try {
+    image_folder(folder.path(), {.size = 4});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("2 of 5 pictures are cut off"), std::string::npos) << text;
+    EXPECT_NE(text.find("4.jpg, "), std::string::npos) << text;
+    EXPECT_NE(text.find("5.png;"), std::string::npos) << text;
+  }
+}
+
 TEST(ImageFolder, ClassesAreFolders) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "dog");
@@ -138,15 +204,12 @@ TEST(ImageFolder, ClassesAreFolders) {
   ASSERT_EQ(cat.x.size(), 3u * 4 * 4);
   EXPECT_NEAR(cat.x[0], 1, 1e-5);
   EXPECT_NEAR(dog.x[0], 0, 0.02);
-  // Sizes differ, which only a size for all settles.
-  try {
-    image_folder(folder.path());
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("1.JPG] a picture of 8 x 12, expected 8 x 8"),
-              std::string::npos)
-        << error.what();
-  }
+  // Sizes differ, so the median of the shorter sides is taken.
+  EXPECT_EQ(image_folder(folder.path())->layout().input, (Shape{3, 8, 8}));
+  write_file_atomically(folder / "cat/3.png", png(300, 400, 3, ramp(360'000)));
+  write_file_atomically(folder / "cat/4.png", png(300, 401, 3, ramp(360'900)));
+  write_file_atomically(folder / "cat/5.png", png(300, 402, 3, ramp(361'800)));
+  EXPECT_EQ(image_folder(folder.path())->layout().input, (Shape{3, 224, 224}));
 }
 
 TEST(ImageFolder, PassesOverWhatIsHiddenOrEmpty) {
@@ -176,13 +239,13 @@ TEST(ImageFolder, SplitsAndMistakes) {
   EXPECT_EQ(test->size(), 2);
   fs::rename(folder / "val/b", folder / "val/c");
   EXPECT_THROW(open_set("folder", {.path = folder.path()}), Error);
-  // A class may be missing among the tests; the others keep their numbers.
+  // A class may be missing from the test part; the others keep their numbers.
   fs::remove_all(folder / "val/c");
   fs::rename(folder / "val/a", folder / "val/b");
   EXPECT_EQ(sample(*open_set("folder", {.path = folder.path()}).test, 0).y[0], 1);
-  // Pictures of another size are found at the start.
-  write_file_atomically(folder / "val/b/1.png", png(4, 3, 3, ramp(36)));
-  EXPECT_THROW(open_set("folder", {.path = folder.path()}), Error);
+  // Pictures for tests get the size of those for training.
+  write_file_atomically(folder / "val/b/1.png", png(8, 6, 3, ramp(144)));
+  EXPECT_EQ(open_set("folder", {.path = folder.path()}).test->layout().input, (Shape{3, 4, 4}));
   EXPECT_EQ(open_set("folder", {.path = folder.path(), .image_size = 2}).test->layout().input,
             (Shape{3, 2, 2}));
 }
@@ -191,7 +254,8 @@ TEST(ImageFolder, ABrokenPictureIsNamed) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "a");
   const std::string picture = jpeg(32, 32, 3, ramp(32 * 32 * 3));
-  write_file_atomically(folder / "a/half.jpg", picture.substr(0, picture.size() / 2));
+  // With the mark of its end; without that, it would be refused when the folder is opened.
+  write_file_atomically(folder / "a/half.jpg", picture.substr(0, picture.size() / 2) + "\xff\xd9");
   const DatasetPtr set = image_folder(folder.path(), {.size = 16});
   try {
     sample(*set, 0);

@@ -140,7 +140,7 @@ TEST(LabelledText, ReadsTablesOfTextsAndPairs) {
   EXPECT_EQ(y[0], 1);
 
   OpenOptions wrong = options;
-  wrong.tokenizer = "character";
+  wrong.tokenizer = "bpe 300";
   EXPECT_THROW(open_set("labelled_text", wrong), Error);
   wrong = options;
   wrong.table.target = "sort";

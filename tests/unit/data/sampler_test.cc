@@ -19,7 +19,7 @@ TEST(Permutation, VisitsEverySampleOnce) {
   }
 }
 
-// Over many keys each number must come to each place about equally often.
+// Over many keys, each number must land at each position about equally often.
 TEST(Permutation, IsFair) {
   constexpr int kSize = 7, kKeys = 14000;
   int counts[kSize][kSize] = {};

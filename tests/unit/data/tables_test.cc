@@ -2,11 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <numeric>
 
 #include "artel/base/file.h"
-#include "artel/data/csv.h"
+#include "artel/data/csv_reader.h"
 #include "artel/data/libsvm.h"
+#include "artel/data/number.h"
 #include "artel/data/sets.h"
+#include "artel/data/table_report.h"
 #include "artel/data/text.h"
 #include "artel/tensor/npy.h"
 #include "tests/support/samples.h"
@@ -16,7 +20,7 @@ namespace artel::data {
 namespace {
 
 Table table(const std::string& text, const CsvOptions& options = {}) {
-  return parse_csv(make_bytes(text, "x.csv"), options);
+  return parse_csv(make_bytes(text, "x.csv"), {.csv = options});
 }
 
 template <typename Action>
@@ -56,7 +60,7 @@ TEST(Csv, ReadsWhatPandasWrites) {
   EXPECT_EQ(index.columns.at(0).name, "column 1");
   EXPECT_EQ(index.columns.at(1).name, "a");
   EXPECT_EQ(index.columns.at(1).numbers, (std::vector<double>{1.5, 2.5}));
-  // Nothing tells that this would be a header.
+  // Nothing shows that this is a header.
   EXPECT_EQ(table(",red,blue\nblue,red,red\n").rows, 2);
   EXPECT_EQ(table("?,red\n1,blue\n").rows, 2);
 }
@@ -91,6 +95,65 @@ TEST(Csv, UnusualNumbersAreNoCategories) {
   EXPECT_TRUE(table("a,b\n1,2\n+-3,4\n").columns[0].categorical);
 }
 
+// Small pieces on several threads give what one piece gives, wherever they are cut.
+TEST(Csv, PiecesAreTheWhole) {
+  std::string text = "number,word,late,quoted\n";
+  for (int i = 0; i < 400; ++i)
+    text += fmt::format("{},{},{},{}\n", i * 0.25, i % 7 ? fmt::format("w{}", i % 5) : "?",
+                        i < 250 ? std::to_string(i) : "word",
+                        i % 3 ? "\"two\nlines, \"\"here\"\"\"" : "plain");
+  // A quote inside of a field opens nothing, but looks as if it did.
+  const std::string stray = text + "1,5\" pipe,2,x\n" + text.substr(text.find('\n') + 1);
+  for (const std::string& content : {text, stray}) {
+    const Table whole = parse_csv(make_bytes(content, "x.csv"), {.threads = 1});
+    for (const size_t bytes : {1, 7, 64, 1000, 5000}) {
+      const Table pieces =
+          parse_csv(make_bytes(content, "x.csv"), {.threads = 3, .piece_bytes = bytes});
+      ASSERT_EQ(pieces.rows, whole.rows) << bytes;
+      for (size_t c = 0; c < whole.columns.size(); ++c) {
+        EXPECT_EQ(pieces.columns[c].categorical, c > 0);
+        EXPECT_EQ(pieces.columns[c].numbers, whole.columns[c].numbers) << bytes;
+        EXPECT_EQ(pieces.columns[c].codes, whole.columns[c].codes) << bytes;
+        EXPECT_EQ(pieces.columns[c].categories, whole.columns[c].categories) << bytes;
+      }
+    }
+  }
+  // Errors name the same line, and so do infinite numbers their row.
+  const std::string wrong = text + "1,2\n" + text.substr(text.find('\n') + 1);
+  const auto error = [&](const std::string& content, size_t bytes) {
+    return reason(
+        [&] { parse_csv(make_bytes(content, "x.csv"), {.threads = 3, .piece_bytes = bytes}); });
+  };
+  EXPECT_NE(error(wrong, 1 << 20).find("got 2 fields, expected 4"), std::string::npos);
+  EXPECT_EQ(error(wrong, 100), error(wrong, 1 << 20));
+  const std::string infinite = "a,b\n1,2\n3,4\n1e999,2\n5,6\n";
+  EXPECT_NE(error(infinite, 1).find("row 3: column 'a' is 1e999"), std::string::npos);
+}
+
+TEST(Csv, ReadsSeveralFiles) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a.csv", "x,kind,y\n1,red,2\n3,blue,4\n");
+  write_file_atomically(folder / "b.csv", "y;x;kind\n6;5;red\n");
+  write_file_atomically(folder / "c.txt", "none of them");
+  const Table all = read_csv(folder / "*.csv");
+  EXPECT_EQ(all.rows, 3);
+  EXPECT_EQ(all.columns.at(0).numbers, (std::vector<double>{1, 3, 5}));
+  EXPECT_EQ(all.columns.at(1).codes, (std::vector<int32_t>{1, 0, 1}));
+  EXPECT_EQ(all.columns.at(2).numbers, (std::vector<double>{2, 4, 6}));
+  write_file_atomically(folder / "d.csv", "x,kind,z\n1,red,2\n");
+  EXPECT_NE(reason([&] { read_csv(folder / "*.csv"); }).find("d.csv] has no column 'y'"),
+            std::string::npos);
+  EXPECT_NE(reason([&] { read_csv(folder / "*.tsv"); }).find("no file matches"), std::string::npos);
+}
+
+TEST(Number, ShortOnesAreRoundedLikeLongOnes) {
+  for (const char* text : {"0", "-0", "1", "0.1", "123456789012345", "-1.5", "99999.9999999999",
+                           "0.000000000000001", "5.", ".5", "1234567.1234567"})
+    EXPECT_EQ(*parse_number(text), std::strtod(text, nullptr)) << text;
+  for (const char* text : {"", "-", ".", "1..2", "1-", "--1", "1,5"})
+    EXPECT_FALSE(parse_number(text)) << text;
+}
+
 TEST(Csv, RefusesTwoColumnsOfOneName) {
   EXPECT_EQ(reason([] { table("a,b,a\n1,2,3\n"); }),
             "[x.csv] line 1: two columns are called 'a', expected different names; rename one");
@@ -108,12 +171,12 @@ TEST(TableEncoder, StandardisesAndEncodes) {
   const Table t = table("n,c,y\n1,u,no\n3,v,yes\n,w,no\n5,?,yes\n");
   const TableEncoder encoder(t, {0, 1, 2}, {});
   const DatasetPtr set = encoder.encode(t, {0, 1, 2, 3});
-  EXPECT_EQ(set->layout().input, (Shape{4}));
+  EXPECT_EQ(set->layout().input, (Shape{5}));  // the second says where n is missing
   EXPECT_EQ(set->layout().class_names, (std::vector<std::string>{"no", "yes"}));
-  EXPECT_EQ(sample(*set, 0).x, (std::vector<float>{-1, 1, 0, 0}));
-  EXPECT_EQ(sample(*set, 1).x, (std::vector<float>{1, 0, 1, 0}));
-  EXPECT_EQ(sample(*set, 2).x, (std::vector<float>{0, 0, 0, 1}));
-  EXPECT_EQ(sample(*set, 3).x, (std::vector<float>{3, 0, 0, 0}));
+  EXPECT_EQ(sample(*set, 0).x, (std::vector<float>{-1, 0, 1, 0, 0}));
+  EXPECT_EQ(sample(*set, 1).x, (std::vector<float>{1, 0, 0, 1, 0}));
+  EXPECT_EQ(sample(*set, 2).x, (std::vector<float>{0, 1, 0, 0, 1}));
+  EXPECT_EQ(sample(*set, 3).x, (std::vector<float>{3, 0, 0, 0, 0}));
   EXPECT_EQ(sample(*set, 3).y[0], 1);
 }
 
@@ -122,7 +185,8 @@ TEST(TableEncoder, ChoosesTheTask) {
   const DatasetPtr classes = TableEncoder(whole, {0, 1, 2}, {}).encode(whole, {0, 1, 2});
   EXPECT_EQ(classes->layout().class_names, (std::vector<std::string>{"9", "10"}));
   const DatasetPtr values =
-      TableEncoder(whole, {0, 1, 2}, {.task = Task::values}).encode(whole, {1});
+      TableEncoder(whole, {0, 1, 2}, {.task = Task::values, .scale_target = false})
+          .encode(whole, {1});
   EXPECT_EQ(values->layout().target_kind, TargetKind::values);
   EXPECT_EQ((sample<float, float>(*values, 0).y[0]), 9);
   const Table real = table("y,x\n1.5,1\n2,2\n");
@@ -152,12 +216,12 @@ TEST(TableEncoder, KeepsTheDigitsOfNumbersFarFromZero) {
 TEST(TableEncoder, RefusesTargetsThatWouldLoseTheirDigits) {
   const Table t = table("x,y\n1,1600000000.5\n2,1600000400.5\n3,1600000200.25\n");
   EXPECT_NE(reason([&] {
-              TableEncoder(t, {0, 1, 2}, {});
-            }).find("try to subtract 1.6e+09"),
+              TableEncoder(t, {0, 1, 2}, {.scale_target = false});
+            }).find("try subtracting 1.6e+09"),
             std::string::npos);
   const Table far = table("x,y\n1,1e39\n2,2.5\n");
   EXPECT_NE(reason([&] {
-              TableEncoder(far, {0, 1}, {}).encode(far, {0});
+              TableEncoder(far, {0, 1}, {.scale_target = false}).encode(far, {0});
             }).find("too large"),
             std::string::npos);
 }
@@ -185,6 +249,131 @@ TEST(TableEncoder, RefusesWhatItCannotEncode) {
             std::string::npos);
   EXPECT_NE(reason([&] { TableEncoder(t, {0}, {.task = Task::values}); }).find("categories"),
             std::string::npos);
+}
+
+TEST(TableEncoder, ScalesTheTargetAndSaysHow) {
+  const Table t = table("x,y\n1,1600000000.5\n2,1600000400.5\n3,1600000200.25\n");
+  const TableEncoder encoder(t, {0, 1, 2}, {});
+  const DatasetPtr set = encoder.encode(t, {0, 1, 2});
+  double sum = 0;
+  for (int64_t i = 0; i < 3; ++i) {
+    const double y = (sample<float, float>(*set, i).y[0]);
+    sum += y;
+    EXPECT_NEAR(encoder.target_offset() + encoder.target_scale() * y, t.columns[1].numbers[i],
+                1e-4);
+  }
+  EXPECT_NEAR(sum, 0, 1e-6);
+}
+
+TEST(TableEncoder, LearnsFromTheTrainingRowsAlone) {
+  const Table t = table("c,n,y\nu,1,a\nv,3,b\nw,5,a\n");
+  const TableEncoder encoder(t, {0, 1}, {});
+  EXPECT_EQ(encoder.features()[0].categories, (std::vector<std::string>{"u", "v"}));
+  EXPECT_EQ(encoder.features()[1].mean, 2);
+  EXPECT_EQ(sample(*encoder.encode(t, {2}), 0).x, (std::vector<float>{0, 0, 3}));
+}
+
+TEST(TableEncoder, LeavesOutAndRenames) {
+  const Table t = table("id,zip,n,y\n1,7,0.5,a\n2,8,1,b\n3,7,2,a\n");
+  const TableEncoder encoder(t, {0, 1, 2}, {.ignore = {"id"}, .categorical = {"zip"}});
+  ASSERT_EQ(encoder.features().size(), 2u);
+  EXPECT_EQ(encoder.features()[0].categories, (std::vector<std::string>{"7", "8"}));
+  const TableEncoder::Rows rows(encoder, {"n", "zip"}, "new.csv");
+  std::vector<float> x(3);
+  rows.encode(std::vector<std::string_view>{"1", "8.0"}, 2, x.data());
+  EXPECT_EQ(x[0], 0);
+  EXPECT_EQ(x[1], 1);
+  EXPECT_NE(reason([&] { TableEncoder(t, {0}, {.ignore = {"idd"}}); }).find("did you mean 'id'"),
+            std::string::npos);
+  EXPECT_NE(reason([&] { TableEncoder(t, {0}, {.ignore = {"y"}}); }).find("target 'y'"),
+            std::string::npos);
+}
+
+// What was saved encodes raw rows of other files as the training rows were encoded.
+TEST(TableEncoder, EncodesRawRowsAfterItWasSaved) {
+  const TemporaryFolder folder;
+  const Table t = table("n,c,y\n1,u,1.5\n3,v,2.5\n,w,9.5\n5,?,7.25\n");
+  const TableEncoder encoder(t, {0, 1, 2}, {});
+  encoder.save(folder / "table.json");
+  const auto loaded = TableEncoder::load(folder / "table.json");
+  EXPECT_EQ(loaded->target_offset(), encoder.target_offset());
+  EXPECT_EQ(loaded->target_scale(), encoder.target_scale());
+  const DatasetPtr set = encoder.encode(t, {0, 1, 2, 3});
+  CsvReader reader(make_bytes("c,extra,n\nu,x,1\nv,,3\nw,x,NA\n,y,5\n", "new.csv"));
+  const TableEncoder::Rows rows(*loaded, reader.columns(), "new.csv");
+  std::vector<std::string_view> fields;
+  std::vector<float> x(static_cast<size_t>(loaded->width()));
+  for (int64_t i = 0; reader.next(fields); ++i) {
+    rows.encode(fields, reader.line(), x.data());
+    EXPECT_EQ(x, sample(*set, i).x) << i;
+  }
+  EXPECT_NE(reason([&] {
+              rows.encode(std::vector<std::string_view>{"u", "", "many"}, 7, x.data());
+            }).find("[new.csv] line 7: column 'n' is 'many', expected a number"),
+            std::string::npos);
+  EXPECT_NE(reason([&] { TableEncoder::Rows(*loaded, {"c"}, "new.csv"); }).find("no column 'n'"),
+            std::string::npos);
+}
+
+TEST(TableEncoder, HashesColumnsOfManyNames) {
+  std::string text = "id,name,target\n";
+  for (int i = 0; i < 40000; ++i) text += fmt::format("u{},x,{}\n", i, i % 2);
+  const Table table = parse_csv(make_bytes(text, "t.csv"));
+  std::vector<int64_t> rows(40000);
+  std::iota(rows.begin(), rows.end(), 0);
+  const TableEncoder encoder(table, rows, {});
+  EXPECT_EQ(encoder.width(), TableFeature::kBuckets + 1);
+  const std::vector<float> x = sample(*encoder.encode(table, {17}), 0).x;
+  EXPECT_EQ(std::accumulate(x.begin(), x.end(), 0.0f), 2);
+}
+
+TEST(TableEncoder, LeavesOutAnIndexColumn) {
+  const auto columns = [](const std::string& text) {
+    const Table t = table(text);
+    std::vector<int64_t> rows(static_cast<size_t>(t.rows));
+    std::iota(rows.begin(), rows.end(), 0);
+    std::vector<std::string> names;
+    const TableEncoder encoder(t, rows, {});
+    for (const TableFeature& feature : encoder.features()) names.push_back(feature.column);
+    return names;
+  };
+  EXPECT_EQ(columns(",a,y\n0,5,1\n1,6,2\n2,7,3\n"), (std::vector<std::string>{"a"}));
+  EXPECT_EQ(columns("Unnamed: 0,a,y\n0,5,1\n1,6,2\n2,7,3\n"), (std::vector<std::string>{"a"}));
+  // Others are columns like any other.
+  EXPECT_EQ(columns(",a,y\n0,5,1\n1,6,2\n3,7,3\n"), (std::vector<std::string>{"column 1", "a"}));
+  EXPECT_EQ(columns("n,a,y\n0,5,1\n1,6,2\n2,7,3\n"), (std::vector<std::string>{"n", "a"}));
+  EXPECT_EQ(columns("0,5,1\n1,6,2\n2,7,3\n"), (std::vector<std::string>{"column 1", "column 2"}));
+}
+
+TEST(TableReport, WarnsOfWhatMayNotBeMeant) {
+  std::string text = "id;price;day;same;far;colour;y\n";
+  for (int i = 0; i < 40; ++i)
+    text += fmt::format("{};{},5;2024-05-{:02};7;{};{};{}\n", i, i % 9, i % 28 + 1,
+                        i == 3 ? "1e39" : "2.5", i % 2 ? "red" : "blue", i < 2 ? "" : "1.5");
+  const std::vector<ColumnReport> report = describe_columns(table(text), {});
+  const std::vector<std::string> expected = {"like an id",     "decimal commas",      "dates",
+                                             "constant",       "far from all others", "",
+                                             "2 rows left out"};
+  ASSERT_EQ(report.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NE(report[i].warning.find(expected[i]), std::string::npos) << report[i].warning;
+    EXPECT_EQ(report[i].warning.empty(), expected[i].empty()) << report[i].warning;
+  }
+  EXPECT_EQ(report[5].use, "2 names");
+}
+
+TEST(Csv, LeavesOutRowsWithoutATarget) {
+  const TemporaryFolder folder;
+  std::string text = "x,y\n";
+  for (int i = 0; i < 20; ++i)
+    text += fmt::format("{},{}\n", i, i % 5 == 0 ? "" : i % 2 ? "a" : "b");
+  write_file_atomically(folder / "a.csv", text);
+  const auto [train, test] = open_set("csv", {.path = folder / "a.csv", .test_fraction = 0.25});
+  EXPECT_EQ(train->size() + test->size(), 16);
+  write_file_atomically(folder / "b.csv", "x,y\n1,\n2,\n");
+  EXPECT_NE(
+      reason([&] { open_set("csv", {.path = folder / "b.csv"}); }).find("no row has a target"),
+      std::string::npos);
 }
 
 TEST(Csv, SplitsOneFileOrTakesTwo) {
@@ -222,6 +411,37 @@ TEST(Libsvm, GivesDenseSamples) {
   EXPECT_EQ(sample(*train, 0).y[0], 1);
   EXPECT_EQ(sample(*test, 0).x, (std::vector<float>{0, 0, 0, 1}));
   EXPECT_EQ(sample(*test, 0).y[0], 0);
+}
+
+TEST(Libsvm, PartsAreSparseRowsToo) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a", "5 1:0.5 3:2\n-7 2:3\n5 4:1\n");
+  const DatasetPtr whole = libsvm(folder / "a", {}, 0, 0).train;
+  const DatasetPtr part = subset(whole, {2, 1});
+  ASSERT_NE(part->sparse(), nullptr);
+  EXPECT_EQ(part->sparse()->size(), 2);
+  EXPECT_EQ(part->sparse()->features(), 4);
+  SparseSample row;
+  part->sparse()->read(0, row);
+  EXPECT_EQ(row.target, 1);  // the class
+  EXPECT_EQ(row.features, std::vector<int64_t>{3});
+  EXPECT_EQ(row.values, std::vector<float>{1});
+  libsvm(folder / "a", {}, 0, 0, true).train->sparse()->read(1, row);
+  EXPECT_EQ(row.target, -7);  // the value
+  EXPECT_EQ(tensor_dataset(Tensor({1, 2}), Tensor({1}))->sparse(), nullptr);
+}
+
+// Such rows can be read, but not as dense ones.
+TEST(Libsvm, MayHaveMoreFeaturesThanFitIntoDenseSamples) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a", "1 1:1 9000000:2\n-1 1:1\n");
+  const DatasetPtr set = libsvm(folder / "a", {}, 0, 0).train;
+  SparseSample row;
+  set->sparse()->read(0, row);
+  EXPECT_EQ(row.features.back(), 8999999);
+  std::vector<std::byte> none;
+  EXPECT_NE(reason([&] { set->read(0, none, none); }).find("do not fit into dense samples"),
+            std::string::npos);
 }
 
 TEST(Libsvm, OneBaseOfIndicesForAllFilesOfASet) {
@@ -328,11 +548,121 @@ TEST(Npz, TestSamplesMustBeLikeThoseForTraining) {
                                {"y_test", labels}});
   EXPECT_NE(reason([&] { open_set("npz", {.path = folder / "a.npz"}); }).find("test samples"),
             std::string::npos);
+  // As many numbers, in other parts.
+  write_npz(folder / "b.npz", {{"x_train", Tensor({2, 3})},
+                               {"x2_train", Tensor({2, 2})},
+                               {"y_train", labels},
+                               {"x_test", Tensor({2, 2})},
+                               {"x2_test", Tensor({2, 3})},
+                               {"y_test", labels}});
+  const std::string said = reason([&] { open_set("npz", {.path = folder / "b.npz"}); });
+  EXPECT_NE(said.find("test samples are f32 [5] of x [2] and x2 [3], expected f32 [5] of x [3] and "
+                      "x2 [2] as for training"),
+            std::string::npos)
+      << said;
+}
+
+TEST(JoinInputs, NeedsANameForEach) {
+  const DatasetPtr set = tensor_dataset(Tensor({2, 3}), Tensor());
+  const DatasetPtr pair = join_inputs({{"x", set}, {"x2", set}});
+  EXPECT_EQ(pair->layout().parts.size(), 2u);
+  EXPECT_EQ(join_inputs({{"x", pair}, {"x2", set}})->layout().parts.size(), 2u);
+  for (const std::string name : {"x", ""})
+    EXPECT_EQ(
+        reason([&] {
+          join_inputs({{"x", set}, {name, set}});
+        }),
+        fmt::format("[join_inputs] got an input named '{}', expected a name for each, and each "
+                    "once",
+                    name));
+}
+
+// Inputs lie side by side in a sample, each as it is read by itself.
+TEST(Npz, SamplesMayHaveSeveralInputs) {
+  const TemporaryFolder folder;
+  const Tensor x = Tensor::from<float>({2, 2}, {1, 2, 3, 4});
+  const Tensor x2 = Tensor::from<uint8_t>({2, 1, 2}, {0, 255, 255, 0});
+  const Tensor labels = Tensor::from<int64_t>({2}, {0, 1});
+  write_npz(folder / "a.npz", {{"x", x}, {"x2", x2}, {"y", labels}});
+  const DatasetPtr set = open_set("npz", {.path = folder / "a.npz", .test_fraction = 0}).train;
+  const SampleLayout& layout = set->layout();
+  EXPECT_EQ(layout.input, (Shape{4}));
+  ASSERT_EQ(layout.parts.size(), 2u);
+  EXPECT_EQ(layout.parts[0].name, "x");
+  EXPECT_EQ(layout.parts[1].name, "x2");
+  EXPECT_EQ(layout.parts[1].shape, (Shape{1, 1, 2}));
+  std::vector<float> input(4);
+  int32_t label = 0;
+  set->read(1, std::as_writable_bytes(std::span(input)),
+            std::as_writable_bytes(std::span(&label, 1)));
+  EXPECT_EQ(input, (std::vector<float>{3, 4, 1, 0}));
+  EXPECT_EQ(label, 1);
+  const DatasetPtr tokens = tensor_dataset(Tensor({2, 3}, DType::i32), Tensor());
+  EXPECT_NE(reason([&] {
+              join_inputs({{"x", set}, {"x2", tokens}});
+            }).find("input 'x2' holds i32, expected f32 like 'x': the inputs of a sample are all"),
+            std::string::npos);
+  const DatasetPtr three = tensor_dataset(Tensor({3, 3}), Tensor());
+  EXPECT_EQ(reason([&] {
+              join_inputs({{"x", set}, {"x2", three}});
+            }),
+            "input 'x2' has 3 samples, expected 2 as 'x' has");
+}
+
+// NumPy's whole numbers have 64 bits.
+TEST(Npz, WholeNumbersAreTokens) {
+  const TemporaryFolder folder;
+  const Tensor x = Tensor::from<int64_t>({2, 2}, {1, 2, 3, -4});
+  const Tensor x2 = Tensor::from<int32_t>({2, 1}, {5, 6});
+  write_npz(folder / "a.npz", {{"x", x}, {"x2", x2}});
+  const DatasetPtr set = open_set("npz", {.path = folder / "a.npz", .test_fraction = 0}).train;
+  EXPECT_EQ(set->layout().input_type, DType::i32);
+  std::vector<int32_t> row(3);
+  set->read(1, std::as_writable_bytes(std::span(row)), {});
+  EXPECT_EQ(row, (std::vector<int32_t>{3, -4, 6}));
+
+  const DatasetPtr large =
+      tensor_dataset(Tensor::from<int64_t>({1, 1}, {int64_t{1} << 31}), Tensor());
+  std::vector<int32_t> one(1);
+  EXPECT_TRUE(
+      reason([&] {
+        large->read(0, std::as_writable_bytes(std::span(one)), {});
+      }).starts_with("a token of the data set is 2147483648, expected a number of 32 bits"));
+}
+
+// Nothing that is meant as an input or a target is left out in silence.
+TEST(Npz, RefusesLabelsOf64Bits) {
+  const Tensor labels = Tensor::from<int64_t>({2}, {1, (int64_t{1} << 32) + 1});
+  EXPECT_NE(reason([&] {
+              tensor_dataset(Tensor({2, 1}), labels);
+            }).find("label 1 of the data set is 4294967297"),
+            std::string::npos);
+}
+
+TEST(Npz, EveryInputAndTargetHasAMeaning) {
+  const TemporaryFolder folder;
+  const Tensor x({4, 2}), y({4}, DType::i32);
+  const auto said = [&](const NamedTensors& arrays) {
+    write_npz(folder / "a.npz", arrays);
+    return reason([&] { open_set("npz", {.path = folder / "a.npz"}); });
+  };
+  const std::string where = fmt::format("[{}] ", (folder / "a.npz").string());
+  EXPECT_EQ(
+      said({{"x", x}, {"y", y}, {"y2", y}}),
+      where +
+          "the archive holds the arrays x, y, y2, of which 'y2' has no meaning: expected inputs "
+          "x, x2, x3, ... without a gap, one target y, and _train or _test after all of them or "
+          "none");
+  EXPECT_NE(said({{"x", x}, {"y", y}, {"x3", x}}).find("'x3' has no meaning"), std::string::npos);
+  EXPECT_NE(said({{"x_train", x}, {"x_test", x}, {"x2", x}}).find("'x2' has no meaning"),
+            std::string::npos);
+  EXPECT_EQ(said({{"x", x}, {"y", y}, {"yields", y}}), "accepted");
 }
 
 TEST(Sets, NamesTheNearestAndHowToGetIt) {
-  EXPECT_EQ(reason([] { open_set("minst"); }),
-            "no data set is called 'minst'; did you mean 'mnist'?");
+  EXPECT_TRUE(reason([] {
+                open_set("minst");
+              }).starts_with("unknown data set 'minst'; did you mean 'mnist'?; known: mnist, "));
   EXPECT_NE(reason([] { open_set("csv"); }).find("data.path"), std::string::npos);
 }
 

@@ -1,8 +1,11 @@
-// Tokenizers: what they promise of any text, known encodings, and damaged files.
+// Tokenizers: what they promise for any text, known encodings, and damaged files.
 #include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/random.h"
 #include "artel/data/text.h"
 #include "artel/data/text/byte_pair.h"
 #include "artel/data/text/token_file.h"
@@ -68,6 +71,42 @@ TEST(BytePair, GivesAnyBytesBack) {
   EXPECT_LT(tokenizer->encode("the sat").size(), 7u);
 }
 
+// By looking for the first of the best pairs again and again.
+std::vector<std::string> merged_plainly(std::string_view word, const std::vector<Merge>& merges) {
+  std::vector<std::string> parts;
+  for (const char byte : word) parts.emplace_back(1, byte);
+  for (const Merge& merge : merges)
+    for (size_t i = 0; i + 1 < parts.size(); ++i)
+      if (parts[i] == merge.first && parts[i + 1] == merge.second) {
+        parts[i] += parts[i + 1];
+        parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      }
+  return parts;
+}
+
+TEST(BytePair, MergesByRankThenFromTheLeft) {
+  Random random{5};
+  for (int round = 0; round < 200; ++round) {
+    const auto word = [&](size_t size) {
+      std::string text;
+      for (size_t i = 0; i < size; ++i) text += static_cast<char>('a' + random.below(3));
+      return text;
+    };
+    const std::vector<Merge> merges = train_byte_pair(word(200) + " " + word(100), 257 + 30);
+    const TokenizerPtr tokenizer = byte_pair_tokenizer(merges);
+    const std::string text = word(1 + random.below(60));
+    std::vector<std::string> parts;
+    for (const int32_t token : tokenizer->encode(text))
+      parts.push_back(tokenizer->decode({&token, 1}));
+    EXPECT_EQ(parts, merged_plainly(text, merges)) << text;
+  }
+}
+
+TEST(BytePair, ALongWordTakesNoMoreThanItsLength) {
+  const TokenizerPtr tokenizer = byte_pair_tokenizer({{"a", "a"}, {"aa", "aa"}});
+  EXPECT_EQ(tokenizer->encode(std::string(4 << 20, 'a')).size(), size_t{1} << 20);
+}
+
 TEST(BytePair, EndOfTextIsOneToken) {
   const TokenizerPtr tokenizer = byte_pair_tokenizer({});
   const std::vector<int32_t> tokens = tokenizer->encode("a<|endoftext|>b");
@@ -94,6 +133,42 @@ TEST(Tokenizers, SurviveARoundTripThroughFiles) {
   EXPECT_EQ(open_tokenizer(folder / "characters")->names(), (Strings{"\n", "e", "n", "é"}));
 }
 
+// GPT-2's kind of tokenizer.json, with merges as older and as newer files have them.
+TEST(Tokenizers, OneFileHoldsVocabularyAndMerges) {
+  const TemporaryFolder folder;
+  const TokenizerPtr expected = byte_pair_tokenizer({{"a", "b"}, {" ", "ab"}});
+  nlohmann::json file = {
+      {"model",
+       {{"type", "BPE"}, {"vocab", nlohmann::json::object()}, {"merges", {"a b", "Ġ ab"}}}},
+      {"normalizer", nullptr},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+      {"added_tokens", nlohmann::json::array()}};
+  for (size_t i = 0; i + 1 < expected->names().size(); ++i)
+    file["model"]["vocab"][expected->names()[i]] = i;
+  file["added_tokens"].push_back({{"id", expected->size() - 1}, {"content", "<|endoftext|>"}});
+  const auto open = [&] {
+    write_file_atomically(folder / "tokenizer.json", file.dump());
+    return open_tokenizer(folder.path());
+  };
+  const std::string text = "ab abba née<|endoftext|> ab";
+  EXPECT_EQ(open()->encode(text), expected->encode(text));
+  file["model"]["merges"] = nlohmann::json::parse(R"([["a", "b"], ["Ġ", "ab"]])");
+  EXPECT_EQ(open()->encode(text), expected->encode(text));
+  EXPECT_EQ(open()->names(), expected->names());
+  file["model"]["merges"] = nlohmann::json::parse(R"(["a b", "Ġ"])");
+  EXPECT_THROW(open(), Error);
+  file["model"]["merges"] = {"a b", "Ġ ab"};
+  file["pre_tokenizer"] = {{"type", "Metaspace"}};
+  try {
+    open();
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("pre_tokenizer 'Metaspace', expected GPT-2's"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Tokenizers, DamagedFilesAreErrorsWithTheirPlace) {
   const TemporaryFolder folder;
   byte_pair_tokenizer({{"a", "b"}})->save(folder.path());
@@ -112,7 +187,7 @@ TEST(Tokenizers, DamagedFilesAreErrorsWithTheirPlace) {
   EXPECT_NE(reason("merges.txt", "#version: 0.2\na b\nabc\n").find("merges.txt:3"),
             std::string::npos);
   EXPECT_NE(reason("merges.txt", "a c\n").find("'ac' is not in the vocabulary"), std::string::npos);
-  EXPECT_NE(reason("merges.txt", "東 京\n").find("stands for no byte"), std::string::npos);
+  EXPECT_NE(reason("merges.txt", "東 京\n").find("does not stand for a byte"), std::string::npos);
   EXPECT_NE(reason("vocab.json", "{\"a\": 0, \"b\": 0}").find("expected each of 0 to 1 once"),
             std::string::npos);
   EXPECT_NE(reason("vocab.json", "[1, 2]").find("vocab.json"), std::string::npos);

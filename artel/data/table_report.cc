@@ -1,0 +1,139 @@
+#include "artel/data/table_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "artel/base/plural.h"
+#include "artel/data/number.h"
+#include "artel/data/spread.h"
+
+namespace artel::data {
+namespace {
+
+bool is_one_of(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Whether most of the names satisfy a condition.
+bool most(const std::vector<std::string>& names, bool (*condition)(std::string_view)) {
+  const auto count = std::count_if(names.begin(), names.end(), condition);
+  return !names.empty() && 2 * count > static_cast<std::ptrdiff_t>(names.size());
+}
+
+bool has_decimal_comma(std::string_view text) {
+  const size_t comma = text.find(',');
+  if (comma == text.npos) return false;
+  std::string number(text);
+  number[comma] = '.';
+  return parse_number(number).has_value();
+}
+
+// 2024-05-31, 31.5.2024 or 5/31/24, with or without a time.
+bool is_date(std::string_view text) {
+  const std::string_view day = text.substr(0, text.find_first_of(" T"));
+  int parts = 1, digits = 0;
+  for (const char c : day) {
+    const bool separator = c == '-' || c == '.' || c == '/';
+    if (!separator && (c < '0' || c > '9')) return false;
+    if (separator && digits == 0) return false;
+    parts += separator;
+    digits = separator ? 0 : digits + 1;
+  }
+  return parts == 3 && digits > 0;
+}
+
+std::string warn_of_names(const Column& column, int64_t present) {
+  const std::vector<std::string>& names = column.categories;
+  const auto kinds = static_cast<int64_t>(names.size());
+  if (most(names, has_decimal_comma))
+    return "numbers with decimal commas count as names; write 1.5 instead of 1,5";
+  if (most(names, is_date)) return "dates count as names; split them into numbers";
+  constexpr int64_t kFew = 20;
+  if (kinds == present && present >= kFew)
+    return fmt::format("each value occurs once, like an id; try data.ignore = [\"{}\"]",
+                       column.name);
+  if (names.size() > TableFeature::kMostCategories)
+    return fmt::format("{} names share {} inputs", format_count(kinds), TableFeature::kBuckets);
+  if (kinds == 1) return "constant: there is nothing to learn from it";
+  return "";
+}
+
+std::string warn_of_numbers(const Column& column, const std::vector<double>& present,
+                            const Spread& spread) {
+  if (present.empty()) return "empty: there is nothing to learn from it";
+  if (spread.deviation == 0) return "constant: there is nothing to learn from it";
+  double farthest = present[0];
+  for (const double value : present)
+    if (std::abs(value - spread.mean) > std::abs(farthest - spread.mean)) farthest = value;
+  const auto count = static_cast<double>(present.size());
+  constexpr double kFew = 10;
+  // The distance of one value among equal ones is sqrt(n - 1) deviations.
+  if (count >= kFew && std::abs(farthest - spread.mean) > 0.9 * std::sqrt(count) * spread.deviation)
+    return fmt::format("one value, {:g}, is far from all others", farthest);
+  const std::set<double> kinds(present.begin(), present.end());
+  const bool whole = std::all_of(present.begin(), present.end(),
+                                 [](double value) { return value == std::floor(value); });
+  const bool ordered = std::is_sorted(present.begin(), present.end());
+  if (whole && ordered && kinds.size() == present.size() && count >= kFew)
+    return fmt::format("each value occurs once, in order, like an id; try data.ignore = [\"{}\"]",
+                       column.name);
+  return "";
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 4, kLongest = 20;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    shown.push_back(names[i].size() > kLongest ? names[i].substr(0, kLongest) + "..." : names[i]);
+  return join(shown, ", ") + (names.size() > kShown ? ", ..." : "");
+}
+
+ColumnReport describe(const Column& column) {
+  ColumnReport report{.name = column.name};
+  if (column.categorical) {
+    report.missing = std::count(column.codes.begin(), column.codes.end(), -1);
+    const auto present = static_cast<int64_t>(column.codes.size()) - report.missing;
+    report.use = counted(static_cast<int64_t>(column.categories.size()), "name");
+    report.content = list_of(column.categories);
+    report.warning = warn_of_names(column, present);
+    return report;
+  }
+  std::vector<double> present;
+  for (const double number : column.numbers)
+    if (!std::isnan(number)) present.push_back(number);
+  std::vector<int64_t> rows(present.size());
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
+  const Spread spread(present, rows);
+  report.missing = static_cast<int64_t>(column.numbers.size() - present.size());
+  report.use = "number";
+  if (!present.empty()) {
+    const auto [least, largest] = std::minmax_element(present.begin(), present.end());
+    report.content = fmt::format("{:.6g} to {:.6g}, mean {:.6g}", *least, *largest, spread.mean);
+  }
+  report.warning = warn_of_numbers(column, present, spread);
+  return report;
+}
+
+}  // namespace
+
+std::vector<ColumnReport> describe_columns(const Table& table, const TableOptions& options) {
+  const std::string target = options.target.empty() ? table.columns.back().name : options.target;
+  std::vector<ColumnReport> reports;
+  for (const Column& column : table.columns) {
+    ColumnReport report = describe(column);
+    if (column.name == target) {
+      report.use = "target";
+      report.warning = report.missing > 0 ? counted(report.missing, "row") + " left out" : "";
+    } else if (is_one_of(options.ignore, column.name)) {
+      report.use = "left out";
+      report.warning.clear();
+    } else if (is_one_of(options.categorical, column.name)) {
+      report.use = "names";
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace artel::data
