@@ -18,7 +18,7 @@ double slowest(const std::vector<int>& lanes, const std::vector<double>& seconds
 
 LaneLayout balanced_lanes(const LaneLayout& old, const std::vector<double>& seconds,
                           double least_gain) {
-  // Lanes are dealt one by one to the worker that would finish them first: optimal for equal lanes.
+  // Lanes are given one by one to the worker that would finish first: optimal for equal lanes.
   LaneLayout layout = {old.lanes, {}};
   for (const double each : seconds) layout.lanes_of_rank.push_back(std::isfinite(each) ? 1 : 0);
   const auto fastest =

@@ -1,4 +1,4 @@
-// Shares of the work that follow the measured speed of each worker.
+// Distributes work according to the measured speed of each worker.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 namespace artel::comm {
 
 // A layout in which all workers would finish at about the same time, given the seconds that each
-// took for one lane. Each keeps at least one lane, but for
-// those of infinite seconds, who are gone. The old layout is kept unless the slowest worker
-// would gain more than `least_gain` of its time, so that noise does not move lanes to and fro. A
-// pure function: all workers compute the same.
+// took for one lane. Each keeps at least one lane, except those with infinite seconds, which are
+// gone. The old layout is kept unless the slowest worker would gain more than `least_gain` of its
+// time, so noise does not move lanes back and forth. A pure function: all workers compute the same
+// result.
 LaneLayout balanced_lanes(const LaneLayout& old, const std::vector<double>& seconds,
                           double least_gain = 0.05);
 

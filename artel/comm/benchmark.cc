@@ -1,5 +1,7 @@
 #include "artel/comm/benchmark.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -70,7 +72,7 @@ LinkCost measure_link(Group& group, int partner) {
   return {latency, static_cast<double>(data.size()) / std::max(large - latency, 1e-7)};
 }
 
-// The worst link that anybody measured; the defaults if there is none of this kind.
+// The worst link measured by any rank; the defaults if there is none of this kind.
 LinkCost worst(Group& group, const LinkCost& mine, const LinkCost& fallback) {
   double latency = mine.latency;
   double slowness = mine.bandwidth > 0 ? 1 / mine.bandwidth : 0;
@@ -91,7 +93,7 @@ int partner_among(int size, int rank, Belongs belongs) {
   return other < ranks.size() ? ranks[other] : -1;
 }
 
-// What a line of the cache begins with: "gloo on n07,n07,n08: ".
+// The start of a line in the cache: "gloo on n07,n07,n08: ".
 std::string layout_text(Group& group) {
   return fmt::format("{} on {}: ", group.transport(), fmt::join(group.hosts(), ","));
 }
@@ -105,7 +107,7 @@ std::vector<std::string> lines_of(const std::string& cache) {
   }
 }
 
-// Nothing if there is no such line, or one that cannot be read: then it is measured anew.
+// Nothing if there is no such line or it cannot be read: then the link is measured again.
 std::optional<Calibration> recall(std::span<const std::string> lines, const std::string& layout) {
   for (const std::string& line : lines) {
     if (!line.starts_with(layout)) continue;

@@ -14,14 +14,14 @@ struct BenchmarkOptions {
   std::vector<size_t> sizes{4 << 10, 64 << 10, 1 << 20, 16 << 20};  // bytes
   std::vector<Algorithm> algorithms{Algorithm::automatic};
   bool shared_memory = true;  // buffers from Group::allocate, or from the heap
-  double seconds = 0.3;       // for each row, about
+  double seconds = 0.3;       // per row, about
 };
 
 struct BenchmarkRow {
   Algorithm algorithm;
   size_t bytes;
   double seconds;              // median over repetitions of the slowest rank's time
-  double algorithm_bandwidth;  // bytes a second
+  double algorithm_bandwidth;  // bytes per second
   double bus_bandwidth;        // times 2(N-1)/N: comparable with the speed of the wire
 };
 
@@ -32,18 +32,19 @@ std::vector<BenchmarkRow> benchmark_all_reduce(Group& group, const BenchmarkOpti
 // from Group::allocate, for about `seconds` in all.
 double benchmark_lane_reduce(Group& group, size_t bytes, double seconds);
 
-// Time, algorithmic and bus bandwidth, one line for each row.
+// Time, algorithm and bus bandwidth, one line per row.
 std::string benchmark_table(std::span<const BenchmarkRow> rows);
-// Bus bandwidth over size, one curve for each algorithm, as an SVG document.
+// Bus bandwidth over size, one curve per algorithm, as an SVG document.
 std::string benchmark_svg(std::span<const BenchmarkRow> rows);
 
 // Collective: measures latency and bandwidth between neighbours inside a host and between hosts, in
-// about a tenth of a second, and makes the group choose by them. All ranks get the same numbers.
+// about a tenth of a second, and makes the group choose algorithms by them. All ranks get the same
+// numbers.
 Calibration calibrate(Group& group);
 
 // The same, but rank 0 first looks for the result of an earlier run in the file `cache`, which has
-// a line for each layout of ranks on hosts that was measured. `remembered`, if given, tells on all
-// ranks whether there was one.
+// one line per measured layout of ranks on hosts. `remembered`, if given, is set on all ranks to
+// whether there was one.
 Calibration calibrate(Group& group, const std::string& cache, bool* remembered = nullptr);
 
 }  // namespace artel::comm

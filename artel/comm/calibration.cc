@@ -30,8 +30,8 @@ double predicted_seconds(const Calibration& calibration, Algorithm algorithm,
   const size_t ranks = hosts.size();
   const size_t host_count = std::set<int>(hosts.begin(), hosts.end()).size();
   if (ranks < 2) return 0;
-  // Ranks of one host share its wire: what crosses it is slowed down by their number, except in a
-  // ring, where each host has one neighbour on either side.
+  // Ranks on one host share its wire, so traffic over it is slowed down by their number, except in
+  // a ring, where each host has one neighbour on either side.
   const double sharing = host_count > 1 ? static_cast<double>(ranks) / host_count : 1;
   const LinkCost link = host_count > 1 ? calibration.between : calibration.inside;
   const LinkCost shared{link.latency, link.bandwidth / sharing};

@@ -1,8 +1,8 @@
-// Which all_reduce is fastest here: a cost model with four numbers, which are measured.
+// Which all_reduce is fastest: a cost model with four measured numbers.
 //
-// A message costs latency + bytes / bandwidth, inside a host and between hosts. From these and the
-// layout of the ranks the time of each algorithm follows, and the cheapest one is chosen. The
-// choice is the same on all ranks, because they share the numbers.
+// A message costs latency + bytes / bandwidth, inside a host and between hosts. These and the
+// layout of the ranks give the time of each algorithm, and the cheapest is chosen. The choice is
+// the same on all ranks, because they share the numbers.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@
 namespace artel::comm {
 
 struct LinkCost {
-  double latency;    // seconds for a message without content
-  double bandwidth;  // bytes a second, each way
+  double latency;    // seconds for an empty message
+  double bandwidth;  // bytes per second, each way
 };
 
 struct Calibration {

@@ -10,27 +10,27 @@
 namespace artel::comm {
 namespace {
 
-// One segment of a step.
+// One segment of a hop.
 struct Message {
-  const Step* step;
+  const Hop* hop;
   size_t segment;
   size_t offset;
   size_t bytes;
-  size_t after;  // how many messages of the other direction must be finished before
+  size_t after;  // how many messages of the other direction must be finished first
 };
 
-class Plan {
+class Messages {
  public:
-  Plan(const Schedule& schedule, const Chunks& chunks, size_t segment_bytes)
+  Messages(const Schedule& schedule, const Chunks& chunks, size_t segment_bytes)
       : balanced(is_balanced(schedule, chunks)), segment_bytes_(segment_bytes) {
-    for (const Step& step : schedule.steps) {
-      const bool send = step.direction == Direction::send;
+    for (const Hop& hop : schedule.hops) {
+      const bool send = hop.direction == Direction::send;
       const auto offsets = send ? chunks.source_offsets : chunks.target_offsets;
-      cut(step, offsets[step.first_chunk], offsets[step.last_chunk], send ? sends : receives);
+      cut(hop, offsets[hop.first_chunk], offsets[hop.last_chunk], send ? sends : receives);
     }
-    // By segment inside a round, so that messages from several peers are taken in turn.
+    // By segment inside a round, so messages from several peers alternate.
     const auto earlier = [](const Message& a, const Message& b) {
-      return std::pair(a.step->round, a.segment) < std::pair(b.step->round, b.segment);
+      return std::pair(a.hop->round, a.segment) < std::pair(b.hop->round, b.segment);
     };
     std::stable_sort(sends.begin(), sends.end(), earlier);
     std::stable_sort(receives.begin(), receives.end(), earlier);
@@ -45,9 +45,9 @@ class Plan {
 
  private:
   // Whether this rank exchanges one message for another of that length in every round, as in a
-  // ring. Then it may hold back a send until it has received about as much, and nobody waits
-  // forever: of all messages that were not sent yet, take the first one in the order of rounds and
-  // segments. All before it arrive, so its sender has received as much as it has sent.
+  // ring. Then it may hold back a send until it has received about as much, without deadlock: take
+  // the first unsent message of all ranks in the order of rounds and segments. All messages before
+  // it arrive, so its sender has received as much as it has sent.
   static bool is_balanced(const Schedule& schedule, const Chunks& chunks) {
     struct Round {
       size_t sends = 0;
@@ -55,11 +55,11 @@ class Plan {
       int64_t given = 0;
     };
     std::map<int, Round> rounds;
-    for (const Step& step : schedule.steps) {
-      const bool send = step.direction == Direction::send;
+    for (const Hop& hop : schedule.hops) {
+      const bool send = hop.direction == Direction::send;
       const auto offsets = send ? chunks.source_offsets : chunks.target_offsets;
-      const auto bytes = static_cast<int64_t>(offsets[step.last_chunk] - offsets[step.first_chunk]);
-      Round& round = rounds[step.round];
+      const auto bytes = static_cast<int64_t>(offsets[hop.last_chunk] - offsets[hop.first_chunk]);
+      Round& round = rounds[hop.round];
       ++(send ? round.sends : round.receives);
       round.given += send ? bytes : -bytes;
     }
@@ -72,12 +72,12 @@ class Plan {
     });
   }
 
-  void cut(const Step& step, size_t begin, size_t end, std::vector<Message>& messages) const {
-    // An empty chunk is still a message: the other side counts on it.
+  void cut(const Hop& hop, size_t begin, size_t end, std::vector<Message>& messages) const {
+    // An empty chunk is still a message: the other side expects it.
     size_t segment = 0;
     do {
       const size_t bytes = std::min(segment_bytes_, end - begin);
-      messages.push_back({&step, segment++, begin, bytes, 0});
+      messages.push_back({&hop, segment++, begin, bytes, 0});
       begin += bytes;
     } while (begin < end);
   }
@@ -91,7 +91,7 @@ class Plan {
     for (Message& message : messages) {
       const auto end = std::partition_point(
           others.begin(), others.end(),
-          [&](const Message& other) { return before(message.step->round, other.step->round); });
+          [&](const Message& other) { return before(message.hop->round, other.hop->round); });
       for (auto other = end; other != others.begin();) {
         --other;
         const bool overlap = other->offset < message.offset + message.bytes &&
@@ -108,23 +108,23 @@ class Plan {
 
 class Execution {
  public:
-  Execution(const Plan& plan, const Chunks& chunks, const Route& route, Patience& patience,
+  Execution(const Messages& messages, const Chunks& chunks, const Route& route, Patience& patience,
             ElementType type, const Reduction& reduction, size_t segment_bytes)
-      : plan_(plan),
+      : messages_(messages),
         chunks_(chunks),
         route_(route),
         patience_(patience),
         type_(type),
         reduction_(reduction),
         segment_bytes_(segment_bytes),
-        window_(std::clamp<size_t>(plan.receives.size(), 1, kReceiveWindow / segment_bytes)) {
-    const bool adds = std::any_of(plan.receives.begin(), plan.receives.end(),
-                                  [](const Message& m) { return m.step->effect == Effect::add; });
+        window_(std::clamp<size_t>(messages.receives.size(), 1, kReceiveWindow / segment_bytes)) {
+    const bool adds = std::any_of(messages.receives.begin(), messages.receives.end(),
+                                  [](const Message& m) { return m.hop->effect == Effect::add; });
     if (adds) scratch_ = std::make_unique_for_overwrite<std::byte[]>(window_ * segment_bytes);
   }
 
   void run() {
-    while (applied_ < plan_.receives.size() || sent_ < plan_.sends.size()) {
+    while (applied_ < messages_.receives.size() || sent_ < messages_.sends.size()) {
       post_receives();
       post_sends();
       if (!receiving_.empty())
@@ -137,38 +137,39 @@ class Execution {
 
  private:
   std::byte* landing(size_t index) {
-    const Message& message = plan_.receives[index];
-    return message.step->effect == Effect::add ? scratch_.get() + index % window_ * segment_bytes_
-                                               : chunks_.target + message.offset;
+    const Message& message = messages_.receives[index];
+    return message.hop->effect == Effect::add ? scratch_.get() + index % window_ * segment_bytes_
+                                              : chunks_.target + message.offset;
   }
 
   void post_receives() {
-    while (applied_ + receiving_.size() < plan_.receives.size() && receiving_.size() < window_) {
+    while (applied_ + receiving_.size() < messages_.receives.size() &&
+           receiving_.size() < window_) {
       const size_t index = applied_ + receiving_.size();
-      const Message& message = plan_.receives[index];
+      const Message& message = messages_.receives[index];
       // What replaces bytes that this rank has sent contains them, so it cannot come before they
       // have arrived elsewhere: it is enough that the send is on its way.
-      if (message.step->effect == Effect::replace && message.after > sent_) return;
+      if (message.hop->effect == Effect::replace && message.after > sent_) return;
       receiving_.push_back(
-          route_.receive(patience_, message.step->peer, {landing(index), message.bytes}));
+          route_.receive(patience_, message.hop->peer, {landing(index), message.bytes}));
     }
   }
 
   void post_sends() {
-    while (sent_ < plan_.sends.size() && plan_.sends[sent_].after <= applied_) {
-      if (plan_.balanced && bytes_sent_ >= bytes_applied_ + kSendAhead) return;
-      const Message& message = plan_.sends[sent_];
+    while (sent_ < messages_.sends.size() && messages_.sends[sent_].after <= applied_) {
+      if (messages_.balanced && bytes_sent_ >= bytes_applied_ + kSendAhead) return;
+      const Message& message = messages_.sends[sent_];
       bytes_sent_ += message.bytes;
-      sending_.push_back(route_.send(patience_, message.step->peer,
+      sending_.push_back(route_.send(patience_, message.hop->peer,
                                      {chunks_.source + message.offset, message.bytes}));
       ++sent_;
     }
   }
 
   void apply_next() {
-    const Message& message = plan_.receives[applied_];
-    patience_.wait_for(route_.members[message.step->peer], *receiving_.front());
-    if (message.step->effect == Effect::add) {
+    const Message& message = messages_.receives[applied_];
+    patience_.wait_for(route_.members[message.hop->peer], *receiving_.front());
+    if (message.hop->effect == Effect::add) {
       while (message.after > finished_) finish_send();
       accumulate(reduction_, type_, chunks_.target + message.offset, landing(applied_),
                  message.bytes / size_of(type_));
@@ -179,12 +180,12 @@ class Execution {
   }
 
   void finish_send() {
-    patience_.wait_for(route_.members[plan_.sends[finished_].step->peer], *sending_.front());
+    patience_.wait_for(route_.members[messages_.sends[finished_].hop->peer], *sending_.front());
     sending_.pop_front();
     ++finished_;
   }
 
-  const Plan& plan_;
+  const Messages& messages_;
   const Chunks& chunks_;
   const Route& route_;
   Patience& patience_;
@@ -207,8 +208,8 @@ class Execution {
 void execute(const Schedule& schedule, const Chunks& chunks, const Route& route, Patience& patience,
              ElementType type, const Reduction& reduction) {
   const size_t segment_bytes = patience.transport().segment_bytes();
-  const Plan plan(schedule, chunks, segment_bytes);
-  Execution(plan, chunks, route, patience, type, reduction, segment_bytes).run();
+  const Messages messages(schedule, chunks, segment_bytes);
+  Execution(messages, chunks, route, patience, type, reduction, segment_bytes).run();
 }
 
 }  // namespace artel::comm

@@ -2,7 +2,7 @@
 //
 // Chunks are cut into segments, and a segment is sent on as soon as it is complete, so data streams
 // through the ranks and the wire never waits for an addition: after the first segment, the time is
-// that of the bytes.
+// the transfer time of the bytes.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace artel::comm {
 // The bytes of one operation between the members of a group: ranks are those of the group.
 struct Route {
   std::span<const int> members;  // their ranks in the transport
-  uint64_t tag;                  // of this operation, and of no other at the same time
+  uint64_t tag;                  // unique among operations that run at the same time
 
   std::unique_ptr<Transfer> send(Patience& patience, int peer,
                                  std::span<const std::byte> data) const {
@@ -39,11 +39,11 @@ struct Chunks {
   std::span<const size_t> target_offsets;
 };
 
-// Bytes of receives in flight. Some libraries send nothing before the other side has asked for it,
-// and the request queues behind the data that goes the other way.
+// Bytes of receives in flight. Some libraries send nothing before the receiver has asked for it,
+// and the request queues behind the data going the other way.
 constexpr size_t kReceiveWindow = 4 << 20;
-// Bytes that a rank sends before it has got as many. Enough to keep a wire busy; more would only
-// stand in the queues of the system, where requests and acknowledgements wait behind them.
+// How many bytes a rank may send beyond what it has received. Enough to keep a wire busy; more
+// would only sit in the system's queues and hold up requests and acknowledgements.
 constexpr size_t kSendAhead = 1 << 20;
 
 // Returns when all receives are applied and all sends have left.

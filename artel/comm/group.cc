@@ -12,7 +12,12 @@ namespace artel::comm {
 
 Group Group::connect(const GroupOptions& options) { return {make_transport(options), options}; }
 
-Group::Group(std::shared_ptr<Transport> transport, const GroupOptions& options) {
+Group::Group(std::shared_ptr<Transport> transport, const GroupOptions& given) {
+  GroupOptions options = given;
+  if (options.outlives_workers) {
+    options.watch.spared_from = 1;
+    options.watch.spared_to = transport->size() - options.servers;
+  }
   std::vector<int> members(transport->size());
   std::iota(members.begin(), members.end(), 0);
   core_ = std::make_shared<Core>(std::move(transport), options, std::move(members), 0,
@@ -49,6 +54,8 @@ std::byte* Group::at_place(uint64_t place, size_t bytes) const {
   return core_->transport->at_place(place, bytes);
 }
 
+PeerStatus Group::status(int peer) const { return core_->transport->status(core_->members[peer]); }
+
 bool Group::has_left(int peer) const {
   try {
     core_->transport->check();
@@ -64,6 +71,12 @@ void Group::set_calibration(const Calibration& calibration) { core_->calibration
 
 void Group::abort(std::string_view cause) {
   core_->report(ErrorKind::cancelled, fmt::format("[comm] {}", cause));
+}
+
+void Group::check() { core_->transport->check(); }
+
+void Group::dissolve(std::string_view cause) {
+  core_->report(ErrorKind::communication, fmt::format("[comm] {}", cause));
 }
 
 Handle Group::start(std::function<void(Group&)> operations) {
@@ -136,7 +149,9 @@ Handle Group::receive(int peer, uint32_t tag, std::span<std::byte> data) {
 }
 
 Handle Group::listen(int peer, uint32_t tag, std::span<std::byte> data) {
-  return core_->receive(peer, tag, data, {.after = std::numeric_limits<double>::infinity()});
+  WatchOptions silently = core_->options.watch;
+  silently.after = std::numeric_limits<double>::infinity();
+  return core_->receive(peer, tag, data, silently);
 }
 
 Handle Group::Core::receive(int peer, uint32_t tag, std::span<std::byte> data,

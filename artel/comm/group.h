@@ -1,5 +1,9 @@
 // A group of ranks that compute together: messages and collectives between them.
 //
+//   std::vector<float> sums = {1, 2, 3};
+//   if (artel::comm::Group* group = cluster.group())  // none for a single worker
+//     group->all_reduce(std::as_writable_bytes(std::span(sums)), artel::comm::ElementType::f32);
+//
 // A Group is a value owned by its user; there is no global state, and several ranks may live in one
 // process. All ranks must make the same collective calls in the same order; ranks that disagree get
 // an error that shows both sides. Each operation ends by its deadline: with its result, or with an
@@ -7,7 +11,7 @@
 // error the group is unusable.
 //
 // Calls on one group come from one thread at a time, except send, receive, set_phase and abort,
-// which are free. Different groups are independent.
+// which any thread may call. Different groups are independent.
 #pragma once
 
 #include <cstddef>
@@ -34,14 +38,14 @@ namespace artel::comm {
 // Options of one call.
 struct Call {
   std::string_view label = {};  // for people: "bucket 5"; at most 23 bytes are kept
-  double timeout = 0;           // seconds; 0: that of the group
+  double timeout = 0;           // seconds; 0: the group's
   Algorithm algorithm = Algorithm::automatic;
 };
 
 // The canonical sum: lanes are spread over the ranks in contiguous ranges, in rank order.
 struct LaneLayout {
   int lanes = 1;
-  std::vector<int> lanes_of_rank;  // as many entries as ranks; their sum is `lanes`
+  std::vector<int> lanes_of_rank;  // one entry per rank; their sum is `lanes`
 
   static LaneLayout even(int lanes, int ranks);
   LaneRange range(int rank) const;
@@ -52,33 +56,35 @@ struct LaneLayout {
 
 class Group {
  public:
-  // Returns when all ranks are there.
+  // Returns when all ranks have joined.
   static Group connect(const GroupOptions& options);
   // A group on a transport that the caller made (tests, and `split`).
-  Group(std::shared_ptr<Transport> transport, const GroupOptions& options);
+  Group(std::shared_ptr<Transport> transport, const GroupOptions& given);
   Group(Group&&) noexcept;
   Group& operator=(Group&&) noexcept;
   ~Group();
 
   int rank() const;
   int size() const;
-  // The host name of each rank, and the number of the host of each rank (0, 1, ...).
+  // The host name of each rank, and its host number (0, 1, ...).
   std::vector<std::string> hosts() const;
   std::vector<int> host_numbers() const;
   std::string_view transport() const;
 
   // Memory for data that will be reduced; see SharedBytes.
   SharedBytes allocate(size_t bytes);
-  // How ranks of one machine show each other such memory; see Transport.
+  // How ranks on one machine give each other access to such memory; see Transport.
   std::optional<uint64_t> place_of(std::span<const std::byte> data) const;
   std::byte* at_place(uint64_t place, size_t bytes) const;
 
-  // Tagged messages. The data must live until the handle was waited for. Tags are below 2^22.
+  // Tagged messages. The data must live until the handle has been waited for. Tags are below 2^22.
   Handle send(int peer, uint32_t tag, std::span<const std::byte> data);
   Handle receive(int peer, uint32_t tag, std::span<std::byte> data);
-  // The same for a message that may take as long as it likes: no reminders in the log.
+  // The same for a message that may take arbitrarily long: no reminders in the log.
   Handle listen(int peer, uint32_t tag, std::span<std::byte> data);
-  // Whether the rank has closed the group, or died, and the group itself goes on.
+  // What is known of a rank, also after the group has failed.
+  PeerStatus status(int peer) const;
+  // Whether the rank has left the group, or died, while the group itself continues.
   bool has_left(int peer) const;
 
   void barrier(const Call& call = {});
@@ -92,7 +98,7 @@ class Group {
   // In place if the input is this rank's part of the output.
   void all_gather(std::span<const std::byte> input, std::span<std::byte> output,
                   std::span<const size_t> sizes = {}, const Call& call = {});
-  // The output matters at the root only; it may be the input.
+  // Only the root's output is used; it may be the input.
   void reduce(std::span<const std::byte> input, std::span<std::byte> output, ElementType type,
               int root, const Reduction& reduction = {}, const Call& call = {});
   void all_reduce(std::span<std::byte> data, ElementType type, const Reduction& reduction = {},
@@ -109,26 +115,37 @@ class Group {
 
   // The canonical reduction over lanes. `partials` holds one buffer of output.size() bytes for each
   // of layout.subtrees(rank()); or, if `each_lane`, for each lane of layout.range(rank()). Every
-  // rank gets the total, whose bits depend on the number of lanes only; `mean` divides by it. The
+  // rank gets the total, whose bits depend only on the number of lanes; `mean` divides by it. The
   // output may be one of the partials, all of which are used as scratch space.
   void lane_reduce(const LaneLayout& layout, std::span<std::byte* const> partials,
                    std::span<std::byte> output, ElementType type, const Reduction& reduction = {},
                    bool each_lane = false, const Call& call = {});
 
-  // Runs `operations` on the group's own thread, after all that was started before. Blocking calls
-  // made meanwhile wait for their turn.
+  // The same for data that is cut into one part for each rank, `sizes` bytes each: only this rank's
+  // part of the output is written. Sends half as much.
+  void lane_reduce_scatter(const LaneLayout& layout, std::span<std::byte* const> partials,
+                           std::span<std::byte> output, ElementType type,
+                           std::span<const size_t> sizes, const Call& call = {});
+
+  // Runs `operations` on the group's own thread, after everything started before. Blocking calls
+  // made in the meantime wait for their turn.
   Handle start(std::function<void(Group&)> operations);
 
-  // Collective: ranks with one colour form a group, ordered by (key, rank). A rank makes one split
-  // at a time, whichever group it is of.
+  // Collective: ranks with the same colour form a group, ordered by (key, rank). A rank makes one
+  // split at a time, across all its groups.
   Group split(int colour, int key = 0);
 
-  // What this rank is doing now, for the messages of those who wait for it.
+  // What this rank is doing now, for the messages of ranks that wait for it.
   void set_phase(std::string_view phase);
-  // What `automatic` chooses by; must be the same on all ranks. See calibrate in benchmark.h.
+  // The numbers that `automatic` chooses by; must be the same on all ranks. See calibrate in
+  // benchmark.h.
   void set_calibration(const Calibration& calibration);
   // Makes the waits of all ranks fail with this cause.
   void abort(std::string_view cause);
+  // Throws the cause if the group has failed; notices dead ranks.
+  void check();
+  // Like `abort`, as if a rank had died: for members that are about to form another group.
+  void dissolve(std::string_view cause);
 
  private:
   struct Core;

@@ -232,7 +232,7 @@ void Group::lane_reduce(const LaneLayout& layout, std::span<std::byte* const> pa
                             .type = type,
                             .reduction = reduction.kind};
   core_->run(operation, call, [&](Patience& patience) {
-    // What each rank shows: its lanes, or the subtrees that they form.
+    // What each rank publishes: its lanes, or the subtrees that they form.
     const LaneNodes& given = core_->lane_nodes(layout, each_lane);
     require(partials.size() == given.of(rank()).size(), ErrorKind::invalid_argument,
             "[comm] lane_reduce: got {} partial sums, expected {} for lanes {} to {} of {}",
@@ -259,6 +259,29 @@ void Group::lane_reduce(const LaneLayout& layout, std::span<std::byte* const> pa
     }
     lane_reduce_messages(core_->route(), rank(), patience, subtrees, sums, output, type, reduction,
                          divisor);
+  });
+}
+
+void Group::lane_reduce_scatter(const LaneLayout& layout, std::span<std::byte* const> partials,
+                                std::span<std::byte> output, ElementType type,
+                                std::span<const size_t> sizes, const Call& call) {
+  const Operation operation{.bytes = output.size(),
+                            .root = layout.lanes,
+                            .kind = Kind::lane_reduce_scatter,
+                            .type = type};
+  core_->run(operation, call, [&](Patience& patience) {
+    const auto offsets = offsets_of(core_->sizes_or(sizes, 0));
+    expect_bytes("output of lane_reduce_scatter", output.size(), offsets.back());
+    const LaneNodes& nodes = core_->lane_nodes(layout, false);
+    require(partials.size() == nodes.of(rank()).size(), ErrorKind::invalid_argument,
+            "[comm] lane_reduce_scatter: got {} partial sums, expected {}", partials.size(),
+            nodes.of(rank()).size());
+    if (core_->meets_in_memory(patience, call) &&
+        lane_reduce_scatter_shared(*core_->channel, patience, nodes, partials, output, offsets,
+                                   type))
+      return;
+    lane_reduce_scatter_messages(core_->route(), rank(), patience, nodes, partials, output, offsets,
+                                 type);
   });
 }
 

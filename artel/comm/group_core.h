@@ -1,4 +1,4 @@
-// What a group is made of, and how its operations run.
+// The parts of a group, and how its operations run.
 #pragma once
 
 #include <algorithm>
@@ -29,13 +29,14 @@ struct Group::Core {
   int rank = 0;
   uint32_t id = 0;
   uint32_t sequence = 0;
-  // The first number that no group of this rank has; shared by all of them.
+  // The first unused group number of this rank; shared by all its groups.
   std::shared_ptr<std::atomic<uint32_t>> next_id;
   Calibration calibration;
   std::unique_ptr<shm::Channel> channel;
-  // Of the last canonical reductions, by subtrees and by each lane: most repeat one layout.
+  // For the last canonical reductions, by subtrees and by single lanes: most calls repeat one
+  // layout.
   std::array<std::optional<std::pair<LaneLayout, LaneNodes>>, 2> known_lanes;
-  TaskQueue queue;  // last: its thread uses the rest
+  TaskQueue queue;  // last member: its thread uses the others
 
   Core(std::shared_ptr<Transport> the_transport, GroupOptions the_options,
        std::vector<int> the_members, uint32_t the_id,
@@ -118,7 +119,7 @@ struct Group::Core {
     transport->abort(kind, fmt::format("{} (reported by rank {})", cause, transport->rank()));
   }
 
-  // Whether shared memory is to be used; otherwise the operations of all ranks are compared here.
+  // Whether to use shared memory; if not, compares the operations of all ranks.
   bool meets_in_memory(Patience& patience, const Call& call) {
     if (channel == nullptr) {
       compare_operations(route(), rank, patience);

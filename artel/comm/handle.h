@@ -1,4 +1,4 @@
-// The end of something that was started: a message, or a collective on the group's own thread.
+// Waits for something that was started: a message, or a collective on the group's own thread.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class Handle {
   Handle() = default;
   explicit Handle(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-  // Returns when the operation is complete; rethrows its error. May be called once more for free.
+  // Returns when the operation is complete; rethrows its error. Further calls return at once.
   void wait(Deadline deadline);
   bool valid() const { return state_ != nullptr; }
 

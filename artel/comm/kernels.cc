@@ -38,8 +38,8 @@ struct Multiply {
       return a * b;
   }
 };
-// A NaN wins over any number, on whichever side it is: the hardware's minimum and maximum keep the
-// operand of one side.
+// NaN wins over any number, on either side; the hardware's minimum and maximum would keep the
+// operand of one fixed side.
 struct Min {
   template <typename T>
   static T apply(T a, T b) {

@@ -1,4 +1,4 @@
-// SIMD loops behind reduction.h, one version for each instruction set (see kernels.cc).
+// SIMD loops behind reduction.h, one version per instruction set (see kernels.cc).
 #pragma once
 
 #include <cstddef>

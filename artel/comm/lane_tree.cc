@@ -72,6 +72,12 @@ std::vector<LaneRange> lane_subtrees(int lanes, LaneRange range) {
   return found;
 }
 
+bool are_halves(int lanes, LaneRange left, LaneRange right) {
+  const LaneRange both = {left.first, right.last};
+  return left.last == right.first && lane_subtrees(lanes, both).size() == 1 &&
+         lane_split(both) == right.first;
+}
+
 LaneNodes::LaneNodes(int lanes, std::span<const LaneRange> workers, bool each_lane)
     : tree_(lanes, nodes_of(lanes, workers, each_lane, ends_)) {}
 

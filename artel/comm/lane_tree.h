@@ -1,10 +1,10 @@
 // The canonical order of a sum over lanes: one fixed binary tree.
 //
 // The tree over lanes [first, last) is a leaf for one lane; otherwise its left child takes the
-// largest power of two of lanes that is smaller than their number, its right child the rest. Any
-// contiguous range of lanes is a few whole subtrees (at most 2 log2 of the lane count), so a worker
-// adds inside its subtrees, and whoever owns a slice of the data finishes the tree. The bits of the
-// result depend on the number of lanes only, never on who held them.
+// largest power of two that is smaller than the number of lanes, its right child the rest. Any
+// contiguous range of lanes consists of a few whole subtrees (at most 2 log2 of the lane count), so
+// a worker adds inside its subtrees, and the owner of each slice of the data finishes the tree. The
+// bits of the result depend only on the number of lanes, never on who held them.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +29,16 @@ int lane_split(LaneRange range);
 // The maximal subtrees of the tree over [0, lanes) that cover `range`, from left to right.
 std::vector<LaneRange> lane_subtrees(int lanes, LaneRange range);
 
+// Whether two ranges are the children of one node of the tree, so that their sums are added.
+bool are_halves(int lanes, LaneRange left, LaneRange right);
+
 // Lanes spread as evenly as contiguous ranges allow: worker w of n gets the w-th range.
 LaneRange even_lanes(int lanes, int workers, int worker);
 
-// The tree over [0, lanes) above nodes whose sums are known: found once, evaluated often.
+// The tree over [0, lanes) above nodes whose sums are known: built once, evaluated often.
 class LaneTree {
  public:
-  // Together the nodes are the whole tree, from left to right.
+  // Together the nodes cover the whole tree, from left to right.
   LaneTree(int lanes, std::vector<LaneRange> nodes);
 
   std::span<const LaneRange> nodes() const { return nodes_; }
@@ -59,13 +62,13 @@ class LaneTree {
 
   std::vector<LaneRange> nodes_;
   std::vector<Instruction> instructions_;  // children come before their parents
-  bool even_;                              // whether it is the tree of as many equal leaves
+  bool even_;                              // whether it is the tree over as many single leaves
 };
 
 // The nodes of the tree that each worker holds.
 class LaneNodes {
  public:
-  // The workers' lanes follow each other. A worker holds maximal subtrees, or each lane by itself.
+  // The workers' lanes are consecutive. A worker holds maximal subtrees, or each lane by itself.
   LaneNodes(int lanes, std::span<const LaneRange> workers, bool each_lane);
 
   const LaneTree& tree() const { return tree_; }
@@ -75,7 +78,7 @@ class LaneNodes {
   }
 
  private:
-  std::vector<size_t> ends_;  // of each worker's
+  std::vector<size_t> ends_;  // of each worker's nodes
   LaneTree tree_;
 };
 

@@ -9,8 +9,8 @@
 
 namespace artel::comm {
 
-// The same for processes that run on one kernel and can reach each other's local sockets, which
-// network namespaces keep apart; empty if that cannot be found out.
+// Equal for processes that run on one kernel and can reach each other's local sockets (network
+// namespaces separate them); empty if this cannot be determined.
 inline std::string machine_id() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;

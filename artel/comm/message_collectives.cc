@@ -8,14 +8,16 @@ namespace artel::comm {
 namespace {
 
 // All ranks go through the same turns. In each, a rank sends a segment to one peer and receives one
-// from the peer as far away on the other side, so no wire rests while several ranks send to one.
-// Slices are taken in blocks: the turns of a block are, distance by distance, the partial sums of
-// its segments, then, distance by distance, their totals. What a turn needs arrived in earlier
-// ones, so of all messages that were not sent yet the first can be: nobody waits forever.
+// from the peer at the same distance on the other side, so no wire idles while several ranks send
+// to one. Slices are taken in blocks: the turns of a block are, distance by distance, the partial
+// sums of its segments, then, distance by distance, their totals, if they are wanted everywhere.
+// What a turn needs has arrived in earlier ones, so the first unsent message of all can always be
+// sent: there is no deadlock.
 class LaneReduce {
  public:
   LaneReduce(const Route& route, int rank, Patience& patience, const LaneNodes& nodes,
-             std::span<std::byte* const> partials, std::span<std::byte> output, ElementType type,
+             std::span<std::byte* const> partials, std::span<std::byte> output,
+             std::vector<size_t> cuts, bool shares_totals, ElementType type,
              const Reduction& reduction, size_t divisor)
       : route_(route),
         rank_(rank),
@@ -24,6 +26,8 @@ class LaneReduce {
         nodes_(nodes),
         partials_(partials),
         output_(output),
+        cuts_(std::move(cuts)),
+        shares_totals_(shares_totals),
         type_(type),
         reduction_(reduction),
         divisor_(divisor),
@@ -46,21 +50,29 @@ class LaneReduce {
     const size_t turns = (longest_ + block_ - 1) / block_ * turns_of_block();
     // A rank sends no more than this many turns before it has received what was sent in them.
     const size_t ahead = kSendAhead / std::clamp<size_t>(largest_, 1, segment_bytes_);
-    // The scratch memory of a block serves the next but one.
-    const size_t window = std::min(ahead + 2 * block_, 3 * block_ * (size_ - 1));
+    // The scratch memory of a block serves the next but one. Without totals, a segment is added up
+    // a block after its last partial sums were sent.
+    const size_t window =
+        std::min(ahead + 2 * block_, (shares_totals_ ? 3 : 1) * block_ * (size_ - 1));
     size_t expected = 0;
     for (size_t turn = 0; turn < turns; ++turn) {
       while (expected < std::min(turns, turn + window)) expect(expected++);
       if (turn >= ahead) await(turn - ahead);
       const Turn now = at(turn);
-      if (now.total && now.distance == 1 && now.segment < segments(rank_)) {
-        await(turn - block_);  // the last partial sums of the segment
-        add_up(now.segment);
+      if (now.distance == 1 && (now.total || (!shares_totals_ && now.segment >= block_))) {
+        const size_t segment = now.segment - (now.total ? 0 : block_);
+        if (segment < segments(rank_)) {
+          await(turn - block_);  // the last partial sums of the segment
+          add_up(segment);
+        }
       }
       send(turn);
       while (sends_.size() > window * (partials_.size() + 1)) retire(sends_);
     }
     while (!arriving_.empty()) retire(arriving_);
+    if (size_ > 1 && !shares_totals_ && longest_ > 0)
+      for (size_t segment = (longest_ - 1) / block_ * block_; segment < segments(rank_); ++segment)
+        add_up(segment);
     while (!sends_.empty()) retire(sends_);
   }
 
@@ -80,17 +92,14 @@ class LaneReduce {
   };
   using Queue = std::deque<Message>;
 
-  size_t turns_of_block() const { return 2 * (size_ - 1) * block_; }
+  size_t turns_of_block() const { return (shares_totals_ ? 2 : 1) * (size_ - 1) * block_; }
   Turn at(size_t turn) const {
     const auto phase = static_cast<int>(turn % turns_of_block() / block_);
     return {1 + phase % (size_ - 1), phase >= size_ - 1,
             turn / turns_of_block() * block_ + turn % block_};
   }
 
-  size_t cut(int owner) const {
-    const size_t count = output_.size() / size_of(type_);
-    return count * owner / size_ * size_of(type_);
-  }
+  size_t cut(int owner) const { return cuts_[owner]; }
   size_t segments(int owner) const {
     return (cut(owner + 1) - cut(owner) + segment_bytes_ - 1) / segment_bytes_;
   }
@@ -99,7 +108,7 @@ class LaneReduce {
     const size_t begin = cut(owner) + segment * segment_bytes_;
     return {data + begin, std::min(segment_bytes_, cut(owner + 1) - begin)};
   }
-  // For one of the nodes of all ranks but this one, which are counted from left to right.
+  // For one of the nodes of all other ranks, counted from left to right.
   std::byte* scratch(size_t segment, size_t foreign_node) {
     return scratch_.get() + (segment % (2 * block_) * foreign_ + foreign_node) * segment_bytes_;
   }
@@ -123,7 +132,7 @@ class LaneReduce {
       expect_in({scratch(segment, foreign++), bytes});
   }
 
-  // Returns when all that was sent to this rank up to that turn is here.
+  // Returns when everything sent to this rank up to that turn has arrived.
   void await(size_t turn) {
     while (!arriving_.empty() && arriving_.front().turn <= turn) retire(arriving_);
   }
@@ -165,6 +174,8 @@ class LaneReduce {
   const LaneNodes& nodes_;
   std::span<std::byte* const> partials_;
   std::span<std::byte> output_;
+  std::vector<size_t> cuts_;  // where the slices of the ranks begin, and the end
+  bool shares_totals_;
   ElementType type_;
   const Reduction& reduction_;
   size_t divisor_;
@@ -200,7 +211,22 @@ void compare_operations(const Route& route, int rank, Patience& patience) {
 void lane_reduce_messages(const Route& route, int rank, Patience& patience, const LaneNodes& nodes,
                           std::span<std::byte* const> partials, std::span<std::byte> output,
                           ElementType type, const Reduction& reduction, size_t divisor) {
-  LaneReduce(route, rank, patience, nodes, partials, output, type, reduction, divisor).run();
+  const size_t size = route.members.size(), count = output.size() / size_of(type);
+  std::vector<size_t> cuts;
+  for (size_t owner = 0; owner <= size; ++owner)
+    cuts.push_back(count * owner / size * size_of(type));
+  LaneReduce(route, rank, patience, nodes, partials, output, std::move(cuts), true, type, reduction,
+             divisor)
+      .run();
+}
+
+void lane_reduce_scatter_messages(const Route& route, int rank, Patience& patience,
+                                  const LaneNodes& nodes, std::span<std::byte* const> partials,
+                                  std::span<std::byte> output, std::span<const size_t> offsets,
+                                  ElementType type) {
+  LaneReduce(route, rank, patience, nodes, partials, output, {offsets.begin(), offsets.end()},
+             false, type, {}, 1)
+      .run();
 }
 
 }  // namespace artel::comm

@@ -17,16 +17,19 @@ auto compared(const Operation& operation) {
 
 bool reduces(Kind kind) {
   return kind == Kind::reduce || kind == Kind::all_reduce || kind == Kind::reduce_scatter ||
-         kind == Kind::lane_reduce;
+         kind == Kind::lane_reduce || kind == Kind::lane_reduce_scatter;
 }
 
 }  // namespace
 
 std::string_view to_string(Kind kind) {
-  constexpr std::array<std::string_view, 13> kNames{
-      "send",       "receive",     "broadcast",  "scatter",        "gather",
-      "all_gather", "reduce",      "all_reduce", "reduce_scatter", "all_to_all",
-      "barrier",    "lane_reduce", "split"};
+  constexpr std::array<std::string_view, 14> kNames{"send",           "receive",
+                                                    "broadcast",      "scatter",
+                                                    "gather",         "all_gather",
+                                                    "reduce",         "all_reduce",
+                                                    "reduce_scatter", "all_to_all",
+                                                    "barrier",        "lane_reduce",
+                                                    "split",          "lane_reduce_scatter"};
   const auto index = static_cast<size_t>(kind);
   return index < kNames.size() ? kNames[index] : "unknown";
 }
@@ -48,7 +51,7 @@ std::string Operation::details() const {
   std::string text =
       fmt::format("{} #{} of {} bytes of {}", to_string(kind), sequence, bytes, to_string(type));
   if (reduces(kind)) text += fmt::format(" ({})", to_string(reduction));
-  if (kind == Kind::lane_reduce)
+  if (kind == Kind::lane_reduce || kind == Kind::lane_reduce_scatter)
     text += fmt::format(" over {} lanes", root);
   else if (root >= 0)
     text += fmt::format(" with root {}", root);
@@ -59,11 +62,11 @@ std::string Operation::details() const {
 
 std::string mismatch_message(int rank, const Operation& mine, int other_rank,
                              const Operation& theirs) {
-  // The lower rank first, so that both sides print the same line.
+  // The lower rank first, so both sides print the same line.
   const bool first = rank < other_rank;
   return fmt::format(
-      "[comm] ranks of group {} disagree: rank {} calls {}, rank {} calls {}; try to make the same "
-      "calls in the same order on every rank",
+      "[comm] ranks of group {} disagree: rank {} calls {}, rank {} calls {}; make the same calls "
+      "in the same order on every rank",
       mine.group, first ? rank : other_rank, (first ? mine : theirs).details(),
       first ? other_rank : rank, (first ? theirs : mine).details());
 }

@@ -1,5 +1,5 @@
-// What a rank is doing in a group, in a form that travels: ranks compare these records before they
-// exchange data, and messages to people are made from them.
+// What a rank is doing in a group, in a form that can be sent: ranks compare these records before
+// they exchange data, and messages for people are made from them.
 #pragma once
 
 #include <array>
@@ -27,6 +27,7 @@ enum class Kind : uint8_t {
   barrier,
   lane_reduce,
   split,
+  lane_reduce_scatter,
 };
 
 std::string_view to_string(Kind kind);
@@ -37,7 +38,7 @@ struct Operation {
   uint32_t group = 0;
   uint32_t sequence = 0;
   uint64_t bytes = 0;  // 0 where ranks may differ
-  int32_t root = -1;   // lane_reduce: the number of lanes
+  int32_t root = -1;   // over lanes: their number
   Kind kind = Kind::barrier;
   ElementType type = ElementType::u8;
   ReductionKind reduction = ReductionKind::sum;
@@ -46,7 +47,7 @@ struct Operation {
 
   void set_label(std::string_view text);
 
-  // Whether two ranks may run these together. Labels are for people and not compared.
+  // Whether two ranks may run these together. Labels are for people and are not compared.
   bool matches(const Operation& other) const;
   // "all_reduce #812 'bucket 5', 16 MiB".
   std::string name() const;
@@ -54,7 +55,7 @@ struct Operation {
   std::string details() const;
 };
 
-// The error of two ranks whose calls differ.
+// The error when the calls of two ranks differ.
 std::string mismatch_message(int rank, const Operation& mine, int other_rank,
                              const Operation& theirs);
 

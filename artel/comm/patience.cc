@@ -6,11 +6,12 @@ namespace artel::comm {
 void Patience::look(int peer, Clock::time_point since) {
   transport_.check();
   if (transport_.status(peer).left) {
-    // One more attempt: the last thing it did may have been what we wait for.
+    // One more attempt: the peer's last action may have been what we wait for.
     require(!has_left_, ErrorKind::communication, "[comm] {}: rank {} has left the group",
             operation_.name(), peer);
     has_left_ = true;
   }
+  if (watch_.patience > 0) give_up_the_silent(peer);
   const double waited = seconds_between(since, Clock::now());
   if (deadline_.passed())
     fail(ErrorKind::timeout, "[comm] {}: gave up after {:.1f} s of waiting for {}",
@@ -23,6 +24,18 @@ void Patience::look(int peer, Clock::time_point since) {
     watch_.report(line);
   else
     log(LogLevel::warning, "{}", line);
+}
+
+// A rank that computes gives signs of life; one that is stopped, or behind a cut wire, does not.
+void Patience::give_up_the_silent(int peer) {
+  const int suspect = transport_.suspect(peer);
+  const PeerStatus status = transport_.status(suspect);
+  if (status.left || status.silent_seconds <= watch_.patience) return;
+  if (suspect >= watch_.spared_from && suspect < watch_.spared_to) return;
+  transport_.abort(ErrorKind::communication,
+                   fmt::format("[comm] {}: {} does not answer", operation_.name(),
+                               transport_.describe(suspect)));
+  transport_.check();
 }
 
 }  // namespace artel::comm

@@ -1,5 +1,5 @@
-// Waiting for a peer: until it comes, the deadline passes, or the group fails. Meanwhile the
-// watchdog names whoever keeps us waiting.
+// Waits for a peer until it arrives, the deadline passes, or the group fails. Meanwhile a watchdog
+// logs which rank is being waited for.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace artel::comm {
 
 class Patience {
  public:
-  // The transport, the operation and the options must outlive this.
+  // The transport, the operation and the options must outlive this object.
   Patience(Transport& transport, const Operation& operation, Deadline deadline,
            const WatchOptions& watch)
       : transport_(transport), operation_(operation), deadline_(deadline), watch_(watch) {}
@@ -37,6 +37,7 @@ class Patience {
 
  private:
   void look(int peer, Clock::time_point since);
+  void give_up_the_silent(int peer);
 
   Transport& transport_;
   const Operation& operation_;

@@ -11,7 +11,7 @@ namespace artel::comm {
 namespace {
 
 // A block of the running result stays in the first-level cache while the sources stream by.
-constexpr size_t kBlockBytes = 4096;
+constexpr size_t kReduceBlockBytes = 4096;
 
 }  // namespace
 
@@ -38,9 +38,9 @@ void combine(const Reduction& reduction, ElementType type,
     fold(reduction.kind, type, sources, targets, count, divisor);
     return;
   }
-  alignas(64) std::byte block[kBlockBytes];
-  for (size_t begin = 0; begin < count; begin += kBlockBytes / width) {
-    const size_t n = std::min(kBlockBytes / width, count - begin);
+  alignas(64) std::byte block[kReduceBlockBytes];
+  for (size_t begin = 0; begin < count; begin += kReduceBlockBytes / width) {
+    const size_t n = std::min(kReduceBlockBytes / width, count - begin);
     const size_t offset = begin * width;
     size_t next = 1;
     if (built_in && sources.size() > 1) {

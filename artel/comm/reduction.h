@@ -1,8 +1,8 @@
 // Element-wise combination of buffers: what "reduce" means.
 //
-// All functions are pure, use SIMD of the machine they run on, and fold from left to right with a
-// rounding to the element type after each operation, so that the result of a fold does not depend
-// on how it is cut into calls. f16 and bf16 are combined in f32 and rounded to nearest even.
+// All functions are pure, use the machine's SIMD instructions, and fold from left to right,
+// rounding to the element type after each operation, so the result of a fold does not depend on how
+// it is split into calls. f16 and bf16 are combined in f32 and rounded to nearest even.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@
 
 namespace artel::comm {
 
-// `min` and `max` of a NaN and anything else are NaN, as sums are: whoever had it, all learn of it.
+// `min` and `max` of NaN and anything else are NaN, like sums: all ranks see it, whichever rank had
+// it.
 enum class ReductionKind : uint8_t { sum, mean, min, max, product, user };
 
 std::string_view to_string(ReductionKind kind);
@@ -42,7 +43,7 @@ void combine(const Reduction& reduction, ElementType type,
              std::span<const std::byte* const> sources, std::span<std::byte* const> targets,
              size_t count, size_t divisor);
 
-// The last step of a mean: data[i] /= divisor. Integers are divided towards zero.
+// The last step of a mean: data[i] /= divisor. Integer division rounds towards zero.
 void divide(ElementType type, std::byte* data, size_t count, size_t divisor);
 
 }  // namespace artel::comm

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "artel/base/error.h"
+#include "artel/base/plural.h"
 #include "artel/base/text.h"
 
 namespace artel::comm {
@@ -19,10 +20,10 @@ int modulo(int value, int size) { return (value % size + size) % size; }
 
 // Appends `part`, its ranks renamed through `members` and its rounds after those of `schedule`.
 void append(Schedule& schedule, const Schedule& part, std::span<const int> members, int rounds) {
-  for (Step step : part.steps) {
-    step.round += rounds;
-    step.peer = members[step.peer];
-    schedule.steps.push_back(step);
+  for (Hop hop : part.hops) {
+    hop.round += rounds;
+    hop.peer = members[hop.peer];
+    schedule.hops.push_back(hop);
   }
 }
 
@@ -49,7 +50,7 @@ Schedule tree(int size, int rank) {
 
 // Recursive halving, then doubling, among the largest power of two of ranks. When there are more,
 // each of the first 2 * extra ranks forms a pair with its neighbour: the even one gives its data to
-// the odd one before, and gets the result after.
+// the odd one first, and gets the result at the end.
 Schedule halving_doubling(int size, int rank) {
   const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
   const int extra = size - power;
@@ -58,12 +59,12 @@ Schedule halving_doubling(int size, int rank) {
   Schedule schedule{power, {}};
   const int last_round = 2 * levels + 1;
   if (rank < 2 * extra && rank % 2 == 0) {
-    schedule.steps.push_back({0, rank + 1, Direction::send, 0, power, Effect::add});
-    schedule.steps.push_back({last_round, rank + 1, Direction::receive, 0, power, Effect::replace});
+    schedule.hops.push_back({0, rank + 1, Direction::send, 0, power, Effect::add});
+    schedule.hops.push_back({last_round, rank + 1, Direction::receive, 0, power, Effect::replace});
     return schedule;
   }
   if (rank < 2 * extra)
-    schedule.steps.push_back({0, rank - 1, Direction::receive, 0, power, Effect::add});
+    schedule.hops.push_back({0, rank - 1, Direction::receive, 0, power, Effect::add});
   const int place = rank < 2 * extra ? rank / 2 : rank - extra;
   int first = 0;
   int last = power;
@@ -74,22 +75,22 @@ Schedule halving_doubling(int size, int rank) {
     const bool upper = (place & distance) != 0;
     const auto [give_first, give_last] = upper ? std::pair{first, middle} : std::pair{middle, last};
     (upper ? first : last) = middle;
-    schedule.steps.push_back({round, peer, Direction::send, give_first, give_last, Effect::add});
-    schedule.steps.push_back({round, peer, Direction::receive, first, last, Effect::add});
+    schedule.hops.push_back({round, peer, Direction::send, give_first, give_last, Effect::add});
+    schedule.hops.push_back({round, peer, Direction::receive, first, last, Effect::add});
   }
   for (int distance = 1; distance < power; distance *= 2, ++round) {
     const int peer = real_rank(place ^ distance);
     const bool upper = (place & distance) != 0;
     const int length = last - first;
     const int other = upper ? first - length : last;
-    schedule.steps.push_back({round, peer, Direction::send, first, last, Effect::replace});
-    schedule.steps.push_back(
+    schedule.hops.push_back({round, peer, Direction::send, first, last, Effect::replace});
+    schedule.hops.push_back(
         {round, peer, Direction::receive, other, other + length, Effect::replace});
     first = std::min(first, other);
     last = first + 2 * length;
   }
   if (rank < 2 * extra)
-    schedule.steps.push_back({last_round, rank - 1, Direction::send, 0, power, Effect::replace});
+    schedule.hops.push_back({last_round, rank - 1, Direction::send, 0, power, Effect::replace});
   return schedule;
 }
 
@@ -126,18 +127,17 @@ Schedule two_level(int size, int rank, std::span<const int> hosts) {
   const int last_round = 2 * (chunks - 1) + 1;
   Schedule schedule{chunks, {}};
   if (rank != leader) {
-    schedule.steps.push_back({0, leader, Direction::send, 0, chunks, Effect::add});
-    schedule.steps.push_back({last_round, leader, Direction::receive, 0, chunks, Effect::replace});
+    schedule.hops.push_back({0, leader, Direction::send, 0, chunks, Effect::add});
+    schedule.hops.push_back({last_round, leader, Direction::receive, 0, chunks, Effect::replace});
     return schedule;
   }
   for (int neighbour : *mine)
     if (neighbour != rank)
-      schedule.steps.push_back({0, neighbour, Direction::receive, 0, chunks, Effect::add});
+      schedule.hops.push_back({0, neighbour, Direction::receive, 0, chunks, Effect::add});
   append(schedule, ring(chunks, static_cast<int>(mine - ranks.begin())), leaders, 1);
   for (int neighbour : *mine)
     if (neighbour != rank)
-      schedule.steps.push_back(
-          {last_round, neighbour, Direction::send, 0, chunks, Effect::replace});
+      schedule.hops.push_back({last_round, neighbour, Direction::send, 0, chunks, Effect::replace});
   return schedule;
 }
 
@@ -151,8 +151,8 @@ Schedule direct(int size, int rank) {
       const int from = modulo(rank - distance, size);
       const int give = round == 0 ? to : rank;
       const int take = round == 0 ? rank : from;
-      schedule.steps.push_back({round, to, Direction::send, give, give + 1, effect});
-      schedule.steps.push_back({round, from, Direction::receive, take, take + 1, effect});
+      schedule.hops.push_back({round, to, Direction::send, give, give + 1, effect});
+      schedule.hops.push_back({round, from, Direction::receive, take, take + 1, effect});
     }
   }
   return schedule;
@@ -163,18 +163,18 @@ void check(int size, int rank) {
           "[comm] schedule: got rank {} of {}, expected 0 <= rank < size", rank, size);
 }
 
-// One step between the root and each other rank.
+// One hop between the root and each other rank.
 Schedule star(int size, int rank, int root, Direction at_root) {
   check(size, rank);
   const Direction elsewhere = at_root == Direction::send ? Direction::receive : Direction::send;
   Schedule schedule{size, {}};
   if (rank != root) {
-    schedule.steps.push_back({0, root, elsewhere, rank, rank + 1, Effect::replace});
+    schedule.hops.push_back({0, root, elsewhere, rank, rank + 1, Effect::replace});
     return schedule;
   }
   for (int distance = 1; distance < size; ++distance) {
     const int peer = modulo(root + distance, size);
-    schedule.steps.push_back({0, peer, at_root, peer, peer + 1, Effect::replace});
+    schedule.hops.push_back({0, peer, at_root, peer, peer + 1, Effect::replace});
   }
   return schedule;
 }
@@ -209,8 +209,8 @@ Schedule all_reduce_schedule(Algorithm algorithm, int size, int rank, std::span<
       break;
   }
   fail(ErrorKind::invalid_argument,
-       "[comm] schedule: '{}' has no steps of its own; try ring, tree, halving_doubling, two_level "
-       "or direct",
+       "[comm] schedule: '{}' has no schedule of its own; try ring, tree, halving_doubling, "
+       "two_level or direct",
        to_string(algorithm));
 }
 
@@ -220,9 +220,9 @@ Schedule reduce_scatter_schedule(int size, int rank) {
   for (int round = 0; round < size - 1; ++round) {
     const int give = modulo(rank - round - 1, size);
     const int take = modulo(rank - round - 2, size);
-    schedule.steps.push_back(
+    schedule.hops.push_back(
         {round, modulo(rank + 1, size), Direction::send, give, give + 1, Effect::add});
-    schedule.steps.push_back(
+    schedule.hops.push_back(
         {round, modulo(rank - 1, size), Direction::receive, take, take + 1, Effect::add});
   }
   return schedule;
@@ -234,9 +234,9 @@ Schedule all_gather_schedule(int size, int rank) {
   for (int round = 0; round < size - 1; ++round) {
     const int give = modulo(rank - round, size);
     const int take = modulo(rank - round - 1, size);
-    schedule.steps.push_back(
+    schedule.hops.push_back(
         {round, modulo(rank + 1, size), Direction::send, give, give + 1, Effect::replace});
-    schedule.steps.push_back(
+    schedule.hops.push_back(
         {round, modulo(rank - 1, size), Direction::receive, take, take + 1, Effect::replace});
   }
   return schedule;
@@ -249,11 +249,11 @@ Schedule reduce_schedule(int size, int rank, int root) {
   const auto real_rank = [&](int place) { return modulo(place + root, size); };
   Schedule schedule{1, {}};
   for (int child = 2 * position + 1; child <= 2 * position + 2 && child < size; ++child)
-    schedule.steps.push_back(
+    schedule.hops.push_back(
         {rounds - depth(child), real_rank(child), Direction::receive, 0, 1, Effect::add});
   if (position > 0)
-    schedule.steps.push_back({rounds - depth(position), real_rank((position - 1) / 2),
-                              Direction::send, 0, 1, Effect::add});
+    schedule.hops.push_back({rounds - depth(position), real_rank((position - 1) / 2),
+                             Direction::send, 0, 1, Effect::add});
   return schedule;
 }
 
@@ -263,10 +263,10 @@ Schedule broadcast_schedule(int size, int rank, int root) {
   const auto real_rank = [&](int place) { return modulo(place + root, size); };
   Schedule schedule{1, {}};
   if (position > 0)
-    schedule.steps.push_back({depth(position) - 1, real_rank((position - 1) / 2),
-                              Direction::receive, 0, 1, Effect::replace});
+    schedule.hops.push_back({depth(position) - 1, real_rank((position - 1) / 2), Direction::receive,
+                             0, 1, Effect::replace});
   for (int child = 2 * position + 1; child <= 2 * position + 2 && child < size; ++child)
-    schedule.steps.push_back(
+    schedule.hops.push_back(
         {depth(child) - 1, real_rank(child), Direction::send, 0, 1, Effect::replace});
   return schedule;
 }
@@ -285,8 +285,8 @@ Schedule all_to_all_schedule(int size, int rank) {
   for (int distance = 1; distance < size; ++distance) {
     const int to = modulo(rank + distance, size);
     const int from = modulo(rank - distance, size);
-    schedule.steps.push_back({distance - 1, to, Direction::send, to, to + 1, Effect::replace});
-    schedule.steps.push_back(
+    schedule.hops.push_back({distance - 1, to, Direction::send, to, to + 1, Effect::replace});
+    schedule.hops.push_back(
         {distance - 1, from, Direction::receive, from, from + 1, Effect::replace});
   }
   return schedule;
@@ -295,29 +295,29 @@ Schedule all_to_all_schedule(int size, int rank) {
 std::string schedule_table(Algorithm algorithm, int workers, std::span<const int> hosts) {
   struct Line {
     int worker;
-    Step step;
+    Hop hop;
   };
   std::vector<Line> lines;
   int chunks = 1;
   for (int worker = 0; worker < workers; ++worker) {
     const Schedule schedule = all_reduce_schedule(algorithm, workers, worker, hosts);
     chunks = schedule.chunks;
-    for (const Step& step : schedule.steps)
-      if (step.direction == Direction::send) lines.push_back({worker, step});
+    for (const Hop& hop : schedule.hops)
+      if (hop.direction == Direction::send) lines.push_back({worker, hop});
   }
   std::stable_sort(lines.begin(), lines.end(),
-                   [](const Line& a, const Line& b) { return a.step.round < b.step.round; });
-  std::string table = fmt::format("{} all_reduce, {} workers, data in {} chunk{}\n",
-                                  to_string(algorithm), workers, chunks, chunks == 1 ? "" : "s");
+                   [](const Line& a, const Line& b) { return a.hop.round < b.hop.round; });
+  std::string table = fmt::format("{} all_reduce, {}, data in {}\n", to_string(algorithm),
+                                  counted(workers, "worker"), counted(chunks, "chunk"));
   table += fmt::format("{:>5}  {:>6}  {:>10}  {:>6}  {}\n", "round", "worker", "sends", "to",
                        "which will");
-  for (const auto& [worker, step] : lines) {
+  for (const auto& [worker, hop] : lines) {
     const std::string range =
-        step.last_chunk - step.first_chunk == 1
-            ? fmt::format("chunk {}", step.first_chunk)
-            : fmt::format("chunks {}-{}", step.first_chunk, step.last_chunk - 1);
-    table += fmt::format("{:>5}  {:>6}  {:>10}  {:>6}  {}\n", step.round + 1, worker, range,
-                         step.peer, step.effect == Effect::add ? "add it" : "put it in place");
+        hop.last_chunk - hop.first_chunk == 1
+            ? fmt::format("chunk {}", hop.first_chunk)
+            : fmt::format("chunks {}-{}", hop.first_chunk, hop.last_chunk - 1);
+    table += fmt::format("{:>5}  {:>6}  {:>10}  {:>6}  {}\n", hop.round + 1, worker, range,
+                         hop.peer, hop.effect == Effect::add ? "add it" : "put it in place");
   }
   return table;
 }

@@ -1,9 +1,9 @@
-// Collectives as arithmetic: who sends which chunk to whom in which round, and whether the receiver
-// adds it or puts it in place. Pure functions of (algorithm, size, rank); executor.h runs them on
-// any transport.
+// Schedules of collectives, as arithmetic: who sends which chunk to whom in which round, and
+// whether the receiver adds it or puts it in place. Pure functions of (algorithm, size, rank);
+// executor.h runs them on any transport.
 //
-// A buffer is cut into `chunks` parts (the caller decides where). The steps of one rank are in the
-// order of their rounds; steps of one round are independent of each other, and a step may use what
+// A buffer is cut into `chunks` parts (the caller decides where). The hops of one rank are in the
+// order of their rounds; hops of one round are independent of each other, and a hop may use what
 // any earlier round has received. Every send has exactly one matching receive: the same round,
 // chunks and effect on the other side.
 #pragma once
@@ -22,7 +22,8 @@ enum class Algorithm : uint8_t {
   tree,              // 2 log2 N rounds, up and down a binary tree
   halving_doubling,  // 2 log2 N rounds, 2(N-1)/N of the bytes: best for small data
   two_level,         // inside each host first, then between the hosts
-  direct,            // everybody reads everybody: two rounds; shared memory where there is some
+  direct,            // every rank reads from every other: two rounds; in shared memory where
+                     // available
   native,            // the collective of the transport's own library
 };
 
@@ -33,7 +34,7 @@ Algorithm algorithm_from_string(std::string_view name);
 enum class Direction : uint8_t { send, receive };
 enum class Effect : uint8_t { add, replace };  // what the receiver does
 
-struct Step {
+struct Hop {
   int round;
   int peer;
   Direction direction;
@@ -41,16 +42,16 @@ struct Step {
   int last_chunk;  // exclusive
   Effect effect;
 
-  bool operator==(const Step&) const = default;
+  bool operator==(const Hop&) const = default;
 };
 
 struct Schedule {
   int chunks = 1;
-  std::vector<Step> steps;
+  std::vector<Hop> hops;
 };
 
-// The steps of `rank` in an all_reduce. `hosts` gives the host of each rank and matters only for
-// two_level; empty means that all are on one host. `automatic` and `native` have no steps: throws.
+// The hops of `rank` in an all_reduce. `hosts` gives the host of each rank and matters only for
+// two_level; empty means that all are on one host. `automatic` and `native` have no hops: throws.
 Schedule all_reduce_schedule(Algorithm algorithm, int size, int rank,
                              std::span<const int> hosts = {});
 
@@ -65,10 +66,10 @@ Schedule broadcast_schedule(int size, int rank, int root);
 Schedule scatter_schedule(int size, int rank, int root);
 Schedule gather_schedule(int size, int rank, int root);
 // Sends chunk p of the input to rank p, receives from p into chunk p of the output. In round k the
-// partners are k apart, so that no rank is flooded.
+// partners are k apart, so no rank is flooded.
 Schedule all_to_all_schedule(int size, int rank);
 
-// The all_reduce of all workers as a table for people: one line for each message.
+// The all_reduce of all workers as a table for people: one line per message.
 std::string schedule_table(Algorithm algorithm, int workers, std::span<const int> hosts = {});
 
 }  // namespace artel::comm

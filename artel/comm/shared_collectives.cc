@@ -7,10 +7,10 @@
 namespace artel::comm {
 namespace {
 
-// Data up to this size is shown as a copy, which every rank adds up for itself: one meeting instead
-// of two.
+// Data up to this size is published as a copy, which every rank sums for itself: one barrier
+// instead of two.
 constexpr size_t kCopiedBytes = 8 << 10;
-// Copies are added by everybody as long as they are not more than this in all.
+// Every rank sums the copies as long as they do not exceed this in total.
 constexpr size_t kFlatBytes = 256 << 10;
 // What passes through staging memory at a time: all of it stays in the second-level caches, except
 // where a sync costs more than that gains.
@@ -32,7 +32,7 @@ Slice slice_of(size_t bytes, int size, int rank) {
 
 // Data that is not in the arena, a piece at a time. A rank stages what the others add up, adds up
 // its own slice, and copies the slices of the others: it reads and writes every byte twice. One
-// sync a piece: the next one is staged before it.
+// sync per piece: the next one is staged before it.
 class StagedAllReduce {
  public:
   StagedAllReduce(shm::Channel& channel, std::span<std::byte> data, ElementType type,
@@ -196,6 +196,22 @@ bool lane_reduce_shared(shm::Channel& channel, Patience& patience, const LaneNod
   } else {
     channel.share_parts(patience, [&](int part) { add(slice_of(bytes, channel.size(), part)); });
   }
+  return true;
+}
+
+bool lane_reduce_scatter_shared(shm::Channel& channel, Patience& patience, const LaneNodes& nodes,
+                                std::span<std::byte* const> partials, std::span<std::byte> output,
+                                std::span<const size_t> offsets, ElementType type) {
+  channel.meet(patience, std::vector<std::byte*>(partials.begin(), partials.end()), output.size());
+  if (!channel.reachable()) return false;
+  const size_t begin = offsets[channel.rank()], end = offsets[channel.rank() + 1];
+  std::vector<const std::byte*> sources;
+  for (int rank = 0; rank < channel.size(); ++rank)
+    for (size_t i = 0; i < nodes.of(rank).size(); ++i)
+      sources.push_back(channel.buffer(rank, i) + begin);
+  std::byte* const target = output.data() + begin;
+  nodes.tree().add(sources, {&target, 1}, type, (end - begin) / size_of(type));
+  channel.sync(patience);
   return true;
 }
 

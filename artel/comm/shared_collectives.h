@@ -2,7 +2,8 @@
 // are; others pass through staging memory in pieces.
 //
 // Functions that return bool return false, on all ranks alike, when some buffer cannot be reached:
-// the caller then sends messages. The ranks have met and their operations are compared either way.
+// the caller then sends messages. Either way, the ranks have met and their operations have been
+// compared.
 #pragma once
 
 #include <span>
@@ -14,8 +15,8 @@
 
 namespace artel::comm {
 
-// Each rank adds up one slice of everybody's data and writes it to everybody: every byte is read
-// once and written once by each owner.
+// Each rank sums one slice of all ranks' data and writes it to all of them: every byte is read once
+// and written once, by its owner.
 void all_reduce_shared(shm::Channel& channel, Patience& patience, std::span<std::byte> data,
                        ElementType type, const Reduction& reduction);
 
@@ -28,12 +29,17 @@ bool lane_reduce_shared(shm::Channel& channel, Patience& patience, const LaneNod
                         std::span<std::byte* const> partials, std::span<std::byte> output,
                         ElementType type, const Reduction& reduction, size_t divisor);
 
-// Shows `input` to everybody, calls use(rank, data of that rank) for each rank, and waits until all
-// have done so. For gather, all_gather, scatter and all_to_all.
+// The same of part r of the data, from offsets[r] to offsets[r + 1], for rank r only.
+bool lane_reduce_scatter_shared(shm::Channel& channel, Patience& patience, const LaneNodes& nodes,
+                                std::span<std::byte* const> partials, std::span<std::byte> output,
+                                std::span<const size_t> offsets, ElementType type);
+
+// Makes `input` visible to all, calls use(rank, data of that rank) for each rank, and waits until
+// all have done so. For gather, all_gather, scatter and all_to_all.
 bool read_shared(shm::Channel& channel, Patience& patience, std::span<const std::byte> input,
                  const std::function<void(int rank, const std::byte* data)>& use);
 
-// `output` = the sum of everybody's bytes [offset, offset + output.size()).
+// `output` = the sum over all ranks of bytes [offset, offset + output.size()).
 bool reduce_shared(shm::Channel& channel, Patience& patience, std::span<const std::byte> input,
                    size_t offset, std::span<std::byte> output, ElementType type,
                    const Reduction& reduction);

@@ -1,4 +1,4 @@
-// Tasks run one after another on a thread of their own, which starts with the first of them.
+// Runs tasks one after another on its own thread, which starts with the first task.
 #pragma once
 
 #include <condition_variable>
@@ -16,12 +16,12 @@ namespace artel::comm {
 class TaskQueue {
  public:
   TaskQueue() = default;
-  // Runs what was started, then ends. An error that nobody waited for is dropped.
+  // Finishes all started tasks, then ends. An error that nobody waited for is dropped.
   ~TaskQueue();
 
   Handle start(std::function<void()> task);
 
-  // Whether everything that was started has ended.
+  // Whether all started tasks have ended.
   bool idle();
   bool is_own_thread() const;
 

@@ -1,4 +1,4 @@
-// What a group needs from shared memory, Gloo or MPI: messages between ranks, and news about them.
+// What a group needs from shared memory, Gloo or MPI: messages between ranks, and their status.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +32,18 @@ class Transfer {
   virtual bool wait(double seconds) = 0;
 };
 
+// The longest text of PeerStatus::vitals.
+constexpr size_t kVitalsBytes = 256;
+
 struct PeerStatus {
   std::string host;
   int process = 0;
   double silent_seconds = 0;  // since its last sign of life
   std::string phase;          // what it said it was doing
-  bool left = false;          // it has closed the group, or died without ending it
+  bool left = false;          // it has left the group, or died without ending it
+  // What it last said about itself (GroupOptions::vitals), as rank 0 knows it; it may be followed
+  // by zeros, and its 8-byte words may be of two moments. Empty: nothing.
+  std::string vitals = {};
 };
 
 // Memory for data that will be reduced: reachable by all ranks of this machine without a copy where
@@ -61,16 +67,17 @@ class Transport {
                                          std::span<const std::byte> data) = 0;
   virtual std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data) = 0;
 
-  // The length of the messages that large data is best cut into.
+  // The best message length for large data.
   virtual size_t segment_bytes() const { return 256 << 10; }
 
   virtual SharedBytes allocate(size_t bytes);
-  // Memory that all ranks of the machine reach: a number that stands for these bytes of `allocate`
-  // in any of them, and back. Nothing if there is no such memory, or if they are not inside of it.
+  // For memory that all ranks on the machine can reach: a number that identifies these bytes of
+  // `allocate` in any of them, and back. Nothing if there is no such memory, or if the bytes are
+  // outside it.
   virtual std::optional<uint64_t> place_of(std::span<const std::byte> data) const;
   virtual std::byte* at_place(uint64_t place, size_t bytes) const;
 
-  // A meeting place in shared memory for these ranks (of which this is one), or nothing. `place` is
+  // A meeting place in shared memory for these ranks (including this one), or nothing. `place` is
   // what prepare_channel returned to the first of them.
   virtual uint64_t prepare_channel(int members);
   virtual std::unique_ptr<shm::Channel> open_channel(std::span<const int> members, uint64_t place);
@@ -82,8 +89,8 @@ class Transport {
   // What this rank is doing, for the messages of the others; at most 31 bytes are kept.
   virtual void set_phase(std::string_view phase) = 0;
   virtual PeerStatus status(int peer) = 0;
-  // Who is to blame for waiting for `peer`: it may itself be waiting for a rank that has fallen
-  // silent.
+  // The rank that is really being waited for: `peer`, or a rank that has fallen silent and that
+  // `peer` waits for.
   int suspect(int peer);
   // "rank 3 on host n07, last seen 0.4 s ago in backward"
   std::string describe(int peer);

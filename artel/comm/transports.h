@@ -1,4 +1,4 @@
-// The transports by name. One that this build lacks is a file unavailable.cc, which says so.
+// The transports by name. For one that this build lacks, a file unavailable.cc says so.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace artel::comm {
 
-// Returns when all ranks are there. Throws for an unknown or missing transport.
+// Returns when all ranks have joined. Throws for an unknown or missing transport.
 std::unique_ptr<Transport> make_transport(const GroupOptions& options);
 
 std::unique_ptr<Transport> make_shm_transport(const GroupOptions& options);
-// Ranks of one machine, unless it is "", exchange their messages through shared memory.
+// Ranks with the same machine, unless it is "", exchange their messages through shared memory.
 std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options,
                                                const std::string& machine = machine_id());
 std::unique_ptr<Transport> make_mpi_transport(const GroupOptions& options);

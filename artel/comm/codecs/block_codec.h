@@ -1,8 +1,8 @@
-// What fp16, bf16, int8 and sign share: blocks of kCodecBlock values, some with a scale of their
-// own.
+// What fp16, bf16, int8 and sign share: blocks of kCodecBlock values, in some codecs with a scale
+// per block.
 //
 // A message is the scales of all blocks, if there are any, then their codes. The last block is
-// padded with zeros while it is worked on; only the codes of real values are sent.
+// padded with zeros for processing; only the codes of real values are sent.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace artel::comm {
 
 // Format has a kName, kScaled, kBlockBytes (of the codes of a whole block), bytes(count) of the
-// codes of a block with so many values, and
+// codes of a block with `count` values, and
 //   float encode(key, block, values, count, codes): one block, of which `count` values are real;
 //     returns its scale, or anything if it has none
 //   void add(codes, scale, sum): one block
@@ -79,8 +79,8 @@ class BlockCodec final : public Codec {
   }
 };
 
-// A format of two bytes for each value on its own; Kernels has narrow(values, codes) and
-// add(codes, scale, sum), both of a whole block.
+// A format that stores each value separately in two bytes; Kernels has narrow(values, codes) and
+// add(codes, scale, sum), both for a whole block.
 template <typename Kernels>
 struct HalfFormat : Kernels {
   static constexpr bool kScaled = false;

@@ -13,7 +13,8 @@
 namespace artel::comm {
 namespace {
 
-// Where the parts of the ranks begin; one more entry for the end. Whole blocks, but the last.
+// Where the parts of the ranks begin; one more entry for the end. All parts but the last are whole
+// blocks.
 std::vector<size_t> part_offsets(size_t floats, int parts) {
   const size_t blocks = codec_blocks(floats);
   std::vector<size_t> offsets;

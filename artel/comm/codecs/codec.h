@@ -1,9 +1,15 @@
-// Gradient codecs: fewer bytes on the wire for a loss that later steps make good.
+// Gradient codecs: fewer bytes on the wire, for a loss of precision that later steps make up for.
+//
+//   const auto codec = artel::comm::make_codec("int8");
+//   artel::comm::ErrorFeedback feedback;  // one for each bucket
+//   std::vector<float> gradients(1000, 0.5f);
+//   if (artel::comm::Group* group = cluster.group())
+//     codec->all_reduce(*group, {.seed = 7, .step = 1}, feedback, gradients, /*mean=*/true);
 //
 // A codec turns floats into bytes and back. It has no state: equal inputs and contexts give equal
-// bytes on every machine of one kind. The size of a message depends on the number of floats alone,
-// so that peers need not tell each other what to expect. A finite value is decoded as a finite one;
-// NaN and infinity stay visible as such (perhaps all over their block), never hidden.
+// bytes on every machine of one kind. The size of a message depends only on the number of floats,
+// so peers know what to expect. Finite values decode to finite values; NaN and infinity stay
+// visible (perhaps spread over their block) and are never hidden.
 //
 // Codecs may be used by many threads at once.
 #pragma once
@@ -22,11 +28,11 @@ namespace artel::comm {
 
 class Group;
 
-// What random numbers depend on: equal contexts give equal ones.
+// What random numbers depend on: equal contexts give equal numbers.
 struct CodecContext {
   uint64_t seed = 0;
   int64_t step = 0;
-  uint64_t stream = 0;  // which tensor or bucket, and whose
+  uint64_t stream = 0;  // which tensor or bucket, and of which rank
   uint64_t key() const;
 };
 
@@ -34,10 +40,10 @@ class Codec {
  public:
   virtual ~Codec() = default;
 
-  // As make_codec reads it.
+  // In the form that make_codec reads.
   virtual std::string name() const = 0;
 
-  // The exact size of the encoding of so many floats.
+  // The exact encoded size of this many floats.
   virtual size_t encoded_bytes(size_t floats) const = 0;
 
   // `out` has encoded_bytes(values.size()) bytes, at any address.
@@ -45,16 +51,16 @@ class Codec {
               std::span<std::byte> out) const;
 
   // sum += scale * decoded. Throws for bytes that `encode` cannot have written (the sum is then
-  // undefined) and never reads or writes outside of its arguments.
+  // undefined) and never reads or writes outside its arguments.
   void decode_add(std::span<const std::byte> in, std::span<float> sum, float scale = 1) const;
 
   // Replaces the values by their sum (or mean) over the group, the same bits on every rank and on
-  // every transport. The context names the bucket and is the same on all ranks; the feedback is
-  // the bucket's own, on this rank. Returns the bytes that this rank sent.
+  // every transport. The context names the bucket and is the same on all ranks; the feedback
+  // belongs to this bucket on this rank. Returns the bytes that this rank sent.
   //
   // Two stages: rank p gets the encoded part p of everybody, adds them in the order of ranks,
   // and sends its encoded sum to all; what either stage loses is fed back. Costs two collectives,
-  // which together carry 2 (N-1)/N times the encoded size out of each rank and into it.
+  // in which each rank sends and receives 2 (N-1)/N times the encoded size.
   virtual size_t all_reduce(Group& group, const CodecContext& context, ErrorFeedback& feedback,
                             std::span<float> values, bool mean) const;
 
@@ -65,7 +71,7 @@ class Codec {
 };
 
 // "none", "fp16", "bf16", "int8", "sign", "top-k 1%" (the share that is sent) or "powersgd 4" (the
-// rank). Throws for anything else, with the nearest name.
+// rank). Throws for anything else, suggesting the nearest name.
 std::unique_ptr<Codec> make_codec(std::string_view text);
 
 // The forms that make_codec accepts, for messages and help.

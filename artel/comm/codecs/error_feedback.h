@@ -1,6 +1,6 @@
 // Error feedback: what a lossy message leaves out is added to the next one (Seide et al. 2014;
-// Karimireddy et al. 2019). The sum of all that was decoded then follows the sum of all that was
-// meant, and a biased codec trains as well as an exact one, a few steps later.
+// Karimireddy et al. 2019). The sum of everything decoded then follows the sum of everything
+// intended, and a biased codec trains as well as an exact one, a few steps later.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ struct MatrixShape {
 };
 
 // What one rank keeps for one bucket between steps. The vectors are sized when first used; a
-// checkpoint that is to resume with the same bits stores them. When the group changes, `of_sum`
-// starts anew, the others go on.
+// checkpoint stores them if the run is to resume with the same bits. When the group changes,
+// `of_sum` starts from zero and the others are kept.
 struct ErrorFeedback {
   // The tensors of the bucket, in order; only low-rank codecs look at them. If empty, the bucket is
-  // taken for one square matrix.
+  // treated as one square matrix.
   std::vector<MatrixShape> matrices = {};
 
   std::vector<float> of_values = {};   // lost from this rank's own contribution
@@ -32,8 +32,8 @@ struct ErrorFeedback {
   std::vector<float> directions = {};  // PowerSGD: where the next iteration starts
 };
 
-// residual += values. A residual that is not finite counts as zero: one bad step is not remembered.
-// A sum of finite numbers that would be infinite is the largest number.
+// residual += values. A residual that is not finite counts as zero, so one bad step is not
+// remembered. If a sum of finite numbers overflows, it becomes the largest finite number.
 void add_to_residual(std::span<const float> values, std::span<float> residual);
 
 // Encodes values + residual and leaves in the residual what the encoding lost.

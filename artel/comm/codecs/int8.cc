@@ -1,9 +1,9 @@
-// int8: a byte for each value, a scale for each block, rounded up or down at random so that the
-// expected error is zero (QSGD, Alistarh et al. 2017).
+// int8: one byte per value, one scale per block, rounded up or down at random so that the expected
+// error is zero (QSGD, Alistarh et al. 2017).
 //
-// The random numbers are those of artel::philox, 16 bits for each value. 32 counters run side by
-// side; word w of counter j serves the values (2 w) 32 + j and (2 w + 1) 32 + j of the block, so
-// that vectors of any width read neighbours and give the same bits.
+// The random numbers are those of artel::philox, 16 bits per value. 32 counters run side by side;
+// word w of counter j serves the values (2 w) 32 + j and (2 w + 1) 32 + j of the block, so vectors
+// of any width read neighbours and give the same bits.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "artel/comm/codecs/int8.cc"
 #include "hwy/foreach_target.h"

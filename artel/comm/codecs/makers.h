@@ -1,4 +1,4 @@
-// One maker for each codec; make_codec chooses among them.
+// One factory per codec; make_codec chooses among them.
 #pragma once
 
 #include <memory>

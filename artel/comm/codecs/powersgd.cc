@@ -5,9 +5,9 @@
 // rank holds the same factors. The next step starts from this Q. Matrices that would not shrink
 // (vectors, above all) are sent as they are.
 //
-// P and Q are scaled by powers of two, which changes no digit, so that no product or square of what
-// a float can hold leaves the range of floats: only the direction of P's and of the first Q's
-// columns matters, and the Q that is sent is smaller than M^T P by kShrink.
+// P and Q are scaled by powers of two, which changes no digit, so no product or square of floats
+// leaves the range of floats. Only the directions of P's and of the first Q's columns matter, and
+// the Q that is sent is smaller than M^T P by kShrink.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "artel/comm/codecs/powersgd.cc"
 #include "hwy/foreach_target.h"
@@ -71,7 +71,7 @@ void add_scaled(float factor, const float* values, size_t count, float* sum) {
   HWY_DYNAMIC_DISPATCH(add_scaled)(factor, values, count, sum);
 }
 
-constexpr float kShrink = 0x1p-20f;  // more than the rows of a matrix times the ranks can add to
+constexpr float kShrink = 0x1p-20f;  // covers the growth by a matrix's rows times the ranks
 constexpr float kLargest = std::numeric_limits<float>::max();
 
 // Multiplies the values by a power of two that brings the largest of them down to less than
@@ -117,8 +117,8 @@ class Pieces {
   size_t left() const { return left_; }
   size_t right() const { return right_; }
 
-  // Fills the columns of Q that hold nothing to start from, and brings all to a size for which the
-  // sum of P over as many as 1024 ranks is not larger than the values are.
+  // Fills the columns of Q that have no start values, and scales all columns so that the sum of P
+  // over up to 1024 ranks is not larger than the values.
   void start(uint64_t key, std::span<float> right) const {
     for_each_column([&](const Piece& piece, size_t column) {
       const size_t columns = piece.shape.columns;
@@ -177,7 +177,7 @@ class Pieces {
     });
   }
 
-  // sum += scale P Q^T, where Q is smaller by kShrink. What is finite gives finite numbers.
+  // sum += scale P Q^T, where Q is smaller by kShrink. Finite inputs give finite results.
   void add_product(std::span<const float> left, std::span<const float> right, float scale,
                    std::span<float> sum) const {
     std::vector<float> product;
@@ -275,7 +275,7 @@ class PowerSgd final : public Codec {
   }
 
  private:
-  // A run of values without a shape: a square, and the rest as it is.
+  // Values without a shape: a square matrix, and the rest uncompressed.
   Pieces square(size_t floats) const {
     const auto columns = static_cast<size_t>(std::sqrt(static_cast<double>(floats)));
     const size_t rows = columns == 0 ? 0 : floats / columns;

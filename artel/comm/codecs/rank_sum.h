@@ -1,4 +1,4 @@
-// The exact sum over ranks, each of which counts as one lane: the same bits on every transport.
+// The exact sum over ranks, each counting as one lane: the same bits on every transport.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// sign: a bit for each value and the mean magnitude of each block (1-bit SGD, Seide et al. 2014;
-// signSGD with error feedback, Karimireddy et al. 2019). Bit k of byte j is the sign of value
-// 32 k + j of the block, so that vectors of any width read neighbours.
+// sign: one bit per value and the mean magnitude of each block (1-bit SGD, Seide et al. 2014;
+// signSGD with error feedback, Karimireddy et al. 2019). Bit k of byte j is the sign of value 32 k
+// + j of the block, so vectors of any width read neighbours.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "artel/comm/codecs/sign.cc"
 #include "hwy/foreach_target.h"
@@ -63,7 +63,7 @@ struct Sign {
     constexpr float kLargest = std::numeric_limits<float>::max();
     const float part = static_cast<float>(kCodecBlock) / static_cast<float>(count);
     const float sum = HWY_DYNAMIC_DISPATCH(pack_signs)(values, codes);
-    // Of finite values the mean is finite, however it is rounded.
+    // The mean of finite values is finite, however it is rounded.
     return sum <= kLargest ? std::min(sum * part, kLargest) : sum;
   }
   static void add(const std::byte* codes, float scale, float* sum) {

@@ -2,8 +2,8 @@
 // Heafield 2017). Of equal magnitudes, the first ones.
 //
 // A message holds the values, the lower byte of each index, and for each block of 256 indices the
-// number of its values in unary: as many ones, then a zero (Elias-Fano). That is 25 bits for each
-// value and one for each block.
+// number of its values in unary: as many ones, then a zero (Elias-Fano). That is 25 bits per value
+// and one per block.
 //
 // The selection samples a threshold that is a little too low, collects the few candidates above it
 // in one pass over memory, and selects among them exactly. The sample changes the time, never the
@@ -65,7 +65,8 @@ uint32_t sampled_threshold(std::span<const float> values, size_t count) {
   if (values.size() <= kSamples) return 0;
   std::vector<uint32_t> sample(kSamples);
   for (size_t i = 0; i < kSamples; ++i) {
-    // Multiples of the golden ratio are even over any range and in step with no row length.
+    // Multiples of the golden ratio are evenly spread over any range and resonate with no row
+    // length.
     const auto fraction = static_cast<uint32_t>(i * 0x9E3779B1u);
     sample[i] = magnitude_bits(values[uint64_t{fraction} * values.size() >> 32]);
   }

@@ -3,11 +3,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 
-#include "artel/comm/host_name.h"
+#include "artel/base/host_name.h"
 
 namespace artel::comm::control {
+namespace {
+
+constexpr double kNewsSeconds = 1;  // twice as often there should be news
+
+}  // namespace
 
 Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
     : options_(options), hub_(std::move(hub)) {
@@ -27,25 +33,30 @@ Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
     }
   }
   socket_ = connect_to(endpoint, options.deadline);
+  if (options.patience > 0) notice_silence(socket_.get(), 2 * options.patience);
   send(FrameType::hello, to_body(Hello{.token = options.token,
                                        .rank = options_.rank,
                                        .size = options.size,
                                        .host = host_name(),
-                                       .process = getpid()}));
+                                       .process = getpid(),
+                                       .door = options.door}));
   if (options_.rank < 0) receive_rank();
 }
 
 void Control::receive_rank() {
-  const auto frame = next_frame(options_.deadline.left());
+  auto frame = next_frame(options_.deadline.left());
+  // A door at that address says now and then that it lives, also before it answers.
+  while (frame && frame->type == FrameType::beat) frame = next_frame(options_.deadline.left());
   require(frame.has_value(), ErrorKind::timeout, "[comm] rank 0 at {} did not answer",
           options_.address);
   if (frame->type == FrameType::refusal)
     fail(ErrorKind::communication, "[comm] rank 0 at {} refused this worker: {}", options_.address,
          frame->body);
+  if (frame->type == FrameType::doors) throw UnderWay(doors_from(frame->body));
   int rank = kAnyRank;
   std::from_chars(frame->body.data(), frame->body.data() + frame->body.size(), rank);
   require(frame->type == FrameType::place && rank > 0 && rank < options_.size, ErrorKind::corrupt,
-          "[comm] rank 0 at {} gave this worker no place", options_.address);
+          "[comm] rank 0 at {} assigned this worker no rank", options_.address);
   options_.rank = rank;
 }
 
@@ -66,10 +77,12 @@ std::string Control::local_address() const { return control::local_address(socke
 std::vector<Member> Control::exchange(std::string blob) {
   send(FrameType::blob, std::move(blob));
   while (true) {
-    const auto frame = next_frame(options_.deadline.left());
-    require(frame.has_value(), ErrorKind::timeout,
-            "[comm] group at {}: not all of the {} ranks came before the deadline",
+    const auto frame = next_frame(std::min(options_.deadline.left(), 0.05));
+    require(frame.has_value() || !options_.deadline.passed(), ErrorKind::timeout,
+            "[comm] group at {}: not all of the {} ranks joined before the deadline",
             options_.address, options_.size);
+    if (options_.meanwhile) options_.meanwhile();
+    if (!frame) continue;
     if (frame->type == FrameType::refusal)
       fail(ErrorKind::communication, "[comm] rank 0 at {} refused rank {}: {}", options_.address,
            options_.rank, frame->body);
@@ -77,11 +90,13 @@ std::vector<Member> Control::exchange(std::string blob) {
       const Failure failure = failure_from(frame->body);
       throw Error(failure.kind, failure.cause);
     }
+    if (frame->type == FrameType::doors) throw UnderWay(doors_from(frame->body));
     if (frame->type != FrameType::table) continue;
     members_ = table_from(frame->body);
     require(static_cast<int>(members_.size()) == options_.size, ErrorKind::corrupt,
             "[comm] table of ranks: got {}, expected {}", members_.size(), options_.size);
     news_.resize(members_.size());
+    vitals_.resize(members_.size());
     news_time_ = Clock::now();
     return members_;
   }
@@ -107,16 +122,21 @@ void Control::watch(std::function<void()> tick) {
 
 void Control::work() {
   Clock::time_point next_beat = Clock::now();
+  std::string said;
   bool connected = true;
   while (!stopping_) {
     try {
-      if (connected && Clock::now() >= next_beat) {
-        std::string phase;
-        {
-          const std::lock_guard lock(mutex_);
-          phase = phase_;
-        }
+      std::string phase;
+      {
+        const std::lock_guard lock(mutex_);
+        phase = phase_;
+      }
+      // The first phase is told at once: a rank that dies young was doing something, too.
+      if (connected && (Clock::now() >= next_beat || (said.empty() && !phase.empty()))) {
         send(FrameType::beat, phase);
+        if (options_.vitals)
+          send(FrameType::vitals, to_body(RankVitals{rank(), options_.vitals()}));
+        said = phase;
         next_beat = Clock::now() + std::chrono::milliseconds(500);
       }
       if (!connected)
@@ -144,6 +164,11 @@ void Control::handle(const Frame& frame) {
     const std::lock_guard lock(mutex_);
     if (news.size() == news_.size()) news_ = std::move(news);
     news_time_ = Clock::now();
+  } else if (frame.type == FrameType::vitals) {
+    RankVitals vitals = vitals_from(frame.body);
+    const std::lock_guard lock(mutex_);
+    if (vitals.rank >= 0 && vitals.rank < std::ssize(vitals_))
+      vitals_[vitals.rank] = std::move(vitals.text);
   } else if (frame.type == FrameType::failure) {
     fail_with(failure_from(frame.body));
   } else if (frame.type == FrameType::leave) {
@@ -173,11 +198,15 @@ void Control::set_phase(std::string_view phase) {
 PeerStatus Control::status(int peer) {
   const std::lock_guard lock(mutex_);
   const Sign& sign = news_[peer];
+  // Whoever brings the news is silent if there are none; of the others nothing more is known then.
+  const double without_news = seconds_between(news_time_, Clock::now());
   return {.host = members_[peer].host,
           .process = members_[peer].process,
-          .silent_seconds = sign.silent_seconds + seconds_between(news_time_, Clock::now()),
+          .silent_seconds =
+              peer == 0 ? without_news : sign.silent_seconds + std::min(without_news, kNewsSeconds),
           .phase = sign.phase,
-          .left = sign.left};
+          .left = sign.left,
+          .vitals = vitals_[peer]};
 }
 
 void Control::abort(ErrorKind kind, std::string_view cause) noexcept {

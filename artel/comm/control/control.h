@@ -19,17 +19,24 @@ namespace artel::comm::control {
 struct ControlOptions {
   std::string address;  // of rank 0, HOST:PORT
   std::string token;
-  int rank = 0;  // kAnyRank: 0 for whoever can listen at the address, then in the order of arrival;
-                 // kAnyServer: likewise, for servers
+  int rank = 0;  // kAnyRank: 0 for the process that can listen at the address, the others in the
+                 // order of arrival; kAnyServer: likewise, for servers
   int size = 1;
-  int servers = 0;  // the last ranks
+  int servers = 0;        // the last ranks
+  std::string door = {};  // where newcomers find this rank when the run is under way
+  double patience = 0;  // seconds of silence after which a rank counts as dead; TCP gives up after
+                        // twice as many. 0: never
   Deadline deadline = Deadline::after(60);
   std::function<bool(int rank)> is_vital = {};  // for the hub
+  // Called now and then while the ranks are awaited; ends that by throwing.
+  std::function<void()> meanwhile = {};
+  std::function<std::string()> vitals = {};  // see GroupOptions
 };
 
 class Control {
  public:
-  // Rank 0 also starts the hub, unless it is given one. Throws if rank 0 cannot be reached.
+  // Rank 0 also starts the hub, unless it is given one. Throws if rank 0 cannot be reached, and
+  // UnderWay if all ranks have already met and have doors.
   explicit Control(const ControlOptions& options, std::unique_ptr<Hub> hub = nullptr);
   ~Control();
   Control(const Control&) = delete;
@@ -39,12 +46,12 @@ class Control {
   // The address of this machine through which it reaches rank 0.
   std::string local_address() const;
 
-  // Gives `blob` to all ranks and returns those of all, when all are there. Call it once. Throws
-  // if rank 0 refuses this rank, or at the deadline.
+  // Gives `blob` to all ranks and returns the blobs of all, once all have arrived. Call it once.
+  // Throws if rank 0 refuses this rank, or at the deadline.
   std::vector<Member> exchange(std::string blob);
 
-  // From now on a thread of its own watches the connection. It calls `tick` ten times a second, and
-  // at once when the group has failed.
+  // Starts a thread that watches the connection. It calls `tick` ten times a second, and at once
+  // when the group has failed.
   void watch(std::function<void()> tick);
 
   void set_phase(std::string_view phase);
@@ -52,7 +59,7 @@ class Control {
   void abort(ErrorKind kind, std::string_view cause) noexcept;
   bool failed() const { return failed_; }
   void throw_if_failed();
-  // After the connection to a peer broke: waits a moment for the news of why. Throws the failure of
+  // After the connection to a peer has broken: waits a moment to learn why. Throws the failure of
   // the group, or returns whether the peer has left it in good order.
   bool explain_loss(int peer);
 
@@ -70,8 +77,9 @@ class Control {
   FrameReader reader_;
   std::vector<Member> members_;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects what follows
   std::vector<Sign> news_;
+  std::vector<std::string> vitals_;  // by rank; at rank 0
   Clock::time_point news_time_;
   std::string phase_;
   Failure failure_;

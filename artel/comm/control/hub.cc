@@ -9,43 +9,27 @@
 #include <list>
 #include <vector>
 
-#include "artel/base/log.h"
-#include "artel/comm/control/wire.h"
+#include "artel/base/plural.h"
+#include "artel/comm/control/link.h"
 #include "artel/comm/transport.h"
 
 namespace artel::comm::control {
 namespace {
 
 constexpr double kNewsInterval = 0.5;
-// A rank that does not read (it may be stopped) misses news rather than fill our memory.
+// A rank that does not read (it may be stopped) misses news rather than filling our memory.
 constexpr size_t kMaxUnsent = 1 << 20;
 
-struct Connection {
-  explicit Connection(FileHandle the_socket) : socket(std::move(the_socket)) {}
-
-  void queue(FrameType type, std::string body) { unsent += encode({type, std::move(body)}); }
-
-  // Sends what the socket takes now.
-  void flush() {
-    while (!unsent.empty()) {
-      const ssize_t sent =
-          ::send(socket.get(), unsent.data(), unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent <= 0) return;
-      unsent.erase(0, sent);
-    }
-  }
-
-  FileHandle socket;
-  FrameReader reader;
-  std::string unsent;
+struct Connection : Link {
+  using Link::Link;
   int rank = -1;  // until its hello
-  bool closed = false;
 };
 
 struct Rank {
   Connection* connection = nullptr;
   bool has_blob = false;
   Member member;
+  std::string door;
   Clock::time_point last_seen;
   std::string phase;
   bool left = false;
@@ -93,28 +77,16 @@ class Hub::Loop {
   }
 
   void read(Connection& connection) {
-    std::string bytes;
-    const bool open = receive_some(connection.socket.get(), 0, bytes);
-    try {
-      connection.reader.feed(bytes);
-      while (!connection.closed) {
-        const auto frame = connection.reader.next();
-        if (!frame) break;
-        handle(connection, *frame);
-      }
-    } catch (const Error& error) {
-      // A stranger, or a broken rank; its death is reported below.
-      log(LogLevel::debug, "control connection closed: {}", error.what());
-      connection.closed = true;
-    }
-    if (!open) connection.closed = true;
+    // What cannot be understood comes from a stranger, or from a broken rank, whose death is
+    // reported.
+    connection.read([&](const Frame& frame) { handle(connection, frame); });
     if (connection.closed && connection.rank >= 0) lose(connection);
   }
 
   void handle(Connection& connection, const Frame& frame) {
     if (connection.rank < 0) {
       require(frame.type == FrameType::hello, ErrorKind::corrupt,
-              "[comm control] got a message from a stranger, expected a hello");
+              "[comm control] got a message from an unknown process, expected a hello");
       admit(connection, hello_from(frame.body));
       return;
     }
@@ -129,6 +101,9 @@ class Hub::Loop {
       case FrameType::beat:
         rank.phase = frame.body.substr(0, 31);
         break;
+      case FrameType::vitals:
+        pass_on(connection.rank, vitals_from(frame.body).text);
+        break;
       case FrameType::failure:
         fail_group(failure_from(frame.body));
         break;
@@ -142,6 +117,13 @@ class Hub::Loop {
   }
 
   void admit(Connection& connection, Hello hello) {
+    if (complete_ && hello.version == kVersion && hello.token == options_.token &&
+        !ranks_[0].door.empty()) {
+      std::vector<std::string> doors;
+      for (const Rank& rank : ranks_) doors.push_back(rank.door);
+      connection.queue(FrameType::doors, to_body(doors));
+      return;
+    }
     const bool any = hello.rank < 0;
     const int workers = options_.size - options_.servers;
     if (hello.rank == kAnyRank) hello.rank = free_rank(1, workers);
@@ -157,12 +139,13 @@ class Hub::Loop {
     Rank& rank = ranks_[hello.rank];
     rank.connection = &connection;
     rank.member = {hello.host, hello.process, {}};
+    rank.door = hello.door;
     rank.last_seen = Clock::now();
     if (any) connection.queue(FrameType::place, std::to_string(hello.rank));
     if (failed_) connection.queue(FrameType::failure, to_body(failure_));
   }
 
-  // The first that nobody has, or the size; rank 0 is the one that listens.
+  // The first free rank, or the size if there is none; rank 0 is the one that listens.
   int free_rank(int first, int last) const {
     for (int rank = first; rank < last; ++rank)
       if (ranks_[rank].member.process == 0) return rank;
@@ -170,7 +153,7 @@ class Hub::Loop {
   }
 
   std::string objection(const Hello& hello) const {
-    if (hello.magic != kMagic) return "it is not a worker of artel";
+    if (hello.magic != kMagic) return "it is not an artel worker";
     if (hello.version != kVersion)
       return fmt::format(
           "different versions: got protocol {}, expected {}; try the same artel on "
@@ -180,14 +163,15 @@ class Hub::Loop {
     if (hello.size != options_.size)
       return fmt::format("got a group of {} ranks, expected {}", hello.size, options_.size);
     if (hello.rank == options_.size)
-      return options_.servers > 0
-                 ? fmt::format("all {} workers, or all {} servers, are there already",
-                               options_.size - options_.servers, options_.servers)
-                 : fmt::format("all {} ranks are there already", options_.size);
+      return options_.servers > 0 ? fmt::format("{} and {} have already joined: all that there are",
+                                                counted(options_.size - options_.servers, "worker"),
+                                                counted(options_.servers, "server"))
+                                  : fmt::format("{} have already joined: all that there are",
+                                                counted(options_.size, "rank"));
     if (hello.rank < 0 || hello.rank > options_.size)
       return fmt::format("got rank {}, expected 0 to {}", hello.rank, options_.size - 1);
     if (ranks_[hello.rank].connection != nullptr)
-      return fmt::format("rank {} is already there, on host {}", hello.rank,
+      return fmt::format("rank {} has already joined, on host {}", hello.rank,
                          ranks_[hello.rank].member.host);
     return {};
   }
@@ -208,6 +192,13 @@ class Hub::Loop {
       news.push_back({static_cast<float>(seconds_between(rank.last_seen, Clock::now())), rank.phase,
                       rank.left});
     broadcast(FrameType::news, to_body(news));
+  }
+
+  // Only rank 0 reports what the others say about themselves.
+  void pass_on(int rank, std::string vitals) {
+    Connection* const zero = ranks_[0].connection;
+    if (zero && !zero->closed && zero->unsent.size() < kMaxUnsent)
+      zero->queue(FrameType::vitals, to_body(RankVitals{rank, std::move(vitals)}));
   }
 
   void lose(Connection& connection) {

@@ -1,5 +1,5 @@
-// Rank 0's side of the control connections: a thread that admits the ranks, hands out what they
-// want to know of each other, passes on failures, and notices who disappears.
+// Rank 0's side of the control connections: a thread that admits the ranks, passes information
+// between them, reports failures to all, and notices ranks that disappear.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,14 @@ struct HubOptions {
   std::string token;
   int size = 1;
   int servers = 0;                              // the last ranks
-  std::function<bool(int rank)> is_vital = {};  // whose death ends the group; absent: of all
+  std::function<bool(int rank)> is_vital = {};  // ranks whose death ends the group; absent: all
 };
 
 class Hub {
  public:
-  // Listens from now on. Throws if it cannot.
+  // Starts to listen. Throws if it cannot.
   explicit Hub(const HubOptions& options);
-  // Rank 0 must have closed its connection; returns when everybody was told.
+  // Rank 0 must have closed its connection; returns when all ranks have been told.
   ~Hub();
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;

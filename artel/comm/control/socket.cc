@@ -1,5 +1,7 @@
 #include "artel/comm/control/socket.h"
 
+#include <fmt/format.h>
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -9,7 +11,9 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -22,18 +26,41 @@
 namespace artel::comm::control {
 namespace {
 
-using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+struct Address {
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
 
-Addresses resolve(const Endpoint& endpoint) {
+  sockaddr_storage bytes{};
+  socklen_t length = 0;
+};
+
+// An abstract name: it lives as long as the socket and needs no file.
+Address local_name(const std::string& name) {
+  Address address;
+  auto* const local = reinterpret_cast<sockaddr_un*>(&address.bytes);
+  require(name.size() < sizeof(local->sun_path), ErrorKind::invalid_argument,
+          "[comm] name on this machine: got {} characters, expected at most {}", name.size(),
+          sizeof(local->sun_path) - 1);
+  local->sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), local->sun_path + 1);
+  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+Address resolve(const Endpoint& endpoint) {
+  if (endpoint.local()) return local_name(endpoint.host.substr(1));
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const std::string port = std::to_string(endpoint.port);
   const int error = getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &found);
   require(error == 0, ErrorKind::communication,
-          "[comm] host '{}' cannot be resolved: {}; try its address in numbers", endpoint.host,
+          "[comm] host '{}' cannot be resolved: {}; try its numeric address", endpoint.host,
           gai_strerror(error));
-  return {found, &freeaddrinfo};
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> all(found, &freeaddrinfo);
+  Address address;
+  std::memcpy(&address.bytes, found->ai_addr, found->ai_addrlen);
+  address.length = found->ai_addrlen;
+  return address;
 }
 
 std::string to_text(const sockaddr* address) {
@@ -44,8 +71,8 @@ std::string to_text(const sockaddr* address) {
   return text.data();
 }
 
-FileHandle open_socket(const addrinfo& address) {
-  return FileHandle(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+FileHandle open_socket(const Address& address) {
+  return FileHandle(::socket(address.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
 int wait_for(int socket, short events, double seconds) {
@@ -54,9 +81,9 @@ int wait_for(int socket, short events, double seconds) {
 }
 
 // Connects within `seconds`; returns errno.
-int try_connect(int socket, const addrinfo& address, double seconds) {
+int try_connect(int socket, const Address& address, double seconds) {
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
-  if (connect(socket, address.ai_addr, address.ai_addrlen) != 0) {
+  if (connect(socket, address.get(), address.length) != 0) {
     if (errno != EINPROGRESS) return errno;
     if (wait_for(socket, POLLOUT, seconds) != 1) return ETIMEDOUT;
     int error = 0;
@@ -64,6 +91,8 @@ int try_connect(int socket, const addrinfo& address, double seconds) {
     getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) return error;
   }
+  const int yes = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   return 0;
 }
 
@@ -108,6 +137,7 @@ std::vector<Interface> interfaces() {
 }  // namespace
 
 Endpoint parse_endpoint(std::string_view text) {
+  if (text.starts_with('@') && text.size() > 1) return {.host = std::string(text)};
   const size_t colon = text.rfind(':');
   Endpoint endpoint;
   bool valid = colon != std::string_view::npos && colon > 0;
@@ -122,6 +152,12 @@ Endpoint parse_endpoint(std::string_view text) {
   require(valid, ErrorKind::invalid_argument,
           "[comm] address of rank 0: got '{}', expected HOST:PORT such as 10.0.0.1:29500", text);
   return endpoint;
+}
+
+std::string to_string(const Endpoint& endpoint) {
+  if (endpoint.local()) return endpoint.host;
+  const bool v6 = endpoint.host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", v6 ? "[" : "", endpoint.host, v6 ? "]" : "", endpoint.port);
 }
 
 std::string address_of_interface(const std::string& name) {
@@ -144,11 +180,11 @@ std::vector<std::string> own_addresses() {
 }
 
 FileHandle listen_at(const Endpoint& endpoint) {
-  const Addresses addresses = resolve(endpoint);
-  FileHandle socket = open_socket(*addresses);
+  const Address address = resolve(endpoint);
+  FileHandle socket = open_socket(address);
   const int yes = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  if (bind(socket.get(), addresses->ai_addr, addresses->ai_addrlen) != 0) {
+  if (bind(socket.get(), address.get(), address.length) != 0) {
     require(errno != EADDRNOTAVAIL, ErrorKind::communication,
             "[comm] {}:{} is not an address of this machine, but rank 0 must listen there; try the "
             "address of the machine that runs rank 0",
@@ -162,20 +198,33 @@ FileHandle listen_at(const Endpoint& endpoint) {
 }
 
 FileHandle connect_to(const Endpoint& endpoint, Deadline deadline) {
-  const Addresses addresses = resolve(endpoint);
+  const Address address = resolve(endpoint);
   int error = ETIMEDOUT;
   do {
-    FileHandle socket = open_socket(*addresses);
-    error = try_connect(socket.get(), *addresses, deadline.left());
-    if (error == 0) {
-      const int yes = 1;
-      setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-      return socket;
-    }
+    FileHandle socket = open_socket(address);
+    error = try_connect(socket.get(), address, deadline.left());
+    if (error == 0) return socket;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   } while (!deadline.passed());
   fail(ErrorKind::communication, "[comm] rank 0 at {}:{} cannot be reached: {}", endpoint.host,
        endpoint.port, explain(error));
+}
+
+Reached reach(const Endpoint& endpoint, double seconds) {
+  const Address address = resolve(endpoint);
+  FileHandle socket = open_socket(address);
+  const int error = try_connect(socket.get(), address, seconds);
+  if (error == 0) return {.socket = std::move(socket)};
+  return {.socket = FileHandle(), .refused = error == ECONNREFUSED};
+}
+
+std::string address_towards(const Endpoint& endpoint) {
+  const Address address = resolve(endpoint);
+  // Connecting a datagram socket sends nothing: it only chooses the way.
+  const FileHandle socket(::socket(address.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  require(connect(socket.get(), address.get(), address.length) == 0, ErrorKind::communication,
+          "[comm] there is no way to {}: {}", endpoint.host, std::strerror(errno));
+  return local_address(socket.get());
 }
 
 std::string local_address(int socket) {
@@ -191,6 +240,18 @@ uint16_t port_of(int socket) {
   getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
   // The port is at the same place for both families.
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+void notice_silence(int socket, double seconds) {
+  constexpr int kProbes = 4;
+  const int yes = 1, probes = kProbes;
+  const int pause = std::max(1, static_cast<int>(seconds / kProbes));
+  const unsigned milliseconds = static_cast<unsigned>(std::max(1.0, seconds) * 1000);
+  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &pause, sizeof(pause));
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &pause, sizeof(pause));
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+  setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof(milliseconds));
 }
 
 void send_all(int socket, std::string_view bytes, Deadline deadline) {

@@ -1,4 +1,5 @@
-// TCP sockets for the control connections: every failure says what it means for the user.
+// Sockets for the control connections, TCP or local to this machine: every failure says what it
+// means for the user.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,15 @@
 namespace artel::comm::control {
 
 struct Endpoint {
-  std::string host;
+  std::string host;  // or "@NAME": a name on this machine, without a port
   uint16_t port = 0;
+
+  bool local() const { return host.starts_with('@'); }
 };
 
-// "HOST:PORT" or "[ADDRESS]:PORT". Throws for anything else.
+// "HOST:PORT", "[ADDRESS]:PORT" or "@NAME". Throws for anything else.
 Endpoint parse_endpoint(std::string_view text);
+std::string to_string(const Endpoint& endpoint);
 
 // The address of a network interface of this machine ("eth0"), or the text itself if it is an
 // address of this machine. Throws with the list of interfaces if it is neither.
@@ -25,14 +29,27 @@ std::string address_of_interface(const std::string& name);
 
 // Listens at the endpoint, which must be an address of this machine.
 FileHandle listen_at(const Endpoint& endpoint);
-// Connects, again and again until the deadline while rank 0 is not there yet. The error tells apart
-// an unknown name, a refusal, no route and no answer.
+// Connects, retrying until the deadline while rank 0 is not there yet. The error distinguishes an
+// unknown name, a refusal, no route and no answer.
 FileHandle connect_to(const Endpoint& endpoint, Deadline deadline);
+// One attempt to connect. Without a socket: either refused, so that nobody listens there, or there
+// was no answer.
+struct Reached {
+  FileHandle socket;
+  bool refused = false;
+};
+Reached reach(const Endpoint& endpoint, double seconds);
+// The address of this machine from which the endpoint is reached.
+std::string address_towards(const Endpoint& endpoint);
 // The address and the port of this machine that a socket uses.
 std::string local_address(int socket);
 uint16_t port_of(int socket);
-// All addresses of this machine that others may reach, the loopback's last.
+// All addresses of this machine that others may reach, loopback addresses last.
 std::vector<std::string> own_addresses();
+
+// TCP gives the connection up when the other side has not answered for so many seconds, whether or
+// not there is something to send. Nothing for sockets local to the machine.
+void notice_silence(int socket, double seconds);
 
 // Sends all bytes or throws at the deadline.
 void send_all(int socket, std::string_view bytes, Deadline deadline);

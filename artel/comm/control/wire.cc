@@ -1,7 +1,11 @@
 #include "artel/comm/control/wire.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <type_traits>
+
+#include "artel/comm/transport.h"
 
 namespace artel::comm::control {
 namespace {
@@ -55,7 +59,34 @@ class Parser {
   std::string_view rest_;
 };
 
+void put_participant(std::string& out, const Participant& worker) {
+  put(out, worker.number);
+  put_text(out, worker.host);
+  put(out, worker.process);
+  put_text(out, worker.door);
+  put(out, worker.place);
+  put(out, worker.after_step);
+  put(out, worker.server);
+}
+
+Participant take_participant(Parser& parser) {
+  Participant worker;
+  worker.number = parser.take<int32_t>();
+  worker.host = parser.take_text();
+  worker.process = parser.take<int32_t>();
+  worker.door = parser.take_text();
+  worker.place = parser.take<int32_t>();
+  worker.after_step = parser.take<int64_t>();
+  worker.server = parser.take<int32_t>();
+  return worker;
+}
+
 }  // namespace
+
+std::string name_of(const Participant& who) {
+  return who.server < 0 ? fmt::format("worker {}", who.number)
+                        : fmt::format("server {}", who.server);
+}
 
 std::string encode(const Frame& frame) {
   std::string out;
@@ -76,7 +107,7 @@ std::optional<Frame> FrameReader::next() {
   if (pending_.size() < sizeof(bytes) + bytes) return std::nullopt;
   const auto type = static_cast<uint8_t>(pending_[sizeof(bytes)]);
   require(type >= static_cast<uint8_t>(FrameType::hello) &&
-              type <= static_cast<uint8_t>(FrameType::place),
+              type <= static_cast<uint8_t>(FrameType::vitals),
           ErrorKind::corrupt, "[comm control] message type: got {}", type);
   Frame frame{static_cast<FrameType>(type), pending_.substr(sizeof(bytes) + 1, bytes - 1)};
   pending_.erase(0, sizeof(bytes) + bytes);
@@ -92,6 +123,33 @@ std::string to_body(const Hello& hello) {
   put(out, hello.size);
   put_text(out, hello.host);
   put(out, hello.process);
+  put_text(out, hello.door);
+  return out;
+}
+
+std::string to_body(const Knock& knock) {
+  std::string out;
+  put(out, knock.version);
+  put_text(out, knock.token);
+  put(out, knock.wish);
+  put(out, knock.generation);
+  put_participant(out, knock.self);
+  put_text(out, knock.introduction);
+  return out;
+}
+
+std::string to_body(const Roster& roster) {
+  std::string out;
+  put(out, roster.generation);
+  put_text(out, roster.address);
+  put(out, static_cast<uint32_t>(roster.members.size()));
+  for (const Participant& member : roster.members) put_participant(out, member);
+  put(out, static_cast<uint32_t>(roster.changes.size()));
+  for (const Roster::Change& change : roster.changes) {
+    put(out, change.number);
+    put_text(out, change.what);
+  }
+  put(out, roster.next_number);
   return out;
 }
 
@@ -117,6 +175,13 @@ std::string to_body(const std::vector<Sign>& news) {
   return out;
 }
 
+std::string to_body(const RankVitals& vitals) {
+  std::string out;
+  put(out, vitals.rank);
+  put_text(out, vitals.text.substr(0, kVitalsBytes));
+  return out;
+}
+
 std::string to_body(const Failure& failure) {
   std::string out;
   put(out, static_cast<uint8_t>(failure.kind));
@@ -135,8 +200,55 @@ Hello hello_from(std::string_view body) {
   hello.size = parser.take<int32_t>();
   hello.host = parser.take_text();
   hello.process = parser.take<int32_t>();
+  hello.door = parser.take_text();
   parser.finish();
   return hello;
+}
+
+Knock knock_from(std::string_view body) {
+  Parser parser(body);
+  Knock knock;
+  knock.version = parser.take<uint32_t>();
+  if (knock.version != kVersion) return knock;
+  knock.token = parser.take_text();
+  knock.wish = parser.take<Knock::Wish>();
+  knock.generation = parser.take<int64_t>();
+  knock.self = take_participant(parser);
+  knock.introduction = parser.take_text();
+  parser.finish();
+  return knock;
+}
+
+Roster roster_from(std::string_view body) {
+  Parser parser(body);
+  Roster roster;
+  roster.generation = parser.take<int64_t>();
+  roster.address = parser.take_text();
+  roster.members.resize(parser.take_count(28));
+  for (Participant& member : roster.members) member = take_participant(parser);
+  roster.changes.resize(parser.take_count(8));
+  for (Roster::Change& change : roster.changes) {
+    change.number = parser.take<int32_t>();
+    change.what = parser.take_text();
+  }
+  roster.next_number = parser.take<int32_t>();
+  parser.finish();
+  return roster;
+}
+
+std::string to_body(const std::vector<std::string>& doors) {
+  std::string out;
+  put(out, static_cast<uint32_t>(doors.size()));
+  for (const std::string& door : doors) put_text(out, door);
+  return out;
+}
+
+std::vector<std::string> doors_from(std::string_view body) {
+  Parser parser(body);
+  std::vector<std::string> doors(parser.take_count(4));
+  for (std::string& door : doors) door = parser.take_text();
+  parser.finish();
+  return doors;
 }
 
 std::vector<Member> table_from(std::string_view body) {
@@ -161,6 +273,18 @@ std::vector<Sign> news_from(std::string_view body) {
   }
   parser.finish();
   return news;
+}
+
+RankVitals vitals_from(std::string_view body) {
+  Parser parser(body);
+  RankVitals vitals;
+  vitals.rank = parser.take<int32_t>();
+  vitals.text = parser.take_text();
+  parser.finish();
+  require(vitals.text.size() <= kVitalsBytes, ErrorKind::corrupt,
+          "[comm control] vitals: got {} bytes, expected at most {}", vitals.text.size(),
+          kVitalsBytes);
+  return vitals;
 }
 
 Failure failure_from(std::string_view body) {

@@ -1,6 +1,6 @@
-// The messages between the ranks and rank 0 that are not data: who is there, how they are, and what
-// went wrong. Little endian; every length is bounded, so that no message can make a reader allocate
-// more than it received.
+// The messages between the ranks and rank 0 that are not data: who is there, what they are doing,
+// and what went wrong. Little endian; every length is bounded, so no message can make a reader
+// allocate more than it received.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace artel::comm::control {
 
 constexpr uint32_t kMagic = 0x4c545241;  // "ARTL"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 6;
 constexpr size_t kMaxFrameBytes = 16 << 20;
 constexpr int kMaxRanks = 1 << 16;
 constexpr int kAnyRank = -1;    // of a worker
@@ -23,13 +23,17 @@ constexpr int kAnyServer = -2;  // of a server
 enum class FrameType : uint8_t {
   hello = 1,  // rank -> hub: Hello
   refusal,    // hub -> rank: reason
-  blob,       // rank -> hub: what the others shall know
+  blob,       // rank -> hub: what the others should know
   table,      // hub -> rank: Table
   beat,       // rank -> hub: phase
   news,       // hub -> rank: News
   failure,    // both: Failure
-  leave,      // both: this rank closes the group in good order
-  place,      // hub -> rank: the rank of one that came without, in decimal
+  leave,      // both: this rank leaves the group in good order
+  place,      // hub -> rank: the rank assigned to one that had none, in decimal
+  knock,      // worker -> door: Knock
+  roster,     // door -> worker: Roster
+  doors,      // hub or door -> newcomer: where the workers of a run that is under way are found
+  vitals,     // rank -> hub -> rank 0: RankVitals
 };
 
 struct Frame {
@@ -40,7 +44,7 @@ struct Frame {
 // Length of type and body, type, body.
 std::string encode(const Frame& frame);
 
-// Cuts a stream into frames. Throws Error(corrupt) for a stream that cannot be one.
+// Cuts a stream into frames. Throws Error(corrupt) for an invalid stream.
 class FrameReader {
  public:
   void feed(std::string_view bytes) { pending_.append(bytes); }
@@ -58,6 +62,7 @@ struct Hello {
   int32_t size = 0;
   std::string host;
   int32_t process = 0;
+  std::string door;  // where it can be reached later; empty: nowhere
 };
 
 struct Member {
@@ -72,21 +77,92 @@ struct Sign {
   bool left = false;
 };
 
+struct RankVitals {
+  int32_t rank = 0;
+  std::string text;  // at most kVitalsBytes
+};
+
 struct Failure {
   ErrorKind kind = ErrorKind::communication;
   std::string cause;
 };
 
+// A worker or server of a run, as the others know it.
+struct Participant {
+  int32_t number = -1;  // in the run; never given to another one
+  std::string host;
+  int32_t process = 0;
+  std::string door;  // where it can be reached
+  // Which of its launcher's workers it is; one that was started again has the place of the one
+  // before it. -1: the user has started it.
+  int32_t place = -1;
+  // The step after which the one before it was lost; -1: there was none.
+  int64_t after_step = -1;
+  int32_t server = -1;  // which of the parameter servers it is; -1: a worker
+};
+
+// "worker 2", "server 0"
+std::string name_of(const Participant& who);
+
+// What a worker says at another's door.
+struct Knock {
+  enum class Wish : uint8_t {
+    enter,    // a member: to be part of the next membership
+    probe,    // a member: only asks whether anybody is there
+    join,     // a newcomer: to become a member
+    leave,    // a member: the others need not wait for it any more
+    dismiss,  // somebody else: that this worker leaves
+  };
+  uint32_t version = kVersion;
+  std::string token;
+  Wish wish = Wish::enter;
+  int64_t generation = 0;  // of the membership that it belongs to; -1: none
+  Participant self;
+  std::string introduction = {};  // of a newcomer: what it is about to do
+};
+
+// The next membership: who is in it, by rank, where its group meets, and what has changed.
+struct Roster {
+  struct Change {
+    int32_t number = 0;  // of a worker
+    std::string what;    // "ended", "joins"
+  };
+  int64_t generation = 0;
+  std::string address;
+  std::vector<Participant> members;
+  std::vector<Change> changes;
+  int32_t next_number = 0;  // for the next newcomer
+};
+
+// Where a run that is under way lets newcomers in: thrown at one that has come to where its workers
+// met when it began.
+class UnderWay : public Error {
+ public:
+  explicit UnderWay(std::vector<std::string> the_doors)
+      : Error(ErrorKind::communication, "[comm] the run has already begun"),
+        doors(std::move(the_doors)) {}
+  std::vector<std::string> doors;
+};
+
+std::string to_body(const Knock& knock);
+std::string to_body(const Roster& roster);
 std::string to_body(const Hello& hello);
 std::string to_body(const std::vector<Member>& table);
 std::string to_body(const std::vector<Sign>& news);
+std::string to_body(const RankVitals& vitals);
 std::string to_body(const Failure& failure);
+std::string to_body(const std::vector<std::string>& doors);
 
-// Throw Error(corrupt) for anything but what to_body makes. A Hello of another magic or version is
-// returned with its other fields empty, so that the reader can say so.
+// Throw Error(corrupt) for anything that to_body cannot have made. A Hello with another magic or
+// version, and a Knock with another version, are returned with their other fields empty, so the
+// caller can report it.
 Hello hello_from(std::string_view body);
+Knock knock_from(std::string_view body);
+Roster roster_from(std::string_view body);
 std::vector<Member> table_from(std::string_view body);
 std::vector<Sign> news_from(std::string_view body);
+RankVitals vitals_from(std::string_view body);
 Failure failure_from(std::string_view body);
+std::vector<std::string> doors_from(std::string_view body);
 
 }  // namespace artel::comm::control

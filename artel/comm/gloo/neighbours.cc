@@ -13,14 +13,15 @@ int index_of(int rank, std::span<const int> ranks) {
 }  // namespace
 
 Neighbours::Neighbours(std::vector<int> ranks, int own_rank, const std::string& name,
-                       Deadline deadline)
+                       Deadline deadline, std::function<void()> meanwhile)
     : ranks_(std::move(ranks)),
       included_(ranks_.size(), false),
       segment_({.name = name,
                 .rank = index_of(own_rank, ranks_),
                 .size = static_cast<int>(ranks_.size()),
                 .arena_bytes = 1,
-                .deadline = deadline}),
+                .deadline = deadline,
+                .meanwhile = std::move(meanwhile)}),
       mailbox_(segment_, ranks_),
       thread_([this] { attend(); }) {}
 

@@ -1,7 +1,8 @@
-// The ranks of this machine, which exchange messages through shared memory instead of TCP.
+// The ranks on this machine, which exchange messages through shared memory instead of TCP.
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -16,21 +17,23 @@ namespace artel::comm::gloo {
 
 class Neighbours {
  public:
-  // `ranks` are those of the machine, in order and more than one; `name` is the same on all of them
-  // and nowhere else. Throws if they do not all come to share memory before the deadline.
-  Neighbours(std::vector<int> ranks, int own_rank, const std::string& name, Deadline deadline);
+  // `ranks` are those on the machine, in order, at least two; `name` is the same on all of them and
+  // unique. Throws if they do not all share memory before the deadline, or what `meanwhile` throws,
+  // which is called now and then.
+  Neighbours(std::vector<int> ranks, int own_rank, const std::string& name, Deadline deadline,
+             std::function<void()> meanwhile);
   ~Neighbours();
 
-  // Once for each of the others: it shares the memory too.
+  // Call once for each other rank that shares the memory too.
   void add(int rank);
   bool includes(int rank) const { return place_of(rank) >= 0; }
 
-  // As those of Transport, for ranks that are included.
+  // Like those of Transport, for ranks that are included.
   std::unique_ptr<Transfer> send(int rank, uint64_t tag, std::span<const std::byte> data);
   std::unique_ptr<Transfer> receive(int rank, uint64_t tag, std::span<std::byte> data);
 
-  // Messages move on when somebody waits for one of them. While this lives they also do while its
-  // thread waits for something else.
+  // Messages make progress only while some thread waits for one of them. While this object lives,
+  // they also make progress while its thread waits for something else.
   class Attention {
    public:
     explicit Attention(Neighbours* neighbours);
@@ -50,7 +53,7 @@ class Neighbours {
   std::vector<bool> included_;  // by place in ranks_
   shm::Segment segment_;
   shm::Mailbox mailbox_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects what follows
   std::condition_variable changed_;
   int wanted_ = 0;
   bool stopping_ = false;

@@ -21,7 +21,7 @@ Poster::~Poster() { device_.unregisterDescriptor(bell_.get(), this); }
 void Poster::post(Posting& posting) {
   const std::lock_guard lock(mutex_);
   waiting_.push_back(&posting);
-  // More of them are found by the thread that runs the first.
+  // The thread that runs the first also finds the others.
   if (waiting_.size() == 1) eventfd_write(bell_.get(), 1);
 }
 

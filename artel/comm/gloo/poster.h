@@ -1,8 +1,8 @@
 // Sends and receives are handed to Gloo by Gloo's own thread.
 //
-// That thread passes over a connection which another thread is using, and asks again at once. If it
-// has just taken the core of that other thread, both stand still until the scheduler's next turn:
-// up to 4 ms. So nobody else uses connections.
+// That thread skips a connection that another thread is using, and polls again at once. If it has
+// just preempted that other thread, both stand still until the scheduler's next tick: up to 4 ms.
+// So only Gloo's thread uses connections.
 #pragma once
 
 #include <gloo/transport/tcp/device.h>
@@ -29,13 +29,13 @@ class Posting {
 
 class Poster : private ::gloo::transport::tcp::Handler {
  public:
-  // The device must outlive this.
+  // The device must outlive this object.
   explicit Poster(::gloo::transport::tcp::Device& device);
   ~Poster() override;
 
-  // Runs it soon, in the order of the calls.
+  // Runs it soon; posts run in the order of the calls.
   void post(Posting& posting);
-  // Afterwards it does not run, and will not.
+  // After this returns, it neither runs nor will run.
   void withdraw(Posting& posting);
   // Throws what it threw.
   void throw_if_failed(const Posting& posting);

@@ -1,5 +1,5 @@
-// Messages over TCP by Gloo: one connection for each pair of ranks, driven by Gloo's own thread.
-// Ranks of one machine use shared memory instead, if they all get it.
+// Messages over TCP through Gloo: one connection per pair of ranks, driven by Gloo's own thread.
+// Ranks on one machine use shared memory instead, if they can all get it.
 #include <gloo/allreduce.h>
 #include <gloo/common/error.h>
 #include <gloo/context.h>
@@ -14,6 +14,7 @@
 
 #include "artel/base/random.h"
 #include "artel/comm/control/control.h"
+#include "artel/comm/gloo/lookout.h"
 #include "artel/comm/gloo/neighbours.h"
 #include "artel/comm/gloo/poster.h"
 #include "artel/comm/kernels.h"
@@ -23,11 +24,11 @@
 namespace artel::comm {
 namespace {
 
-// Gloo closes every connection when one of its own timeouts passes, so ours are not given to it:
-// its waits are interrupted from outside instead, ten times a second.
+// Gloo closes every connection when one of its own timeouts passes, so it is not told ours: its
+// waits are interrupted from outside ten times a second instead.
 constexpr auto kGlooForever = std::chrono::hours(24 * 30);
 
-// How long the ranks of a machine wait for each other to share memory: all are there already.
+// How long the ranks on a machine wait for each other to share memory; all have joined already.
 constexpr double kNeighbourSeconds = 10;
 constexpr uint64_t kNeighbourTag = ~uint64_t{0};  // no group has it
 
@@ -69,8 +70,8 @@ class Waits {
   Buffers sending_;
 };
 
-// Gloo writes to sockets as to files: a peer that has just died would end this process by SIGPIPE
-// before it can say who died. A handler that the user has set is left alone.
+// Gloo writes to sockets without MSG_NOSIGNAL: after the death of a peer, SIGPIPE would end this
+// process before it can say who died. A handler set by the user is left alone.
 void survive_broken_connections() {
   struct sigaction current = {};
   sigaction(SIGPIPE, nullptr, &current);
@@ -94,14 +95,17 @@ class GlooTransport : public Transport {
       : interface_(options.interface.empty() ? ""
                                              : control::address_of_interface(options.interface)),
         timeout_(options.timeout),
-        control_(
-            {.address = options.address,
-             .token = options.token,
-             .rank = options.rank,
-             .size = options.size,
-             .servers = options.servers,
-             .deadline = Deadline::after(options.join_timeout),
-             .is_vital = [options](int rank) { return options.is_vital(rank, options.size); }}) {
+        control_({.address = options.address,
+                  .token = options.token,
+                  .rank = options.rank,
+                  .size = options.size,
+                  .servers = options.servers,
+                  .door = options.door,
+                  .patience = options.watch.patience,
+                  .deadline = Deadline::after(options.join_timeout),
+                  .is_vital = [options](int rank) { return options.is_vital(rank, options.size); },
+                  .meanwhile = options.while_joining,
+                  .vitals = options.vitals}) {
     survive_broken_connections();
     rank_ = control_.rank();
     servers_ = options.servers;
@@ -206,7 +210,8 @@ class GlooTransport : public Transport {
   };
 
   // Gloo's errors are echoes of a broken connection; the cause is known to the hub a moment later.
-  // A peer that has left will never answer: false, and whoever waits says for what.
+  // A peer that has left will never answer: returns false, and the waiting side reports what it
+  // waited for.
   template <typename Body>
   bool translated(int peer, Body&& body) {
     try {
@@ -218,7 +223,7 @@ class GlooTransport : public Transport {
     }
   }
 
-  // What a rank tells the others of where it is.
+  // What a rank tells the others about its location.
   struct Host {
     std::string machine;
     std::string contact;  // different for all ranks of all groups
@@ -243,6 +248,12 @@ class GlooTransport : public Transport {
     const auto table = control_.exchange(to_body(addresses));
     for (const control::Member& member : table) hosts_.push_back(member.host);
     std::vector<Host> hosts;
+    // Gloo waits for each peer until its timeout, also for one that has died meanwhile.
+    gloo::Lookout lookout([&] { look_around(options); },
+                          [&] {
+                            for (int peer = 0; peer < options.size; ++peer)
+                              if (peer != rank_) context_->getPair(peer)->close();
+                          });
     for (int peer = 0; peer < options.size; ++peer) {
       const auto theirs = control::table_from(table[peer].blob);
       require(static_cast<int>(theirs.size()) == options.size, ErrorKind::corrupt,
@@ -254,18 +265,26 @@ class GlooTransport : public Transport {
       try {
         context_->getPair(peer)->connect({target.blob.begin(), target.blob.end()});
       } catch (const ::gloo::Exception& error) {
+        lookout.finish();
         fail(ErrorKind::communication,
              "[comm gloo] rank {} at {} cannot reach rank {} on host {} at {}: {}; wrong network "
              "interface? try naming one that both machines share",
              rank_, interface_, peer, table[peer].host, target.host, error.what());
       }
     }
+    lookout.finish();
     return hosts;
+  }
+
+  // While the group forms: throws if it cannot be formed any more.
+  void look_around(const GroupOptions& options) {
+    check();
+    if (options.while_joining) options.while_joining();
   }
 
   bool is_neighbour(int peer) const { return neighbours_ && neighbours_->includes(peer); }
 
-  // Two ranks of a machine use shared memory if both have got it, which they tell each other.
+  // Two ranks on a machine use shared memory if both have it, which they tell each other.
   void meet_neighbours(const std::vector<Host>& hosts, const GroupOptions& options) {
     std::vector<int> ranks;
     for (int rank = 0; rank < size(); ++rank)
@@ -274,10 +293,11 @@ class GlooTransport : public Transport {
     std::unique_ptr<gloo::Neighbours> neighbours;
     try {
       const auto name = fmt::format("gloo {:x}", hash_name(hosts[ranks[0]].contact));
-      neighbours = std::make_unique<gloo::Neighbours>(ranks, rank_, name,
-                                                      Deadline::after(kNeighbourSeconds));
+      // One of them may die meanwhile.
+      neighbours = std::make_unique<gloo::Neighbours>(
+          ranks, rank_, name, Deadline::after(kNeighbourSeconds), [&] { look_around(options); });
     } catch (const Error&) {
-      // TCP reaches them as well.
+      look_around(options);  // TCP reaches them as well, if all are alive
     }
     Operation operation{.kind = Kind::barrier};
     operation.set_label("neighbours");

@@ -1,4 +1,5 @@
-// Messages by MPI: whatever mpirun or srun started, over whatever network MPI drives.
+// Messages through MPI, between processes started by mpirun or srun, over any network that MPI
+// supports.
 #include <mpi.h>
 #include <sched.h>
 
@@ -7,10 +8,10 @@
 #include <deque>
 #include <thread>
 
+#include "artel/base/host_name.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/comm/control/control.h"
-#include "artel/comm/host_name.h"
 #include "artel/comm/kernels.h"
 #include "artel/comm/transports.h"
 
@@ -18,7 +19,7 @@ namespace artel::comm {
 namespace {
 
 // MPI counts in int.
-constexpr size_t kPieceBytes = size_t{1} << 30;
+constexpr size_t kMessageBytes = size_t{1} << 30;
 
 void check_mpi(int result, std::string_view what) {
   if (result == MPI_SUCCESS) return;
@@ -28,8 +29,8 @@ void check_mpi(int result, std::string_view what) {
   fail(ErrorKind::communication, "[comm mpi] {}: {}", what, text.data());
 }
 
-// MPI itself exists once in a process and cannot be started twice, so this does not belong to a
-// group. It is ended when the program ends in good order.
+// MPI exists once per process and cannot be started twice, so this does not belong to a group. It
+// is finalised when the program ends normally.
 class Library {
  public:
   static Library& instance() {
@@ -37,7 +38,7 @@ class Library {
     return library;
   }
 
-  // After a failure MPI_Finalize would wait for the dead; leaving without it makes mpirun end the
+  // After a failure MPI_Finalize would wait for dead ranks; exiting without it makes mpirun end the
   // job.
   void mark_failed() { failed_ = true; }
 
@@ -215,8 +216,8 @@ class MpiTransport : public Transport {
     return transfer;
   }
 
-  // Below 64 KiB, OpenMPI sends over TCP at once. Longer messages wait for an answer of the
-  // receiver, which queues behind the data that goes the other way: 55 % of a wire instead of 96 %.
+  // Below 64 KiB, OpenMPI sends over TCP at once. Longer messages wait for an answer from the
+  // receiver, which queues behind the data going the other way: 55 % of a wire instead of 96 %.
   size_t segment_bytes() const override { return 48 << 10; }
 
   bool native_all_reduce(std::span<std::byte> data, ElementType type,
@@ -267,12 +268,12 @@ class MpiTransport : public Transport {
     }
   }
 
-  // One call at least, also for nothing.
+  // At least one call, even for no data.
   template <typename Body>
   static void for_pieces(size_t bytes, Body body) {
     size_t begin = 0;
     do {
-      const size_t piece = std::min(kPieceBytes, bytes - begin);
+      const size_t piece = std::min(kMessageBytes, bytes - begin);
       body(begin, static_cast<int>(piece));
       begin += piece;
     } while (begin < bytes);
@@ -316,8 +317,8 @@ class MpiTransport : public Transport {
       control_.reset();
       if (rank_ == 0)
         log(LogLevel::warning,
-            "some ranks cannot reach rank 0 over TCP: no signs of life in messages about slow or "
-            "dead ranks");
+            "some ranks cannot reach rank 0 over TCP: messages about slow or dead ranks will say "
+            "less");
       return;
     }
     control_->exchange({});
@@ -333,7 +334,8 @@ class MpiTransport : public Transport {
                                     .token = options.token,
                                     .rank = rank_,
                                     .size = size(),
-                                    .deadline = Deadline::after(3)},
+                                    .deadline = Deadline::after(3),
+                                    .vitals = options.vitals},
             std::move(hub));
         return true;
       } catch (const Error&) {

@@ -11,20 +11,20 @@ struct alignas(64) Channel::Notice {
   std::array<uint64_t, kMaxBuffers> offsets;  // the first one is kNowhere if some are not shared
 };
 
-// What no buffer has for its offset: the segment begins with its header.
+// An offset that no buffer has, because the segment begins with its header.
 constexpr uint64_t kNowhere = 0;
 
 struct alignas(64) Channel::Slot {
   std::atomic<uint32_t> arrived;  // how many syncs this rank has reached
   std::atomic<int32_t> core;      // where it was then
-  std::atomic<uint32_t> working;  // 1 while it is at a part
-  // How many parts there were when the one of its number was taken last; not polled by others.
+  std::atomic<uint32_t> working;  // 1 while it works on a part
+  // How many parts there were when the part with its number was last taken; not polled by others.
   alignas(64) std::atomic<uint32_t> taken;
   Notice notices[2];
 };
 
 struct Channel::Gate {
-  Event all_here;    // rung by whoever comes last, if somebody sleeps
+  Event all_here;    // rung by the last rank to arrive, if any rank sleeps
   Event parts_done;  // counts them, and is rung with the last one of a call
 };
 
@@ -89,16 +89,16 @@ bool Channel::all_here() const {
   return true;
 }
 
-// A rank that is missing cannot come while we keep the core that it was on.
+// A missing rank cannot arrive while we occupy the core it was on.
 bool Channel::keeps_a_core(int own) const {
   for (int peer = 0; peer < size(); ++peer)
     if (!is_here(peer) && slot(peer).core.load(std::memory_order_relaxed) == own) return true;
   return false;
 }
 
-// One sleep and one wake-up for each rank at most: all sleep at the gate, and the last one rings.
-// It cannot miss a sleeper: it has arrived before it looks for one, who counts itself before it
-// looks who has arrived.
+// At most one sleep and one wake-up per rank: all sleep on one event, and the last rank rings it.
+// It cannot miss a sleeper: it arrives before it looks for sleepers, and a sleeper counts itself
+// before it looks who has arrived.
 void Channel::sync(Patience& patience) {
   const int core = sched_getcpu();
   slot(rank_).core.store(core, std::memory_order_relaxed);
@@ -117,7 +117,7 @@ void Channel::sync(Patience& patience) {
       });
 }
 
-// Its own part first: the pages of that are known to its core.
+// Its own part first: the pages of that part are warm on its core.
 std::optional<int> Channel::claim_part() {
   for (int i = 0; i < size(); ++i) {
     const int part = (rank_ + i) % size();
@@ -139,7 +139,7 @@ void Channel::await_parts(Patience& patience) {
   const auto done = [&](uint32_t value) { return reached(value, parts_); };
   Event& event = gate().parts_done;
   if (done(event.value.load(std::memory_order_acquire))) return;
-  int worker = 0;  // whom to blame
+  int worker = 0;  // the rank being waited for
   while (worker + 1 < size() && slot(worker).working == 0) ++worker;
   patience.wait_for(members_[worker], [&] {
     return await(event, Spin::for_ranks(true), done, [&] { return patience.slice(); });

@@ -1,5 +1,5 @@
-// The meeting place of one group in shared memory: every rank shows what it calls and where its
-// buffers are, waits for all, and then reads and writes the others' buffers directly.
+// The meeting place of a group in shared memory: every rank publishes its call and the positions of
+// its buffers, waits for all, and then reads and writes the others' buffers directly.
 #pragma once
 
 #include <array>
@@ -29,22 +29,22 @@ class Channel {
   int size() const { return static_cast<int>(members_.size()); }
   int rank() const { return rank_; }
 
-  // Shows the operation and up to kMaxBuffers buffers of `bytes`, waits for everybody's, and
+  // Publishes the operation and up to kMaxBuffers buffers of `bytes`, waits for all ranks, and
   // compares the operations. Throws if they differ.
   void meet(Patience& patience, std::span<std::byte* const> buffers = {}, size_t bytes = 0);
-  // Whether these bytes can be shown as they are.
+  // Whether these bytes can be published in place.
   bool shares(const std::byte* data, size_t bytes) const { return segment_.contains(data, bytes); }
   // After `meet`: whether every buffer of every rank is in shared memory.
   bool reachable() const { return reachable_; }
   // After `meet`, if reachable: buffer `index` of a rank, in this process's addresses.
   std::byte* buffer(int rank, size_t index = 0) const;
 
-  // Waits until everybody has got this far.
+  // Waits until all ranks have got this far.
   void sync(Patience& patience);
 
-  // Runs part(0) .. part(size() - 1) between the ranks, each once, and returns when all are done.
-  // Each rank takes the part of its own number; where they share cores, whoever has a core also
-  // takes those of ranks that are not running.
+  // Runs part(0) .. part(size() - 1), each once, spread over the ranks, and returns when all are
+  // done. Each rank takes the part with its own number; where ranks share cores, a running rank
+  // also takes the parts of ranks that are not running.
   template <typename Part>
   void share_parts(Patience& patience, Part&& part) {
     if (!crowded()) {
@@ -60,12 +60,12 @@ class Channel {
     await_parts(patience);
   }
 
-  // kStagingBytes of each rank for this pass, or one that follows: write your own, meet or sync,
-  // read the others'. There are three sets, used in turn, so while this pass is read the next one
-  // may be written.
+  // The kStagingBytes of each rank for this pass, or a following one: write your own, meet or sync,
+  // read the others'. There are three sets, used in turn, so the next pass may be written while
+  // this one is read.
   std::byte* staging(int rank, uint32_t ahead = 0) const;
   void next_staging() { ++passes_; }
-  // Whether the ranks have to share cores, so that each sync is a change of processes.
+  // Whether the ranks have to share cores, so each sync is a context switch.
   bool crowded() const { return segment_.crowded(); }
 
  private:

@@ -22,16 +22,17 @@ struct alignas(64) Event {
 };
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
-// How long to burn a core before sleeping. A pause is about 20 ns, a yield about 1 us.
+// How long to spin before sleeping. A pause is about 20 ns, a yield about 1 us.
 struct Spin {
   int pauses;
   int yields;
 
-  // Where ranks share cores, the one we wait for needs ours.
+  // Where ranks share cores, the rank we wait for needs ours.
   static Spin for_ranks(bool crowded) { return crowded ? Spin{0, 100} : Spin{2000, 20}; }
 };
 
-// To a rank that gets little of its core a yield is 40 ms: then it sleeps, which ends in time.
+// For a rank that gets little of its core, a yield takes 40 ms; so it sleeps instead, and wakes in
+// time.
 constexpr double kYieldSeconds = 0.004;
 
 inline void wake(Event& event) {

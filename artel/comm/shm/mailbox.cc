@@ -37,7 +37,7 @@ void read_at(const Ring& ring, uint64_t position, std::byte* data, size_t bytes)
   std::memcpy(data + first, ring.data, bytes - first);
 }
 
-// Readers and writers announce what they did in pieces, so that both sides work at once.
+// Readers and writers publish progress piece by piece, so both sides work at the same time.
 constexpr size_t kPiece = kRingBytes / 4;
 
 }  // namespace

@@ -2,8 +2,8 @@
 //
 // A message is a header and its bytes, in order, in the ring of its sender and receiver. Data goes
 // straight from the sender's buffer to the ring and from the ring to the buffer of the receive that
-// is posted for its tag; a message that nobody expects yet is kept aside. All progress is made by
-// threads that wait, for every message of this rank and not only their own.
+// is posted for its tag; a message that nobody expects yet is set aside. All progress is made by
+// waiting threads, each for all messages of this rank, not only its own.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace artel::comm::shm {
 
 class Mailbox {
  public:
-  // The segment must outlive the mailbox, and the mailbox its transfers. Errors call the ranks of
-  // the segment `names`.
+  // The segment must outlive the mailbox, and the mailbox its transfers. `names` are what errors
+  // call the ranks of the segment.
   Mailbox(Segment& segment, std::vector<int> names);
 
   std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data);
@@ -30,8 +30,8 @@ class Mailbox {
 
   // Whether messages are expected or on their way.
   bool busy();
-  // Moves them on, then sleeps until there is more to do, `wake` is called, or `seconds` have
-  // passed.
+  // Makes progress on them, then sleeps until there is more to do, `wake` is called, or `seconds`
+  // have passed.
   void attend(double seconds);
   void wake();
 

@@ -17,10 +17,12 @@
 namespace artel::comm::shm {
 namespace {
 
-constexpr uint64_t kMagic = 0x32304c4554524131;  // changes with the layout of the segment
+constexpr uint32_t kMagic = 0x54524131;
+constexpr uint32_t kVersion = 4;  // changes with the layout of the segment
 
 struct Hello {
-  uint64_t magic;
+  uint32_t magic;
+  uint32_t version;
   uint64_t token;  // a hash
   int32_t size;
   int32_t rank;
@@ -43,10 +45,14 @@ std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
   return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size())};
 }
 
-bool wait_readable(int socket, Deadline deadline) {
+bool wait_readable(int socket, Deadline deadline, const std::function<void()>& meanwhile = {}) {
   pollfd entry{socket, POLLIN, 0};
-  const int milliseconds = static_cast<int>(std::min(deadline.left() * 1000, 1e6)) + 1;
-  return poll(&entry, 1, milliseconds) == 1;
+  do {
+    if (poll(&entry, 1, static_cast<int>(std::min(deadline.left() * 1000, 50.0)) + 1) == 1)
+      return true;
+    if (meanwhile) meanwhile();
+  } while (!deadline.passed());
+  return false;
 }
 
 void send_answer(int socket, const Answer& answer, int file) {
@@ -106,7 +112,7 @@ void Host::admit_all(const Invitation& invitation, int file) {
   std::vector<bool> here(invitation.size, false);
   here[0] = true;
   while (std::find(here.begin(), here.end(), false) != here.end()) {
-    require(wait_readable(socket_.get(), deadline_), ErrorKind::timeout,
+    require(wait_readable(socket_.get(), deadline_, invitation.meanwhile), ErrorKind::timeout,
             "[comm shm] group '{}': got {} of {} ranks before the deadline", name_,
             std::count(here.begin(), here.end(), true), invitation.size);
     const FileHandle guest(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -120,7 +126,10 @@ void Host::admit_all(const Invitation& invitation, int file) {
                   answer.refusal.begin());
     };
     if (hello.magic != kMagic)
-      refuse("different versions of artel");
+      refuse("it is not a worker of artel");
+    else if (hello.version != kVersion)
+      refuse(fmt::format("got version {} of the shared memory, expected {}; try one artel for all",
+                         hello.version, kVersion));
     else if (hello.token != hash_name(invitation.token))
       refuse("wrong token");
     else if (hello.size != invitation.size)
@@ -128,7 +137,7 @@ void Host::admit_all(const Invitation& invitation, int file) {
     else if (hello.rank < 1 || hello.rank >= invitation.size)
       refuse(fmt::format("got rank {}, expected 1 to {}", hello.rank, invitation.size - 1));
     else if (here[hello.rank])
-      refuse(fmt::format("rank {} is already there", hello.rank));
+      refuse(fmt::format("rank {} has already joined", hello.rank));
     else
       here[hello.rank] = true;
     send_answer(guest.get(), answer, answer.refusal[0] == 0 ? file : -1);
@@ -144,12 +153,13 @@ Admission ask_to_join(const std::string& name, const Request& request, Deadline 
               "[comm shm] group '{}': rank 0 did not appear on this machine before the deadline; "
               "try transport gloo for several machines",
               name);
+      if (request.meanwhile) request.meanwhile();
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       continue;
     }
-    const Hello hello{kMagic, hash_name(request.token), request.size, request.rank};
+    const Hello hello{kMagic, kVersion, hash_name(request.token), request.size, request.rank};
     send(socket.get(), &hello, sizeof(hello), MSG_NOSIGNAL);
-    require(wait_readable(socket.get(), deadline), ErrorKind::timeout,
+    require(wait_readable(socket.get(), deadline, request.meanwhile), ErrorKind::timeout,
             "[comm shm] group '{}': rank 0 did not answer before the deadline", name);
     auto [answer, file] = receive_answer(socket.get());
     answer.refusal.back() = 0;

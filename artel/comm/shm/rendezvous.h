@@ -1,8 +1,9 @@
-// How processes of one machine get hold of one file: rank 0 listens on a local socket with the
+// How processes on one machine obtain a common file: rank 0 listens on a local socket with the
 // group's name and hands the file to each rank that shows the right token.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "artel/base/time.h"
@@ -14,12 +15,14 @@ struct Invitation {
   std::string token;
   int size = 0;
   size_t arena_bytes = 0;
+  std::function<void()> meanwhile = {};  // called now and then; ends the wait by throwing
 };
 
 struct Request {
   std::string token;
   int size = 0;
   int rank = 0;
+  std::function<void()> meanwhile = {};
 };
 
 struct Admission {
@@ -31,8 +34,8 @@ struct Admission {
 class Host {
  public:
   Host(std::string name, Deadline deadline);
-  // Gives `file` to ranks 1 .. size-1; throws at the deadline. A wrong guest is refused and told
-  // why; that does not disturb the others.
+  // Gives `file` to ranks 1 .. size-1; throws at the deadline. A process that does not belong is
+  // refused and told why, without disturbing the others.
   void admit_all(const Invitation& invitation, int file);
 
  private:
@@ -41,7 +44,7 @@ class Host {
   FileHandle socket_;
 };
 
-// The other ranks' side. Throws at the deadline, or with the reason of a refusal.
+// The other ranks' side. Throws at the deadline, or with the reason if refused.
 Admission ask_to_join(const std::string& name, const Request& request, Deadline deadline);
 
 }  // namespace artel::comm::shm

@@ -100,12 +100,18 @@ void Segment::create(const SegmentOptions& options) {
   require(ftruncate(file.get(), static_cast<off_t>(bytes)) == 0, ErrorKind::memory,
           "[comm shm] shared memory of {} bytes: {}", bytes, std::strerror(errno));
   map(file.get(), align_up(arena_bytes, kPage));
-  host.admit_all({.token = options.token, .size = size_, .arena_bytes = arena_bytes_}, file.get());
+  host.admit_all({.token = options.token,
+                  .size = size_,
+                  .arena_bytes = arena_bytes_,
+                  .meanwhile = options.meanwhile},
+                 file.get());
 }
 
 void Segment::join(const SegmentOptions& options) {
   const Admission admission = ask_to_join(
-      options.name, {.token = options.token, .size = size_, .rank = rank_}, options.deadline);
+      options.name,
+      {.token = options.token, .size = size_, .rank = rank_, .meanwhile = options.meanwhile},
+      options.deadline);
   map(admission.file.get(), admission.arena_bytes);
 }
 
@@ -117,7 +123,7 @@ void Segment::map(int file, size_t arena_bytes) {
           "[comm shm] mapping {} bytes of shared memory: {}; try a smaller arena", bytes_,
           std::strerror(errno));
   base_ = static_cast<std::byte*>(memory);
-  madvise(base_, bytes_, MADV_HUGEPAGE);  // a wish: many machines do not grant it
+  madvise(base_, bytes_, MADV_HUGEPAGE);  // a hint: many machines ignore it
 }
 
 void Segment::wait_for_all(const SegmentOptions& options) {
@@ -126,6 +132,7 @@ void Segment::wait_for_all(const SegmentOptions& options) {
     require(!options.deadline.passed(), ErrorKind::timeout,
             "[comm shm] group '{}': got {} of {} ranks before the deadline", options.name,
             header().joined.load(), size_);
+    if (options.meanwhile) options.meanwhile();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

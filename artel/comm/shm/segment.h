@@ -1,14 +1,15 @@
-// The memory that the ranks of one machine share, how they find it, and what they know of each
+// The memory that the ranks on one machine share, how they find it, and what they learn about each
 // other through it.
 //
 // Rank 0 creates an anonymous file and waits on a socket whose name is the group's; the others
 // connect and are given the file. Nothing is left behind when processes die, and there is no
-// daemon. The file is sparse: only pages that are touched exist.
+// daemon. The file is sparse: only touched pages exist.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <span>
@@ -19,16 +20,19 @@
 #include "artel/base/error.h"
 #include "artel/base/time.h"
 #include "artel/comm/shm/event.h"
+#include "artel/comm/transport.h"
 
 namespace artel::comm::shm {
 
 struct SegmentOptions {
-  std::string name;   // the same on all ranks of a group, different for groups that meet at once
+  std::string name;   // the same on all ranks of a group, unique among groups that form at the same
+                      // time
   std::string token;  // ditto; a rank with another token is refused
   int rank = 0;
   int size = 1;
-  size_t arena_bytes = 0;  // for each rank; rank 0's counts. 0: as much as the machine has memory
+  size_t arena_bytes = 0;  // per rank; rank 0's value counts. 0: as much as the machine has memory
   Deadline deadline = Deadline::after(60);
+  std::function<void()> meanwhile = {};  // called now and then; ends the wait by throwing
 };
 
 // What a rank tells the others about itself.
@@ -37,6 +41,7 @@ struct alignas(64) Card {
   std::atomic<int64_t> last_seen;  // nanoseconds of the steady clock, common to all processes
   std::atomic<uint32_t> left;      // 1 after it has closed the group
   std::atomic<uint64_t> phase[4];  // text of at most 31 bytes
+  std::atomic<uint64_t> vitals[kVitalsBytes / sizeof(uint64_t)];
 };
 
 // A ring of bytes from one rank to another.
@@ -65,7 +70,7 @@ class Segment {
   Event& bell(int rank) const;  // rung when there is something to do in a ring of that rank
   Ring& ring(int from, int to) const;
 
-  // The cause of the group's failure. The first one to be recorded stays.
+  // The cause of the group's failure. The first one recorded stays.
   void record_failure(ErrorKind kind, std::string_view cause) noexcept;
   bool failed() const;
   void throw_if_failed() const;

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <thread>
 
-#include "artel/comm/host_name.h"
+#include "artel/base/host_name.h"
 #include "artel/comm/shm/channel.h"
 #include "artel/comm/shm/mailbox.h"
 #include "artel/comm/transports.h"
@@ -18,14 +18,29 @@ int64_t steady_nanoseconds() {
       .count();
 }
 
+// Text in words that others may read at the same time; what follows it is zero.
+template <size_t n>
+void write_words(std::string_view text, std::atomic<uint64_t> (&to)[n]) {
+  std::array<uint64_t, n> words{};
+  std::memcpy(words.data(), text.data(), std::min(text.size(), sizeof words));
+  for (size_t i = 0; i < n; ++i) to[i].store(words[i], std::memory_order_relaxed);
+}
+
+template <size_t n>
+std::string read_words(const std::atomic<uint64_t> (&from)[n]) {
+  std::array<uint64_t, n> words{};
+  for (size_t i = 0; i < n; ++i) words[i] = from[i].load(std::memory_order_relaxed);
+  return {reinterpret_cast<const char*>(words.data()), sizeof words};
+}
+
 std::vector<int> all_ranks(int size) {
   std::vector<int> ranks(size);
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
 }
 
-// Calls `beat` twice a second from a thread of its own, so that others can tell a rank that
-// computes from one that hangs.
+// Calls `beat` twice a second from its own thread, so others can tell a rank that computes from one
+// that hangs.
 class Heartbeat {
  public:
   template <typename Beat>
@@ -54,12 +69,15 @@ class Heartbeat {
 
 class ShmTransport : public Transport {
  public:
-  ShmTransport(const SegmentOptions& options, int servers, std::function<bool(int)> is_vital)
+  ShmTransport(const SegmentOptions& options, int servers, std::function<bool(int)> is_vital,
+               const std::function<std::string()>& vitals)
       : is_vital_(std::move(is_vital)),
         segment_(std::make_shared<Segment>(options)),
         mailbox_(*segment_, all_ranks(options.size)),
-        heartbeat_([segment = segment_.get()] {
-          segment->card(segment->rank()).last_seen = steady_nanoseconds();
+        heartbeat_([segment = segment_.get(), vitals] {
+          Card& card = segment->card(segment->rank());
+          if (vitals) write_words(vitals(), card.vitals);
+          card.last_seen = steady_nanoseconds();
         }) {
     rank_ = options.rank;
     servers_ = servers;
@@ -97,22 +115,19 @@ class ShmTransport : public Transport {
   }
 
   void set_phase(std::string_view phase) override {
-    std::array<uint64_t, 4> words{};
-    std::memcpy(words.data(), phase.data(), std::min(phase.size(), sizeof(words) - 1));
     Card& card = segment_->card(rank_);
-    for (size_t i = 0; i < words.size(); ++i) card.phase[i] = words[i];
+    write_words(phase.substr(0, sizeof(card.phase) - 1), card.phase);
     card.last_seen = steady_nanoseconds();
   }
 
   PeerStatus status(int peer) override {
     const Card& card = segment_->card(peer);
-    std::array<uint64_t, 4> words{};
-    for (size_t i = 0; i < words.size(); ++i) words[i] = card.phase[i];
     return {.host = hosts_[peer],
             .process = card.process,
             .silent_seconds = static_cast<double>(steady_nanoseconds() - card.last_seen) * 1e-9,
-            .phase = reinterpret_cast<const char*>(words.data()),
-            .left = card.left != 0 || (!is_vital_(peer) && segment_->is_dead(peer))};
+            .phase = read_words(card.phase).c_str(),
+            .left = card.left != 0 || (!is_vital_(peer) && segment_->is_dead(peer)),
+            .vitals = read_words(card.vitals)};
   }
 
   void abort(ErrorKind kind, std::string_view cause) noexcept override {
@@ -147,8 +162,10 @@ std::unique_ptr<Transport> make_shm_transport(const GroupOptions& options) {
                           .rank = options.rank,
                           .size = options.size,
                           .arena_bytes = options.arena_bytes,
-                          .deadline = Deadline::after(options.join_timeout)},
-      options.servers, [options](int rank) { return options.is_vital(rank, options.size); });
+                          .deadline = Deadline::after(options.join_timeout),
+                          .meanwhile = options.while_joining},
+      options.servers, [options](int rank) { return options.is_vital(rank, options.size); },
+      options.vitals);
 }
 
 }  // namespace artel::comm

@@ -5,7 +5,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
-#include "artel/comm/host_name.h"
+#include "artel/base/host_name.h"
 #include "ranks.h"
 
 namespace artel::comm {

@@ -8,7 +8,7 @@
 
 namespace artel::comm {
 
-// Values like gradients: normal, each block of 100 with a scale of its own.
+// Values like gradients: normal, each block of 100 with its own scale.
 inline std::vector<float> gradients(uint64_t seed, size_t count) {
   Random random{seed};
   std::vector<float> values(count);

@@ -13,7 +13,7 @@
 namespace artel::comm {
 namespace {
 
-// The sum of all that was decoded follows the sum of all inputs: what is missing is one residual,
+// The sum of everything decoded follows the sum of all inputs: the difference is one residual,
 // which does not grow, so the relative error falls as one over the number of steps.
 TEST(ErrorFeedback, SumsConverge) {
   const size_t count = 3000;
@@ -136,8 +136,8 @@ TEST_P(CodecGroups, AverageOverStepsConverges) {
     });
 }
 
-// Also over several steps with feedback: as powers of two as factors change no digit, results at
-// 1e19 and beyond, where squares overflow, are those at 1.
+// Also over several steps with feedback: powers of two as factors change no digit, so results at
+// 1e19 and beyond, where squares overflow, equal those at 1.
 TEST_P(CodecGroups, SizeChangesNothing) {
   const size_t count = 1500;
   for (const auto& name : codec_names()) {
@@ -186,7 +186,7 @@ TEST(PowerSgd, FindsTheRankOfMatricesAndSendsVectorsAsTheyAre) {
       const size_t sent =
           make_codec("powersgd 1")->all_reduce(group, {1, 0, 0}, feedback, values, true);
       for (float& value : values) value /= 2;  // the mean of 1, 2 and 3
-      // Of rank one only in its own shape.
+      // It has rank one only in its own shape.
       if (shapes_given) {
         EXPECT_LT(distance(values, bucket), 1e-5);
         EXPECT_LT(sent, bucket.size() * sizeof(float) / 10);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "artel/base/error.h"
+#include "artel/comm/codecs/brain_float.h"
 #include "codecs.h"
 
 namespace artel::comm {
@@ -42,6 +43,8 @@ TEST(Codecs, HalvesRoundToNearestEven) {
   for (size_t i = 0; i < values.size(); ++i) {
     ASSERT_EQ(fp16[i], rounded(values[i], 11, -14)) << values[i];
     ASSERT_EQ(bf16[i], rounded(values[i], 8, -126)) << values[i];
+    // What top-k does to single values.
+    ASSERT_EQ(bf16[i], float_of_brain_float(brain_float_of(values[i]))) << values[i];
   }
 }
 
@@ -60,8 +63,8 @@ TEST(Codecs, FiniteStaysFiniteAndTheRestStaysVisible) {
   EXPECT_EQ(round_trip(*make_codec("fp16"), {65520, -1e30f}), (std::vector<float>{65504, -65504}));
 }
 
-// A power of two as a factor changes no digit of any codec, from the smallest gradients to the
-// largest, but for fp16, whose range is known.
+// A power of two as a factor changes no digit in any codec, from the smallest gradients to the
+// largest, except in fp16, whose range is limited.
 TEST(Codecs, SizeChangesNothing) {
   for (const auto& name : codec_names()) {
     if (name == "fp16") continue;

@@ -11,7 +11,7 @@
 
 namespace artel::comm {
 
-// Element i of rank r: small integers, so that sums are exact in every order.
+// Element i of rank r: small integers, so sums are exact in any order.
 inline float element(int rank, size_t i) { return static_cast<float>((rank * 7 + i * 3) % 23); }
 
 inline std::vector<float> elements(int rank, size_t count) {
@@ -144,6 +144,25 @@ inline void check_movements(Group& group, size_t count, const Call& call) {
   group.barrier(call);
 }
 
+// Unequal parts, one of them empty; the rest of the output stays as it is.
+inline void check_lane_scatter(Group& group, const LaneLayout& layout,
+                               std::span<std::byte* const> partials,
+                               const std::vector<float>& expected, const Call& call) {
+  const size_t count = expected.size(), size = group.size();
+  std::vector<size_t> sizes(size, 0);
+  size_t left = count;
+  for (size_t r = 1; r < size; ++r) left -= sizes[r] = std::min(left, count * r / (size * size));
+  sizes[0] = left;
+  size_t begin = 0;
+  for (int r = 0; r < group.rank(); ++r) begin += sizes[r];
+  const size_t end = begin + sizes[group.rank()];
+  for (size_t& each : sizes) each *= sizeof(float);
+  std::vector<float> output(count, -1);
+  group.lane_reduce_scatter(layout, partials, bytes(output), ElementType::f32, sizes, call);
+  for (size_t i = 0; i < count; ++i)
+    ASSERT_EQ(output[i], i >= begin && i < end ? expected[i] : -1) << i;
+}
+
 // The canonical sum must have the bits of the tree, whoever holds the lanes.
 inline void check_lanes(Group& group, int lanes, size_t count, const Call& call) {
   std::vector<std::vector<float>> all;
@@ -173,6 +192,7 @@ inline void check_lanes(Group& group, int lanes, size_t count, const Call& call)
     for (auto& values : own) partials.push_back(reinterpret_cast<std::byte*>(values.data()));
     std::vector<float> beside(count);
     std::vector<float>& output = own.empty() ? beside : own[0];
+    if (!each_lane) check_lane_scatter(group, layout, partials, expected, call);
     group.lane_reduce(layout, partials, bytes(output), ElementType::f32, {}, each_lane, call);
     EXPECT_EQ(output, expected) << lanes << " lanes on " << group.size() << " ranks";
   }

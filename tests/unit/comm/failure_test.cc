@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "artel/base/error.h"
-#include "artel/comm/host_name.h"
+#include "artel/base/host_name.h"
 #include "ranks.h"
 
 namespace artel::comm {
@@ -32,12 +32,12 @@ TEST_P(Failure, RanksThatDisagreeSeeBothSides) {
       options());
   const std::string sides =
       "[comm] ranks of group 0 disagree: rank 0 calls all_reduce #3 of 24000 bytes of f32 (sum) "
-      "'bucket 5', rank 1 calls broadcast #3 of 20000 bytes of u8 with root 0; try to make the "
-      "same calls in the same order on every rank";
+      "'bucket 5', rank 1 calls broadcast #3 of 20000 bytes of u8 with root 0; make the same calls "
+      "in the same order on every rank";
   const std::string other_sides =
       "[comm] ranks of group 0 disagree: rank 1 calls broadcast #3 of 20000 bytes of u8 with root "
-      "0, rank 2 calls all_reduce #3 of 24000 bytes of f32 (sum) 'bucket 5'; try to make the same "
-      "calls in the same order on every rank";
+      "0, rank 2 calls all_reduce #3 of 24000 bytes of f32 (sum) 'bucket 5'; make the same calls "
+      "in the same order on every rank";
   for (const std::string& error : errors)
     EXPECT_TRUE(error.starts_with(sides) || error.starts_with(other_sides)) << error;
 }
@@ -53,7 +53,7 @@ TEST_P(Failure, ATimeoutNamesWhomItWaitedForAndReachesEverybody) {
           group.barrier();
           return;
         }
-        // On messages, rank 1 waits for rank 0, which waits for rank 2 and is to give up first.
+        // With messages, rank 1 waits for rank 0, which waits for rank 2 and should give up first.
         if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
         std::vector<float> data(1 << 20);
         group.all_reduce(bytes(data), ElementType::f32, {}, {.label = "bucket 5", .timeout = 2});
@@ -246,7 +246,8 @@ TEST(Rendezvous, AMissingRankIsATimeoutThatCounts) {
   EXPECT_EQ(
       error_of(
           {.transport = "gloo", .rank = 0, .size = 2, .address = address, .join_timeout = 0.2}),
-      fmt::format("[comm] group at {}: not all of the 2 ranks came before the deadline", address));
+      fmt::format("[comm] group at {}: not all of the 2 ranks joined before the deadline",
+                  address));
 }
 
 TEST(Rendezvous, UnknownTransportsAreNamed) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
+#include <thread>
 
 #include "artel/base/random.h"
 #include "collectives.h"
@@ -37,8 +39,8 @@ TEST_P(Collectives, AllOnGloo) {
                {.transport = transport});
 }
 
-// Messages by shared memory and by TCP in one operation, longer than what either takes at once: the
-// ones move on while a rank waits for the others.
+// Messages through shared memory and through TCP in one operation, longer than either takes at
+// once: one kind makes progress while a rank waits for the other.
 TEST_P(Collectives, AllOnGlooWithNeighbours) {
   with_ranks(GetParam(),
              [](Group& group) {
@@ -199,6 +201,31 @@ TEST(Group, RandomProgramsOfMixedCollectivesOnSeveralGroups) {
       }
       for (Handle& handle : handles) handle.wait(Deadline::after(60));
     });
+}
+
+// Rank 0 hears what the others say about themselves, whatever they are connected by.
+TEST(Group, VitalsReachRankZero) {
+  for (const char* transport : {"shm", "gloo", "gloo by TCP"}) {
+    std::atomic<int> next{1};
+    const GroupOptions options = {.transport = transport, .vitals = [&next] {
+                                    return fmt::format("reading {}", next.fetch_add(1));
+                                  }};
+    with_ranks(
+        3,
+        [](Group& group) {
+          const Deadline deadline = Deadline::after(30);
+          const auto heard = [&] {
+            for (int peer = 1; peer < group.size(); ++peer)
+              if (!group.status(peer).vitals.starts_with("reading ")) return false;
+            return true;
+          };
+          while (group.rank() == 0 && !heard() && !deadline.passed())
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          EXPECT_TRUE(group.rank() != 0 || heard()) << group.transport();
+          group.barrier();
+        },
+        options);
+  }
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST(Reduction, LongOddCountsAndInPlaceTargets) {
   }
 }
 
-// Whoever has the NaN, at any place of a vector or behind the last whole one.
+// Whichever rank has the NaN, at any position in a vector or after the last whole one.
 template <typename T>
 void check_nan_wins(ElementType type, T nan, T one, T two, const std::function<bool(T)>& is_nan) {
   constexpr size_t kCount = 131;

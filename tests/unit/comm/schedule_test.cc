@@ -16,33 +16,33 @@ using Vector = std::vector<int64_t>;
 std::vector<Vector> simulate(const std::vector<Schedule>& schedules, std::vector<Vector> data) {
   int rounds = 0;
   for (const Schedule& schedule : schedules)
-    for (const Step& step : schedule.steps) rounds = std::max(rounds, step.round + 1);
+    for (const Hop& hop : schedule.hops) rounds = std::max(rounds, hop.round + 1);
   for (int round = 0; round < rounds; ++round) {
-    std::map<std::pair<int, int>, std::pair<Step, Vector>> wire;  // (from, to)
+    std::map<std::pair<int, int>, std::pair<Hop, Vector>> wire;  // (from, to)
     const int size = static_cast<int>(schedules.size());
     for (int rank = 0; rank < size; ++rank)
-      for (const Step& step : schedules[rank].steps)
-        if (step.round == round && step.direction == Direction::send) {
-          const Vector content(data[rank].begin() + step.first_chunk,
-                               data[rank].begin() + step.last_chunk);
-          EXPECT_TRUE(wire.insert({{rank, step.peer}, {step, content}}).second);
+      for (const Hop& hop : schedules[rank].hops)
+        if (hop.round == round && hop.direction == Direction::send) {
+          const Vector content(data[rank].begin() + hop.first_chunk,
+                               data[rank].begin() + hop.last_chunk);
+          EXPECT_TRUE(wire.insert({{rank, hop.peer}, {hop, content}}).second);
         }
     for (int rank = 0; rank < size; ++rank)
-      for (const Step& step : schedules[rank].steps) {
-        if (step.round != round || step.direction != Direction::receive) continue;
-        const auto message = wire.find({step.peer, rank});
+      for (const Hop& hop : schedules[rank].hops) {
+        if (hop.round != round || hop.direction != Direction::receive) continue;
+        const auto message = wire.find({hop.peer, rank});
         if (message == wire.end()) {
-          ADD_FAILURE() << "round " << round << ": " << rank << " waits for " << step.peer;
+          ADD_FAILURE() << "round " << round << ": " << rank << " waits for " << hop.peer;
           continue;
         }
         const auto& [sent, content] = message->second;
-        EXPECT_EQ(sent.first_chunk, step.first_chunk);
-        EXPECT_EQ(sent.last_chunk, step.last_chunk);
-        EXPECT_EQ(sent.effect, step.effect);
-        for (int chunk = step.first_chunk; chunk < step.last_chunk; ++chunk) {
+        EXPECT_EQ(sent.first_chunk, hop.first_chunk);
+        EXPECT_EQ(sent.last_chunk, hop.last_chunk);
+        EXPECT_EQ(sent.effect, hop.effect);
+        for (int chunk = hop.first_chunk; chunk < hop.last_chunk; ++chunk) {
           int64_t& target = data[rank][chunk];
-          const int64_t value = content[chunk - step.first_chunk];
-          target = step.effect == Effect::add ? target + value : value;
+          const int64_t value = content[chunk - hop.first_chunk];
+          target = hop.effect == Effect::add ? target + value : value;
         }
         wire.erase(message);
       }
@@ -51,7 +51,7 @@ std::vector<Vector> simulate(const std::vector<Schedule>& schedules, std::vector
   return data;
 }
 
-// A different power of three for each (rank, chunk), so that a wrong sum cannot be right by chance.
+// A different power of three for each (rank, chunk), so a wrong sum cannot be right by chance.
 std::vector<Vector> distinct(int size, int chunks) {
   std::vector<Vector> data(size, Vector(chunks));
   int64_t value = 1;
@@ -81,12 +81,12 @@ TEST(Schedule, EveryAllReduceAddsEverythingEverywhere) {
       }
 }
 
-TEST(Schedule, RingHasNMinusOneAddingAndNMinusOneReplacingSteps) {
+TEST(Schedule, RingHasNMinusOneAddingAndNMinusOneReplacingHops) {
   const Schedule schedule = all_reduce_schedule(Algorithm::ring, 3, 0);
   EXPECT_EQ(schedule.chunks, 3);
   std::vector<Effect> effects;
-  for (const Step& step : schedule.steps)
-    if (step.direction == Direction::receive) effects.push_back(step.effect);
+  for (const Hop& hop : schedule.hops)
+    if (hop.direction == Direction::receive) effects.push_back(hop.effect);
   EXPECT_EQ(effects, (std::vector{Effect::add, Effect::add, Effect::replace, Effect::replace}));
 }
 
@@ -135,13 +135,13 @@ TEST(Schedule, BytesOnTheWireAreOptimal) {
     for (const int size : {2, 4, 8}) {
       const Schedule schedule = all_reduce_schedule(algorithm, size, size - 1);
       int sent = 0;
-      for (const Step& step : schedule.steps)
-        if (step.direction == Direction::send) sent += step.last_chunk - step.first_chunk;
+      for (const Hop& hop : schedule.hops)
+        if (hop.direction == Direction::send) sent += hop.last_chunk - hop.first_chunk;
       EXPECT_EQ(sent * size, 2 * (size - 1) * schedule.chunks);
     }
 }
 
-TEST(Schedule, TableShowsTheSteps) {
+TEST(Schedule, TableShowsTheHops) {
   EXPECT_EQ(schedule_table(Algorithm::ring, 2),
             "ring all_reduce, 2 workers, data in 2 chunks\n"
             "round  worker       sends      to  which will\n"

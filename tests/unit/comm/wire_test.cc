@@ -23,6 +23,9 @@ TEST(Wire, MessagesSurviveTheWire) {
   const auto news = news_from(to_body(std::vector<Sign>{{0.5f, "backward", true}}));
   EXPECT_EQ(news[0].phase, "backward");
   EXPECT_TRUE(news[0].left);
+  const RankVitals vitals = vitals_from(to_body(RankVitals{3, "12 steps"}));
+  EXPECT_EQ(vitals.rank, 3);
+  EXPECT_EQ(vitals.text, "12 steps");
   const Failure failure = failure_from(to_body(Failure{ErrorKind::timeout, "why"}));
   EXPECT_EQ(failure.kind, ErrorKind::timeout);
   EXPECT_EQ(failure.cause, "why");
@@ -53,7 +56,7 @@ TEST(Wire, FuzzedMessagesNeverDoHarm) {
   const std::vector<std::string> seeds{
       to_body(Hello{.token = "t", .host = "h"}),
       to_body(std::vector<Member>{{"a", 1, "blob"}, {"b", 2, "blob"}}),
-      to_body(std::vector<Sign>{{1, "p", false}, {2, "q", true}}),
+      to_body(std::vector<Sign>{{1, "p", false}, {2, "q", true}}), to_body(RankVitals{1, "text"}),
       to_body(Failure{ErrorKind::io, "cause"})};
   int refused = 0;
   for (int round = 0; round < 100'000; ++round) {
@@ -72,6 +75,7 @@ TEST(Wire, FuzzedMessagesNeverDoHarm) {
     attempt([](const std::string& text) { hello_from(text); });
     attempt([](const std::string& text) { table_from(text); });
     attempt([](const std::string& text) { news_from(text); });
+    attempt([](const std::string& text) { vitals_from(text); });
     attempt([](const std::string& text) { failure_from(text); });
     attempt([](const std::string& text) {
       FrameReader reader;

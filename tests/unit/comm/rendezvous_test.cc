@@ -1,0 +1,43 @@
+#include "artel/comm/shm/rendezvous.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+namespace artel::comm::shm {
+namespace {
+
+// A worker of a version to come: what it is told.
+std::string ask_as_version(const std::string& name, uint32_t version) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = "artel/" + name;
+  std::copy(path.begin(), path.end(), address.sun_path + 1);
+  const FileHandle socket(::socket(AF_UNIX, SOCK_SEQPACKET, 0));
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0)
+    return std::strerror(errno);
+  const uint32_t hello[6] = {0x54524131, version, 0, 0, 2, 1};
+  send(socket.get(), hello, sizeof hello, 0);
+  char answer[256] = {};
+  recv(socket.get(), answer, sizeof answer - 1, 0);
+  return answer;
+}
+
+TEST(Rendezvous, NamesBothVersionsToAWorkerOfAnother) {
+  const std::string name = "rendezvous_test_" + std::to_string(::getpid());
+  Host host(name, Deadline::after(30));
+  std::thread admitting([&] { host.admit_all({.token = "t", .size = 2}, STDIN_FILENO); });
+  EXPECT_EQ(ask_as_version(name, 99),
+            "got version 99 of the shared memory, expected 4; try one artel for all");
+  // The right one is not disturbed.
+  ask_to_join(name, {.token = "t", .size = 2, .rank = 1}, Deadline::after(30));
+  admitting.join();
+}
+
+}  // namespace
+}  // namespace artel::comm::shm
