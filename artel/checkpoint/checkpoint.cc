@@ -4,9 +4,11 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "artel/base/checksum.h"
+#include "artel/base/disk.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/base/text.h"
-#include "artel/base/zip.h"
 #include "artel/checkpoint/safetensors.h"
 
 namespace artel::checkpoint {
@@ -15,13 +17,16 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+constexpr const char* kChecksum = "crc32";
 constexpr const char* kManifest = "checkpoint.json";
 constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kBest = "best";
 constexpr const char* kFormat = "artel checkpoint";
-constexpr int kVersion = 1;
+// Version 1 has the states of the strategies of that time under names of their own.
+constexpr int kVersion = 2, kOldestVersion = 1;
 constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kNew = ".new", kOld = ".old";  // of hidden folders, while saving
 constexpr uint64_t kMaxManifest = 64 << 20;
 
 std::string folder_name(int64_t step) { return fmt::format("{}{:09}", kPrefix, step); }
@@ -37,24 +42,54 @@ std::optional<int64_t> step_of(const fs::path& path) {
   return step;
 }
 
-json describe(const fs::path& path) {
-  const MappedFile file(path);
-  return {{"bytes", file.bytes().size()}, {"crc32", fmt::format("{:08x}", crc32(file.bytes()))}};
+json describe(const FileSummary& file) {
+  return {{"bytes", file.bytes}, {"crc32", fmt::format("{:08x}", file.crc32)}};
 }
 
 void verify(const fs::path& path, const json& expected) {
-  const json found = describe(path);
+  const json found = describe(summarise_file(path));
   for (const char* property : {"bytes", "crc32"})
     require(found.at(property) == expected.at(property), ErrorKind::corrupt,
             "[{}] is truncated or was changed: got {} {}, expected {}", path.string(), property,
             found.at(property).dump(), expected.at(property).dump());
 }
 
-json parse_state(const std::string& text) {
-  json state = json::parse(text, nullptr, false);
-  require(state.is_object(), ErrorKind::invalid_argument,
-          "the state of a checkpoint is not a JSON object: {}", text.substr(0, 100));
-  return state;
+// The checksum of all else in a manifest.
+std::string checksum_of(json manifest) {
+  manifest.erase(kChecksum);
+  const std::string text = manifest.dump();
+  return fmt::format("{:08x}", crc32(std::as_bytes(std::span(text))));
+}
+
+json read_manifest(const fs::path& path) {
+  const json manifest = parse_json(read_file(path, kMaxManifest), path.string());
+  require(manifest.is_object() && manifest.value("format", json()) == kFormat, ErrorKind::corrupt,
+          "[{}] is not a checkpoint of Artel", path.string());
+  const json& version = manifest.at("version");
+  if (!version.is_number_integer() || version < kOldestVersion || version > kVersion)
+    fail(ErrorKind::unsupported,
+         "[{}] format: got version {}, expected {} to {}; try the artel that wrote it",
+         path.string(), json_excerpt(version), kOldestVersion, kVersion);
+  // Older checkpoints have none.
+  const std::string expected = manifest.value(kChecksum, checksum_of(manifest));
+  require(checksum_of(manifest) == expected, ErrorKind::corrupt,
+          "[{}] was changed: got {} {}, expected {}", path.string(), kChecksum,
+          checksum_of(manifest), expected);
+  const json& step = manifest.at("step");
+  if (!step.is_number_unsigned() || step != step_of(path.parent_path()).value_or(step))
+    fail(ErrorKind::corrupt, "[{}] step: got {}, expected the number in the folder's name",
+         path.string(), json_excerpt(step));
+  return manifest;
+}
+
+// ".step-000000120.new" beside "step-000000120".
+fs::path hidden(const fs::path& target, std::string_view suffix) {
+  return target.parent_path() / fmt::format(".{}{}", target.filename().string(), suffix);
+}
+
+void discard(const fs::path& path) {
+  std::error_code failed;
+  fs::remove_all(path, failed);
 }
 
 void remove_old(const fs::path& folder, int keep_last) {
@@ -69,31 +104,62 @@ void remove_old(const fs::path& folder, int keep_last) {
 
 fs::path save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
                          const SaveOptions& options) {
-  const json state = parse_state(checkpoint.state);
-  const fs::path target = folder / folder_name(checkpoint.step);
-  const fs::path temporary = folder / ("." + folder_name(checkpoint.step) + ".new");
-  const fs::path replaced = folder / ("." + folder_name(checkpoint.step) + ".old");
-  fs::remove_all(temporary);
-  fs::create_directories(temporary);
-  write_safetensors(temporary / kWeights, checkpoint.weights, {{"format", "pt"}});
-  write_safetensors(temporary / kOptimizer, checkpoint.optimizer);
-  const json manifest = {{"format", kFormat},
-                         {"version", kVersion},
-                         {"step", checkpoint.step},
-                         {"state", state},
-                         {"files",
-                          {{kWeights, describe(temporary / kWeights)},
-                           {kOptimizer, describe(temporary / kOptimizer)}}}};
-  write_file_atomically(temporary / kManifest, manifest.dump(2) + "\n");
+  return save_checkpoint(folder,
+                         Snapshot{checkpoint.step, sources_of(checkpoint.weights),
+                                  sources_of(checkpoint.optimizer), checkpoint.state},
+                         options);
+}
 
-  fs::remove_all(replaced);
-  if (fs::exists(target)) fs::rename(target, replaced);
-  fs::rename(temporary, target);
-  sync_folder(folder);
-  fs::remove_all(replaced);
-  if (options.best) write_file_atomically(folder / kBest, target.filename().string() + "\n");
-  remove_old(folder, options.keep_last);
-  return target;
+fs::path save_checkpoint(const fs::path& folder, const Snapshot& snapshot,
+                         const SaveOptions& options) {
+  const json state = parse_json(snapshot.state, "state of a checkpoint");
+  require(state.is_object(), ErrorKind::invalid_argument,
+          "the state of a checkpoint is not a JSON object: {}", json_excerpt(state));
+  const fs::path target = folder / folder_name(snapshot.step);
+  const fs::path temporary = hidden(target, kNew), replaced = hidden(target, kOld);
+  try {
+    sweep(folder);
+    fs::create_directories(temporary);
+    const FileSummary weights =
+        write_safetensors(temporary / kWeights, snapshot.weights, {{"format", "pt"}});
+    const FileSummary optimizer = write_safetensors(temporary / kOptimizer, snapshot.optimizer);
+    json manifest = {{"format", kFormat},
+                     {"version", kVersion},
+                     {"step", snapshot.step},
+                     {"state", state},
+                     {"files", {{kWeights, describe(weights)}, {kOptimizer, describe(optimizer)}}}};
+    manifest[kChecksum] = checksum_of(manifest);
+    write_file_atomically(temporary / kManifest, manifest.dump(2) + "\n");
+
+    if (fs::exists(target)) fs::rename(target, replaced);
+    fs::rename(temporary, target);
+    sync_folder(folder);
+    fs::remove_all(replaced);
+    if (options.best) write_file_atomically(folder / kBest, target.filename().string() + "\n");
+    remove_old(folder, options.keep_last);
+    return target;
+  } catch (const fs::filesystem_error& error) {
+    discard(temporary);
+    throw io_error(error);
+  } catch (...) {
+    discard(temporary);
+    throw;
+  }
+}
+
+void sweep(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const fs::path& path = entry.path();
+    const bool is_new = path.extension() == kNew, is_old = path.extension() == kOld;
+    if (!path.filename().string().starts_with('.') || !(is_new || is_old)) continue;
+    const fs::path target = folder / path.stem().string().substr(1);
+    if (!step_of(target)) continue;
+    if (is_old && !fs::exists(target))
+      fs::rename(path, target);
+    else
+      fs::remove_all(path);
+  }
 }
 
 std::vector<fs::path> list_checkpoints(const fs::path& folder) {
@@ -108,13 +174,8 @@ std::vector<fs::path> list_checkpoints(const fs::path& folder) {
 
 Checkpoint load_checkpoint(const fs::path& path) {
   const fs::path manifest_path = path / kManifest;
-  const json manifest = json::parse(read_file(manifest_path, kMaxManifest), nullptr, false);
-  require(manifest.is_object() && manifest.value("format", json()) == kFormat, ErrorKind::corrupt,
-          "[{}] is truncated or not a checkpoint of Artel", manifest_path.string());
   try {
-    require(manifest.at("version") == kVersion, ErrorKind::unsupported,
-            "[{}] has version {}, expected {}", manifest_path.string(),
-            manifest.at("version").dump(), kVersion);
+    const json manifest = read_manifest(manifest_path);
     for (const char* name : {kWeights, kOptimizer})
       verify(path / name, manifest.at("files").at(name));
     return {manifest.at("step"), read_safetensors(path / kWeights).tensors,

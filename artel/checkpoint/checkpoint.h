@@ -6,8 +6,8 @@
 //                         file
 //   folder/best                                  name of the best checkpoint, if there is one
 //
-// A checkpoint is written under a temporary name, synced and renamed: after a crash it is there
-// completely or not at all.
+// A checkpoint is written under a temporary name, synced and renamed: after a crash it is complete
+// or absent.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "artel/tensor/named_tensor.h"
+#include "artel/tensor/tensor_source.h"
 
 namespace artel::checkpoint {
 
@@ -27,15 +28,31 @@ struct Checkpoint {
   std::string state = "{}";  // a JSON object: sampler position, seeds, whatever the trainer needs
 };
 
+// A checkpoint whose tensors are given piece by piece while it is written.
+struct Snapshot {
+  int64_t step = 0;
+  std::vector<TensorSource> weights;
+  std::vector<TensorSource> optimizer;
+  std::string state = "{}";
+};
+
 struct SaveOptions {
   int keep_last = 3;  // older ones are removed, but never the best; 0 keeps all
   bool best = false;  // this one is the best so far
 };
 
-// Returns the folder of the new checkpoint. One of the same step is replaced.
+// Returns the folder of the new checkpoint. Replaces a checkpoint of the same step. Throws an Error
+// of kind io if it cannot be written; then nothing of it is left, and all others are still there.
+std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const Snapshot& snapshot,
+                                      const SaveOptions& options = {});
 std::filesystem::path save_checkpoint(const std::filesystem::path& folder,
                                       const Checkpoint& checkpoint,
                                       const SaveOptions& options = {});
+
+// Tidies up after a save that a crash has interrupted: removes what is half-written, and puts back
+// a checkpoint that was being replaced. Only for whoever saves there; `save_checkpoint` does it,
+// too.
+void sweep(const std::filesystem::path& folder);
 
 // The checkpoints in a folder, oldest first. No file is opened.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
@@ -50,12 +67,13 @@ struct Newest {
   std::vector<std::string> refused;  // newer ones that could not be used, with the reason
 };
 
-// The newest checkpoint that is whole, or nothing if the folder has none at all. Throws an Error of
-// kind corrupt that lists every reason if there are some, but none can be used.
+// The newest complete checkpoint, or nothing if the folder has none at all. Throws an Error of kind
+// corrupt that lists every reason if there are checkpoints but none can be used.
 std::optional<Newest> load_newest(const std::filesystem::path& folder);
 
-// What a folder stands for: itself, if it is a checkpoint, else the newest whole one in it or in
-// its sub-folder `checkpoints`, which the folder of a run has. Throws if there is none.
+// The checkpoint that a folder refers to: itself, if it is a checkpoint, otherwise the newest
+// complete one in it or in its sub-folder `checkpoints`, as in the folder of a run. Throws if there
+// is none.
 Checkpoint checkpoint_at(const std::filesystem::path& folder);
 
 // The folder of the best checkpoint, if one was marked and still exists.

@@ -39,7 +39,7 @@ std::optional<Difference> compare_one(const std::string& name, const Tensor& a, 
   return Difference{name, index, show(a, index), show(b, index)};
 }
 
-// Everything that a path stands for; the optimizer's tensors after the weights.
+// All tensors that a path refers to; the optimizer's after the weights.
 NamedTensors tensors_at(const fs::path& path) {
   if (!fs::is_directory(path)) return load_weights(path);
   Checkpoint checkpoint = checkpoint_at(path);

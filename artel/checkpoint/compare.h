@@ -19,12 +19,12 @@ struct Difference {
   std::string describe() const;
 };
 
-// In the order of `a`; the order of `b` does not matter. Compares bits: 0 and -0 differ, equal NaNs
-// do not.
+// In the order of `a`; the order of `b` does not matter. Compares bits: 0 and -0 differ, identical
+// NaNs do not.
 std::optional<Difference> compare(const NamedTensors& a, const NamedTensors& b);
 
-// Each path is a weight file, a checkpoint, a folder of checkpoints, or the folder of a run that
-// has one called `checkpoints`; of several checkpoints the newest whole one counts, with its
+// Each path is a weight file, a checkpoint, a folder of checkpoints, or the folder of a run, with a
+// sub-folder `checkpoints`; of several checkpoints the newest complete one is used, including its
 // optimizer state.
 std::optional<Difference> compare_checkpoints(const std::filesystem::path& a,
                                               const std::filesystem::path& b);

@@ -25,7 +25,7 @@ class Machine {
 
   PickleValue* pop() {
     const size_t floor = marks_.empty() ? 0 : marks_.back();
-    reader_.require(stack_.size() > floor, "a pickle takes more than it put down");
+    reader_.require(stack_.size() > floor, "a pickle pops more than it pushed");
     PickleValue* value = stack_.back();
     stack_.pop_back();
     return value;
@@ -39,7 +39,7 @@ class Machine {
 
   // Everything above the last mark.
   std::vector<PickleValue*> pop_to_mark() {
-    reader_.require(!marks_.empty(), "a pickle refers to a mark that is not there");
+    reader_.require(!marks_.empty(), "a pickle refers to a missing mark");
     const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
     marks_.pop_back();
     std::vector<PickleValue*> items(first, stack_.end());

@@ -1,4 +1,4 @@
-// A machine for the part of Python's pickle language that describes plain data.
+// An interpreter for the part of Python's pickle language that describes plain data.
 //
 // It builds numbers, text, lists, tuples and dictionaries, and hands everything else (global names,
 // calls, persistent identifiers) to a `PickleHost`, which accepts what it knows by name. Nothing is
@@ -78,7 +78,7 @@ class PickleHost {
 };
 
 // Runs one pickle and leaves the reader after it. Throws an Error of kind corrupt for a malformed
-// one and of kind unsupported for an instruction that plain data does not need, with the offset.
+// pickle and of kind unsupported for an instruction that plain data does not need, with the offset.
 PickleValue* run_pickle(ByteReader& reader, PickleHost& host, PickleHeap& heap);
 
 }  // namespace artel::checkpoint

@@ -5,6 +5,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/checkpoint/weights.h"
 
 namespace artel::checkpoint {
@@ -16,21 +17,6 @@ using nlohmann::json;
 constexpr uint64_t kMostIndexBytes = uint64_t{100} << 20;
 constexpr const char* kMap = "weight_map";
 
-// The parser alone would keep the last of two equal keys.
-json parse_unique(const std::string& text, const std::string& where) {
-  std::vector<std::set<std::string>> keys;  // of the objects around the current place
-  return json::parse(text, [&](int, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key) {
-      const auto& key = value.get_ref<const std::string&>();
-      require(keys.back().insert(key).second, ErrorKind::corrupt, "[{}] lists '{}' twice", where,
-              key);
-    }
-    return true;
-  });
-}
-
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
@@ -41,16 +27,16 @@ bool is_plain_name(const std::string& name) {
 std::map<std::string, std::string> parse_piece_index(const std::string& text,
                                                      const std::string& where) {
   try {
-    const json index = parse_unique(text, where);
+    const json index = parse_json(text, where);
     require(index.is_object() && index.contains(kMap) && index.at(kMap).is_object(),
-            ErrorKind::corrupt, "[{}] is no index of weights: expected an object with \"{}\"",
+            ErrorKind::corrupt, "[{}] is not an index of weights: expected an object with \"{}\"",
             where, kMap);
     std::map<std::string, std::string> files;
     for (const auto& [tensor, file] : index.at(kMap).items()) {
       require(
           file.is_string() && is_plain_name(file.get_ref<const std::string&>()), ErrorKind::corrupt,
           "[{}] tensor '{}' is said to be in {}, expected the name of a file in the same folder",
-          where, tensor, file.dump(-1, ' ', false, json::error_handler_t::replace));
+          where, tensor, json_excerpt(file));
       files.emplace(tensor, file);
     }
     return files;

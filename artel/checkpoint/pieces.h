@@ -13,14 +13,14 @@ namespace artel::checkpoint {
 inline constexpr const char* kPieceIndexEnding = ".index.json";
 
 // The file of each tensor: the index's "weight_map". `where` names the index in messages. Throws an
-// Error of kind corrupt for what is not such an index, lists a tensor twice, or names a file
-// outside of its own folder.
+// Error of kind corrupt if this is not such an index, if it lists a tensor twice, or if it names a
+// file outside its own folder.
 std::map<std::string, std::string> parse_piece_index(const std::string& text,
                                                      const std::string& where);
 
 // The tensors of all files that the index lists, in the order of the files. Throws an Error of kind
-// not_found for a file that is missing, of kind corrupt for a tensor that is not in its file or
-// also in another one.
+// not_found for a file that is missing, of kind corrupt for a tensor that is missing from its file
+// or also in another one.
 NamedTensors load_pieces(const std::filesystem::path& index);
 
 }  // namespace artel::checkpoint

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/tensor/from_bytes.h"
 
 namespace artel::checkpoint {
@@ -16,6 +17,7 @@ using nlohmann::json;
 
 constexpr uint64_t kMaxHeader = 100'000'000;  // the limit of the reference implementation
 constexpr size_t kDataAlignment = 64;
+constexpr size_t kPartBytes = size_t{256} << 10;
 
 constexpr std::array<std::pair<std::string_view, DType>, 10> kTypes = {{{"F32", DType::f32},
                                                                         {"F64", DType::f64},
@@ -48,16 +50,16 @@ Entry parse_entry(const std::string& name, const json& value, const std::string&
           "[{}] tensor '{}' has the element type {}, which Artel does not read", file, name, type);
   std::vector<int64_t> extents;
   for (const json& extent : value.at("shape")) {
-    require(extent.is_number_unsigned(), ErrorKind::corrupt,
-            "[{}] tensor '{}' has the extent {}, expected a whole number", file, name,
-            extent.dump());
+    if (!extent.is_number_unsigned())
+      fail(ErrorKind::corrupt, "[{}] tensor '{}' has the extent {}, expected a whole number", file,
+           name, json_excerpt(extent));
     extents.push_back(extent.get<int64_t>());
   }
   const json& offsets = value.at("data_offsets");
-  require(offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() &&
-              offsets[1].is_number_unsigned() && offsets[0] <= offsets[1],
-          ErrorKind::corrupt, "[{}] tensor '{}' has the data_offsets {}, expected [begin, end]",
-          file, name, offsets.dump());
+  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+      !offsets[1].is_number_unsigned() || offsets[0] > offsets[1])
+    fail(ErrorKind::corrupt, "[{}] tensor '{}' has the data_offsets {}, expected [begin, end]",
+         file, name, json_excerpt(offsets));
   return {name, known->second, Shape(std::move(extents)), offsets[0], offsets[1]};
 }
 
@@ -66,14 +68,12 @@ json parse_header(ByteReader& reader) {
   reader.require(length <= kMaxHeader, "a header of {} bytes; at most {} are allowed", length,
                  kMaxHeader);
   const std::string_view text = reader.take_text(length);
-  const json header = json::parse(text, nullptr, false);
+  json header = parse_json(text, reader.name());
   reader.require(header.is_object(), "the header is not a JSON object");
   return header;
 }
 
-}  // namespace
-
-Safetensors parse_safetensors(const Bytes& bytes) {
+Safetensors parse(const Bytes& bytes, bool mapped) {
   ByteReader reader(bytes);
   const json header = parse_header(reader);
   const Bytes data = bytes.part(reader.offset(), reader.left());
@@ -99,6 +99,7 @@ Safetensors parse_safetensors(const Bytes& bytes) {
             bytes.name, entry.name, entry.begin, end);
     end = entry.end;
     Bytes part = data.part(entry.begin, entry.end - entry.begin);
+    if (mapped) part = with_own_pages(part);
     part.name = fmt::format("{}: tensor '{}'", bytes.name, entry.name);
     result.tensors.push_back({entry.name, tensor_over(part, std::move(entry.shape), entry.type)});
   }
@@ -108,35 +109,38 @@ Safetensors parse_safetensors(const Bytes& bytes) {
   return result;
 }
 
+}  // namespace
+
+Safetensors parse_safetensors(const Bytes& bytes) { return parse(bytes, false); }
+
 Safetensors read_safetensors(const std::filesystem::path& path) {
-  return parse_safetensors(map_file(path));
+  return parse(map_file(path), true);
 }
 
-void write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                       const Metadata& metadata) {
+FileSummary write_safetensors(const std::filesystem::path& path,
+                              const std::vector<TensorSource>& tensors, const Metadata& metadata) {
   // Wide types first: then every tensor is aligned for its type without gaps, which the format
   // forbids.
-  std::vector<const NamedTensor*> order;
-  for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
-  std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    return size_of(a->tensor.dtype()) > size_of(b->tensor.dtype());
+  std::vector<const TensorSource*> order;
+  for (const TensorSource& tensor : tensors) order.push_back(&tensor);
+  std::stable_sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
+    return size_of(a->type) > size_of(b->type);
   });
 
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::set<std::string> names;
-  std::vector<std::span<const std::byte>> parts(2);
   uint64_t offset = 0;
-  for (const NamedTensor* entry : order) {
-    const Tensor& tensor = entry->tensor;
-    require(names.insert(entry->name).second && entry->name != "__metadata__",
+  for (const TensorSource* tensor : order) {
+    require(names.insert(tensor->name).second && tensor->name != "__metadata__",
             ErrorKind::invalid_argument, "[{}] the tensor name '{}' is used twice or reserved",
-            path.string(), entry->name);
-    header[entry->name] = {{"dtype", type_name(tensor.dtype())},
-                           {"shape", tensor.shape().extents()},
-                           {"data_offsets", {offset, offset + tensor.bytes()}}};
-    parts.push_back({tensor.raw(), tensor.bytes()});
-    offset += tensor.bytes();
+            path.string(), tensor->name);
+    // Appended: looking for the name first would take time quadratic in the number of tensors.
+    header.get_ref<nlohmann::ordered_json::object_t&>().emplace_back(
+        tensor->name, nlohmann::ordered_json{{"dtype", type_name(tensor->type)},
+                                             {"shape", tensor->shape.extents()},
+                                             {"data_offsets", {offset, offset + tensor->bytes()}}});
+    offset += tensor->bytes();
   }
   std::string text;
   try {
@@ -150,9 +154,31 @@ void write_safetensors(const std::filesystem::path& path, const NamedTensors& te
               ' ');
   for (size_t i = 0; i < length.size(); ++i)
     length[i] = static_cast<std::byte>(text.size() >> (8 * i));
-  parts[0] = length;
-  parts[1] = std::as_bytes(std::span(text));
-  write_file_atomically(path, parts);
+
+  AtomicFile file(path);
+  uint32_t checksum = 0;
+  const auto write = [&](std::span<const std::byte> bytes) {
+    // In parts that the processor's cache still holds when they are written.
+    while (!bytes.empty()) {
+      const auto part = bytes.first(std::min(bytes.size(), kPartBytes));
+      checksum = crc32(part, checksum);
+      file.write(part);
+      bytes = bytes.subspan(part.size());
+    }
+  };
+  write(length);
+  write(std::as_bytes(std::span(text)));
+  for (const TensorSource* tensor : order) tensor->give(write);
+  require(file.bytes() == length.size() + text.size() + offset, ErrorKind::internal,
+          "[{}] got {} bytes of tensors, expected {}", path.string(),
+          file.bytes() - length.size() - text.size(), offset);
+  file.finish();
+  return {file.bytes(), checksum};
+}
+
+FileSummary write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                              const Metadata& metadata) {
+  return write_safetensors(path, sources_of(tensors), metadata);
 }
 
 }  // namespace artel::checkpoint

@@ -1,6 +1,6 @@
 // The safetensors format: eight bytes with the length of a JSON header, the header with type, shape
-// and place of each tensor, then the tensors' bytes without gaps. Files are read by the Python
-// package of that name, and its files are read here.
+// and place of each tensor, then the tensors' bytes without gaps. Compatible in both directions
+// with the Python package of that name.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,9 @@
 #include <string>
 
 #include "artel/base/bytes.h"
+#include "artel/base/checksum.h"
 #include "artel/tensor/named_tensor.h"
+#include "artel/tensor/tensor_source.h"
 
 namespace artel::checkpoint {
 
@@ -22,15 +24,19 @@ struct Safetensors {
 
 // Tensors are views of the bytes where these are aligned. Throws an Error of kind corrupt for a
 // header that is too long, malformed or inconsistent (overlaps and gaps included), and of kind
-// unsupported for an element type that Artel has not.
+// unsupported for an element type that Artel does not have.
 Safetensors parse_safetensors(const Bytes& bytes);
 
-// Maps the file: nothing is read before it is used.
+// Maps the file: bytes are read only when they are used, and those of a tensor that is dropped take
+// no memory any more.
 Safetensors read_safetensors(const std::filesystem::path& path);
 
-// Written atomically, wide element types first, so that every tensor is aligned for its type. Names
-// must be unique.
-void write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                       const Metadata& metadata = {});
+// Written atomically and piece by piece, wide element types first, so every tensor is aligned for
+// its type. Names must be unique. Returns what was written.
+FileSummary write_safetensors(const std::filesystem::path& path,
+                              const std::vector<TensorSource>& tensors,
+                              const Metadata& metadata = {});
+FileSummary write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                              const Metadata& metadata = {});
 
 }  // namespace artel::checkpoint

@@ -17,8 +17,11 @@ constexpr std::string_view kLegacyMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x2
 constexpr int64_t kLegacyProtocol = 1001;
 constexpr int kMaxDepth = 64;
 constexpr int64_t kMaxValues = 1'000'000;  // visited; shared containers count each time
+// A pickle can use one text any number of times, so what is made of texts is bounded.
+constexpr size_t kLongestName = 1024;
+constexpr size_t kMostNameBytes = 64 << 20;
 
-constexpr std::array<std::pair<std::string_view, DType>, 10> kTypes = {
+constexpr std::array<std::pair<std::string_view, DType>, 10> kStorageTypes = {
     {{"FloatStorage", DType::f32},
      {"DoubleStorage", DType::f64},
      {"HalfStorage", DType::f16},
@@ -31,9 +34,9 @@ constexpr std::array<std::pair<std::string_view, DType>, 10> kTypes = {
      {"BoolStorage", DType::boolean}}};
 
 const DType* find_type(std::string_view storage) {
-  const auto found = std::find_if(kTypes.begin(), kTypes.end(),
+  const auto found = std::find_if(kStorageTypes.begin(), kStorageTypes.end(),
                                   [&](auto& entry) { return entry.first == storage; });
-  return found == kTypes.end() ? nullptr : &found->second;
+  return found == kStorageTypes.end() ? nullptr : &found->second;
 }
 
 [[noreturn]] void refuse(const ByteReader& where, const std::string& what) {
@@ -87,6 +90,7 @@ class TorchHost : public PickleHost {
     where.require(kind && *kind == "storage" && type && type->name.ends_with("Storage") && key &&
                       elements && *elements >= 0,
                   "not the identifier of a storage");
+    where.require(key->size() <= kLongestName, "a storage whose key has {} bytes", key->size());
     PickleStorage storage{type->name.substr(type->name.rfind('.') + 1), *key, *elements};
     const auto* view = items.size() > 5 ? items[5]->as<PickleList>() : nullptr;
     if (view) {
@@ -132,9 +136,12 @@ class Flattener {
 
   void visit(const PickleValue& value, const std::string& name, int depth = 0) {
     require(depth <= kMaxDepth && ++visited_ <= kMaxValues, ErrorKind::corrupt,
-            "[{}] containers at '{}' are nested too deep or too many", file_, name);
+            "[{}] containers at '{}' are nested too deeply, or too many", file_, name);
     if (const auto* tensor = value.as<PickleTensor>()) {
       found.emplace_back(name.empty() ? "tensor" : name, *tensor);
+      name_bytes_ += name.size();
+      require(name_bytes_ <= kMostNameBytes, ErrorKind::corrupt,
+              "[{}] the names of its tensors have more than {} bytes", file_, kMostNameBytes);
     } else if (const auto* list = value.as<PickleList>()) {
       for (size_t i = 0; i < list->items.size(); ++i)
         visit(*list->items[i], joined(name, std::to_string(i)), depth + 1);
@@ -144,12 +151,15 @@ class Flattener {
   }
 
  private:
-  static std::string joined(const std::string& name, const std::string& key) {
+  std::string joined(const std::string& name, const std::string& key) const {
+    require(name.size() + key.size() < kLongestName, ErrorKind::corrupt,
+            "[{}] a name of {} bytes below '{}'; at most {} are read", file_,
+            name.size() + key.size(), name, kLongestName);
     return name.empty() ? key : name + "." + key;
   }
 
   std::string text(const PickleValue& key) const {
-    if (const auto* text = key.as<std::string>()) return *text;
+    if (const auto* text = key.as<std::string>()) return text->substr(0, kLongestName);
     if (const auto* number = key.as<int64_t>()) return std::to_string(*number);
     fail(ErrorKind::unsupported, "[{}] a dictionary whose keys are neither text nor numbers",
          file_);
@@ -157,6 +167,7 @@ class Flattener {
 
   std::string file_;
   int64_t visited_ = 0;
+  size_t name_bytes_ = 0;
 };
 
 Tensor materialise(const PickleTensor& tensor, const Bytes& storage, const std::string& name) {
@@ -167,11 +178,11 @@ Tensor materialise(const PickleTensor& tensor, const Bytes& storage, const std::
   named.name += ": tensor '" + name + "'";
   int64_t offset = 0;
   require(!__builtin_add_overflow(tensor.offset, tensor.storage.offset, &offset),
-          ErrorKind::corrupt, "[{}] starts far outside of its storage", named.name);
+          ErrorKind::corrupt, "[{}] starts far outside its storage", named.name);
   return strided_tensor(named, tensor.shape, *type, offset, tensor.strides);
 }
 
-// Fails before memory is taken: tensors may share a storage, but a small file must not describe
+// Fails before memory is allocated: tensors may share a storage, but a small file must not describe
 // many times its size.
 void check_total(const Tensors& tensors, const Bytes& bytes) {
   double total = 0;
@@ -223,7 +234,7 @@ NamedTensors parse_zip(const Bytes& bytes, TorchPart part) {
           bytes.name);
   const std::string folder = pickle->name.substr(0, pickle->name.size() - 8);
   if (const auto* order = archive.find(folder + "byteorder"))
-    require(archive.read(*order).text() == "little", ErrorKind::unsupported,
+    require(archive.read_start(*order, 16).text() == "little", ErrorKind::unsupported,
             "[{}] was written on a big-endian machine", bytes.name);
 
   const Bytes program = archive.read(*pickle);
@@ -240,6 +251,13 @@ NamedTensors parse_zip(const Bytes& bytes, TorchPart part) {
       const auto* entry = archive.find(folder + "data/" + key);
       require(entry, ErrorKind::corrupt, "[{}] tensor '{}' needs {}data/{}, which is missing",
               bytes.name, name, folder, key);
+      const DType* type = find_type(tensor.storage.type);
+      const auto expected =
+          type ? static_cast<double>(tensor.storage.elements) * static_cast<double>(size_of(*type))
+               : static_cast<double>(entry->size);
+      require(static_cast<double>(entry->size) == expected, ErrorKind::corrupt,
+              "[{}:{}] has {} bytes, expected {:.0f} for {} elements of a {}", bytes.name,
+              entry->name, entry->size, expected, tensor.storage.elements, tensor.storage.type);
       storages[key] = archive.read(*entry);
     }
     tensors.push_back({name, materialise(tensor, storages[key], name)});
@@ -247,8 +265,8 @@ NamedTensors parse_zip(const Bytes& bytes, TorchPart part) {
   return tensors;
 }
 
-// Magic, protocol, facts about the machine, the object, the keys of the storages; then for each of
-// them the number of elements and the elements.
+// Magic, protocol, facts about the machine, the object, the keys of the storages; then for each
+// storage the number of elements and the elements.
 NamedTensors parse_legacy(const Bytes& bytes, TorchPart part) {
   ByteReader reader(bytes);
   reader.take(kLegacyMagic.size());

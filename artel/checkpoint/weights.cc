@@ -17,7 +17,8 @@ namespace {
 constexpr size_t kMostLines = 20;  // of each kind in a report
 
 bool is_torch_zip(const Bytes& bytes) {
-  const auto entries = ZipArchive(bytes).entries();
+  const ZipArchive archive(bytes);
+  const auto& entries = archive.entries();
   return std::any_of(entries.begin(), entries.end(),
                      [](const auto& entry) { return entry.name.ends_with("/data.pkl"); });
 }
@@ -51,7 +52,10 @@ NamedTensors load_weights(const std::filesystem::path& path) {
 
 void save_weights(const std::filesystem::path& path, const NamedTensors& tensors) {
   const std::string extension = path.extension().string();
-  if (extension == ".safetensors") return write_safetensors(path, tensors);
+  if (extension == ".safetensors") {
+    write_safetensors(path, tensors);
+    return;
+  }
   if (extension == ".npz") return write_npz(path, tensors);
   require(extension == ".npy" && tensors.size() == 1, ErrorKind::invalid_argument,
           "[{}] cannot write {} tensors with the extension '{}'; try .safetensors or .npz",

@@ -1,4 +1,8 @@
 // Weights in any format that Artel knows, and how they fit a model.
+//
+//   trainer.build({artel::DType::f32, {1, 28, 28}});
+//   trainer.load_weights(artel::checkpoint::load_weights("model.safetensors"));
+//   artel::checkpoint::save_weights("copy.npz", trainer.weights());
 #pragma once
 
 #include <filesystem>
@@ -14,13 +18,14 @@ namespace artel::checkpoint {
 // From a PyTorch file that also holds other things, the entry "state_dict", "model_state_dict" or
 // "model" is taken, and the prefix "module." of a parallel wrapper is dropped.
 NamedTensors parse_weights(const Bytes& bytes);
-// The same of a file, or of the pieces that a file named *.index.json lists (checkpoint/pieces.h).
+// The same for a file, or for the pieces that a file named *.index.json lists
+// (checkpoint/pieces.h).
 NamedTensors load_weights(const std::filesystem::path& path);
 
 // Writes safetensors, NPZ or NPY (one tensor), by extension.
 void save_weights(const std::filesystem::path& path, const NamedTensors& tensors);
 
-// A parameter that a model has.
+// A parameter of a model.
 struct Expected {
   std::string name;
   Shape shape;
@@ -31,14 +36,15 @@ struct Mismatch {
   Shape expected, found;
 };
 
-// How the tensors of a file fit the parameters of a model.
+// How the tensors of a file match the parameters of a model.
 struct Match {
   std::vector<std::string> missing;     // in the model only
   std::vector<std::string> unexpected;  // in the file only
   std::vector<Mismatch> mismatched;     // in both, with different shapes
 
   bool complete() const { return missing.empty() && mismatched.empty(); }
-  // Lines for people; a missing name comes with the nearest unexpected one. "" if all fits.
+  // Lines for people; a missing name comes with the nearest unexpected one. "" if everything
+  // matches.
   std::string report() const;
 };
 

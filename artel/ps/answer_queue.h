@@ -1,5 +1,4 @@
-// Answers of servers that are waited for in order, on a thread of their own, so that those that
-// have come can be used at once.
+// Waits for servers' answers in order on its own thread, so each can be used as soon as it arrives.
 #pragma once
 
 #include <condition_variable>
@@ -13,10 +12,10 @@
 
 namespace artel::ps {
 
-// What was asked; whoever expects an answer derives what it needs with it.
+// What was asked; derive from it to carry along what the answer needs.
 struct Question {
   Client::Ticket ticket;
-  bool answered = false;  // of the queue
+  bool answered = false;  // used by the queue
 };
 
 class AnswerQueue {
@@ -26,7 +25,7 @@ class AnswerQueue {
   ~AnswerQueue();
 
   void expect(const std::shared_ptr<Question>& question);
-  // Both throw what went wrong, with this question or an earlier one.
+  // Both throw what went wrong with this question or an earlier one.
   bool is_answered(const Question& question);
   void wait(const Question& question);
 
@@ -34,7 +33,7 @@ class AnswerQueue {
   void work();
 
   Client& client_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects what follows
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Question>> expected_;
   std::exception_ptr failure_;

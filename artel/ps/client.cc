@@ -24,15 +24,53 @@ bool carries_values(Kind kind) {
 
 }  // namespace
 
-Client::Client(comm::Group& group, int workers, ShardMap map, uint64_t seed)
-    : group_(group), map_(std::move(map)), seed_(seed) {
-  require(workers + map_.servers() == group.size(), ErrorKind::invalid_argument,
-          "[ps] group: got {} ranks, expected {} workers and {} servers", group.size(), workers,
-          map_.servers());
-  for (int server = 0; server < map_.servers(); ++server)
-    connections_.push_back(std::make_unique<Connection>(group, workers + server));
-  const comm::SharedBytes probe = group.allocate(64);
-  shares_memory_ = group.place_of({probe.get(), 64}).has_value();
+Client::Client(std::shared_ptr<comm::Group> group, int workers, ShardMap map, uint64_t seed)
+    : group_(std::move(group)), workers_(workers), map_(std::move(map)), seed_(seed) {
+  require(workers >= 1 && workers < group_->size(), ErrorKind::invalid_argument,
+          "[ps] group: got {} ranks, expected {} workers and at least one server", group_->size(),
+          workers);
+  const size_t servers = static_cast<size_t>(group_->size() - workers);
+  set_places(place_ranges(map_.servers(), std::vector<std::vector<Holding>>(servers), 1));
+  const comm::SharedBytes probe = group_->allocate(64);
+  shares_memory_ = group_->place_of({probe.get(), 64}).has_value();
+}
+
+void Client::set_places(const std::vector<Placement>& places) {
+  const std::lock_guard lock(mutex_);
+  connections_.clear();
+  for (int range = 0; range < map_.servers(); ++range)
+    connections_.push_back(std::make_unique<Connection>(
+        group_, workers_ + places[static_cast<size_t>(range)].primary, range));
+}
+
+void Client::set_version(uint64_t version) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& connection : connections_) connection->version = version;
+}
+
+std::vector<Placement> Client::place(int replicas) {
+  std::deque<Outbox> outboxes;
+  for (int server = workers_; server < group_->size(); ++server)
+    outboxes.emplace_back(group_, server, kPlaceTag);
+  const auto ask_all = [&](std::string_view text) {
+    std::vector<std::string> answers;
+    const auto bytes = std::as_bytes(std::span(text));
+    for (Outbox& outbox : outboxes)
+      outbox.send(Header{.kind = Kind::text}, {bytes.begin(), bytes.end()});
+    for (int server = workers_; server < group_->size(); ++server)
+      answers.emplace_back(receive_message(*group_, server, kPlacedTag, false).value_text());
+    return answers;
+  };
+  std::vector<std::vector<Holding>> held;
+  for (const std::string& text : ask_all("what do you have?"))
+    held.push_back(holdings_from_text(text));
+  const std::vector<Placement> places = place_ranges(map_.servers(), held, replicas);
+  ask_all(to_text(places));
+  ask_all("begin");  // all have what they are to keep
+  for (Outbox& outbox : outboxes) outbox.forget(std::numeric_limits<uint64_t>::max());
+  set_places(places);
+  placed_ = true;
+  return places;
 }
 
 void Client::set_codec(const std::string& name) {
@@ -40,6 +78,7 @@ void Client::set_codec(const std::string& name) {
 }
 
 void Client::set_up(const Setup& setup) {
+  if (!placed_) place(1);
   Ticket ticket;
   for (int server = 0; server < map_.servers(); ++server) {
     Setup own = setup;
@@ -129,7 +168,7 @@ void Client::send_values(Connection& connection, Header header, const Request& r
     for (const float* values : request.values) {
       const auto part = std::as_bytes(std::span(values + offset, count));
       const auto place =
-          dense && header.kind != Kind::assign ? group_.place_of(part) : std::nullopt;
+          dense && header.kind != Kind::assign ? group_->place_of(part) : std::nullopt;
       if (place) places.push_back(*place);
     }
     if (!places.empty() && places.size() == request.values.size()) {
@@ -167,14 +206,15 @@ Client::Traffic Client::traffic() const {
 }
 
 void Client::receive(Connection& connection) {
-  const Message message = receive_message(group_, connection.rank, kReplyTag, false);
+  const Message message =
+      receive_message(*group_, connection.rank, reply_tag(connection.range), false);
   Expected expected;
   {
     const std::lock_guard lock(mutex_);
     ++connection.answers;
     connection.outbox.forget(connection.answers);
     require(!connection.expected.empty(), ErrorKind::corrupt,
-            "[ps] rank {} answered what nobody asked", connection.rank);
+            "[ps] rank {} sent an answer that nobody asked for", connection.rank);
     expected = std::move(connection.expected.front());
     connection.expected.pop_front();
     connection.version = message.header.version;
@@ -205,7 +245,7 @@ void Client::hand_out(Connection& connection, const Message& message, const Expe
             "[ps] reply of rank {}: got {} bytes of a place", connection.rank,
             message.values.size());
     std::memcpy(&place, message.values.data(), sizeof place);
-    const std::byte* data = group_.at_place(place, expected.count * sizeof(float));
+    const std::byte* data = group_->at_place(place, expected.count * sizeof(float));
     require(data != nullptr, ErrorKind::corrupt, "[ps] reply of rank {}: place {} is not shared",
             connection.rank, place);
     return expected.sink(expected.offset, {reinterpret_cast<const float*>(data), expected.count},

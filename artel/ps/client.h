@@ -1,9 +1,9 @@
 // A worker's side of the parameter servers.
 //
-// Requests are sent at once and answered later: `wait` returns when a request's answers are there.
-// Each goes to the servers that have its keys, as few messages as possible. Answers come in the
-// order of requests and are handed out by whoever waits, on its thread. On one machine dense values
-// are not copied: servers read gradients and workers read values where they are.
+// Requests are sent at once and answered later: `wait` returns when a request's answers have
+// arrived. Each request goes to the servers that have its keys, in as few messages as possible.
+// Answers come in the order of requests and are delivered on the thread that waits. On one machine
+// dense values are not copied: servers read gradients and workers read values in place.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,13 @@
 #include "artel/ps/filters/key_cache.h"
 #include "artel/ps/key_ranges.h"
 #include "artel/ps/messages.h"
+#include "artel/ps/placement.h"
 #include "artel/ps/report.h"
 #include "artel/ps/setup.h"
 
 namespace artel::ps {
 
-// Gets values from one server: those of the keys `offset`, `offset` + 1, ... of the request. If
+// Receives values from one server: those of the keys `offset`, `offset` + 1, ... of the request. If
 // `change`, they are to be added to what the worker has.
 using Sink = std::function<void(size_t offset, std::span<const float> values, bool change)>;
 
@@ -35,27 +36,40 @@ struct Request {
   uint32_t flags = 0;  // of Flag; in_place and remember are added by the client where they help
   int64_t iteration = 0;
   KeyRange keys;
-  // Some of the keys, ascending; nothing: all of them. Borrowed until the answer is there.
+  // Some of the keys, ascending; empty: all of them. Borrowed until the answer arrives.
   std::optional<std::span<const uint64_t>> list = {};
   std::vector<const float*> values = {};
   std::span<const uint8_t> keep = {};  // masked: which keys to send
-  std::span<float> lost = {};          // coded: gets what the codec lost
+  std::span<float> lost = {};          // coded: receives what the codec lost
   comm::LaneRange lanes = {0, 1};
   int state = -1;
   float learning_rate = 0;
   float scale = 1;
   Sink sink = {};
-  std::function<void(std::string_view)> text_sink = {};  // of requests that are answered by text
+  std::function<void(std::string_view)> text_sink = {};  // for requests answered with text
 };
 
-// Calls may come from several threads, except that one at a time waits.
+// Calls may come from several threads, but only one thread may wait at a time.
 class Client {
  public:
-  // The ranks from `workers` on are the servers, as many as the map has. The group is borrowed.
-  Client(comm::Group& group, int workers, ShardMap map, uint64_t seed = 0);
+  // A client is made for a membership: the ranks from `workers` on are the servers, as many as the
+  // map has ranges, unless `set_places` says otherwise.
+  Client(std::shared_ptr<comm::Group> group, int workers, ShardMap map, uint64_t seed = 0);
 
-  int worker() const { return group_.rank(); }
+  int worker() const { return group_->rank(); }
   const ShardMap& map() const { return map_; }
+
+  // Asks the servers what they have, and has them agree who keeps which range from now on. Worker 0
+  // does so before anything else, once; the other workers `set_places`. Throws if part of a run
+  // that has begun is lost.
+  std::vector<Placement> place(int replicas);
+  void set_places(const std::vector<Placement>& places);
+  // The updates that the worker's values contain.
+  void set_version(uint64_t version);
+  // Whether these values of an answer stay as they are until this worker's next push in step.
+  bool stays(std::span<const float> values) const {
+    return group_->place_of(std::as_bytes(values)).has_value();
+  }
 
   // Tells the servers what to serve; worker 0 does so before anybody asks for anything. The setup's
   // keys are filled in. All clients set the same codec.
@@ -68,15 +82,15 @@ class Client {
   void wait(const Ticket& ticket);
   void run(const Request& request) { wait(start(request)); }
   // How many lanes each worker is to have from an iteration on; all workers get the same answer.
-  // `seconds` is what this worker needs for one lane.
+  // `seconds` is the time this worker needs for one lane.
   std::vector<int> shares(int64_t iteration, double seconds);
-  // What the servers have seen, all together; `report` must live until the ticket was waited for.
+  // What all servers together have seen; `report` must live until the ticket has been waited for.
   Ticket start_report(Report& report);
   Report report();
-  // Says good-bye: nothing may be asked afterwards.
+  // Says goodbye: no request may follow.
   void leave();
 
-  // Whether some worker wants to stop, as far as the servers said.
+  // Whether some worker wants to stop, as far as the servers have said.
   bool stopping() const { return stopping_; }
 
   struct Traffic {
@@ -92,8 +106,9 @@ class Client {
     std::function<void(std::string_view)> text_sink;
   };
   struct Connection {
-    Connection(comm::Group& group, int rank) : rank(rank), outbox(group, rank, kRequestTag) {}
-    int rank;
+    Connection(const std::shared_ptr<comm::Group>& group, int rank, int range)
+        : rank(rank), range(range), outbox(group, rank, request_tag(range)) {}
+    int rank, range;
     Outbox outbox;
     SentLists lists;
     std::deque<Expected> expected;
@@ -108,12 +123,14 @@ class Client {
   void receive(Connection& connection);
   void hand_out(Connection& connection, const Message& message, const Expected& expected);
 
-  comm::Group& group_;
+  std::shared_ptr<comm::Group> group_;
+  int workers_;
+  bool placed_ = false;
   ShardMap map_;
   uint64_t seed_;
   bool shares_memory_;
   std::unique_ptr<comm::Codec> codec_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // protects what follows
   std::vector<std::unique_ptr<Connection>> connections_;
   Traffic traffic_;
   bool stopping_ = false;

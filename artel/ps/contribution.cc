@@ -11,13 +11,13 @@
 namespace artel::ps {
 namespace {
 
-// The position of the first that is not finite, or the size.
+// The position of the first value that is not finite, or the size.
 size_t first_not_finite(std::span<const float> values) {
   constexpr uint32_t kInfinity = 0x7f800000;
   constexpr size_t kPiece = 4096;
   for (size_t begin = 0; begin < values.size(); begin += kPiece) {
     const size_t end = std::min(values.size(), begin + kPiece);
-    uint32_t any = 0;  // branch-free, so that compilers vectorise it
+    uint32_t any = 0;  // branch-free, so compilers vectorise it
     for (size_t i = begin; i < end; ++i)
       any |= static_cast<uint32_t>((std::bit_cast<uint32_t>(values[i]) & kInfinity) == kInfinity);
     if (any == 0) continue;
@@ -70,7 +70,7 @@ void require_finite(const Contribution& contribution, const KeyRange& keys,
     const uint64_t key = contribution.listed ? (*contribution.listed)[bad] : keys.first + bad;
     fail(ErrorKind::numeric,
          "[ps] push: got {} for key {} of '{}', expected finite numbers; set check_numbers = "
-         "true to find the first op that gave another",
+         "true to find the first op whose output is not finite",
          partial[bad], key, name_of(key));
   }
 }

@@ -7,9 +7,10 @@
 namespace artel::ps {
 
 DelayClock::DelayClock(int workers, std::optional<int64_t> delay, int64_t finished)
-    : delay_(delay),
-      finished_(static_cast<size_t>(workers), finished),
-      present_(static_cast<size_t>(workers), true) {}
+    : DelayClock(std::vector<int64_t>(static_cast<size_t>(workers), finished), delay) {}
+
+DelayClock::DelayClock(std::vector<int64_t> finished, std::optional<int64_t> delay)
+    : delay_(delay), finished_(std::move(finished)), present_(finished_.size(), true) {}
 
 void DelayClock::finish(int worker, int64_t iteration) {
   int64_t& own = finished_[static_cast<size_t>(worker)];

@@ -16,7 +16,7 @@ namespace artel::ps {
 namespace {
 
 constexpr int kNoBlock = -1;
-// Filters that may be wrong let everything pass every so many passes.
+// Filters that may be wrong let everything through once in this many passes.
 constexpr int64_t kHonestEvery = 10;
 constexpr int64_t kBalanceEvery = 16;  // passes
 constexpr double kLeastGain = 0.03;    // of a pass: less is noise
@@ -33,7 +33,7 @@ struct Iteration : Question {
   Report report;              // of the servers, at worker 0
 };
 
-// What the workers sum at the end of a pass. Each has a place for its own speed behind the rest.
+// What the workers sum at the end of a pass. Each has a slot for its own speed after the rest.
 enum Sum : size_t {
   loss_thousands,
   loss_rest,
@@ -49,7 +49,9 @@ enum Sum : size_t {
 uint64_t round_up(uint64_t keys) { return (keys + 15) / 16 * 16; }  // to a cache line
 uint64_t sums_for(int workers) { return round_up(speeds + static_cast<uint64_t>(workers)); }
 
-class Solver {
+}  // namespace
+
+class DelayedProximal::Solver {
  public:
   Solver(Client& client, comm::Group& workers, const SparseProblem& problem,
          const DelayedProximalOptions& options)
@@ -72,31 +74,31 @@ class Solver {
     queue_ = std::make_unique<AnswerQueue>(client);
   }
 
-  PassReport run(const AfterPass& after_pass) {
-    prepare();
-    double before = 0;
-    for (int64_t pass = options_.passes_done + 1;; ++pass) {
-      if (pass == moves_at_) move_samples();
-      for (const int block : order_of(pass)) push_gradient(block, pass);
-      push_sums(pass);
-      // The sums of this pass may still be on their way; those that have come are looked at.
-      const bool last = pass >= std::min(options_.passes, last_pass_);
-      absorb(last ? 0 : ahead() - 1);
-      while (!reports_.empty()) {
-        report_ = reports_.front();
-        reports_.pop_front();
-        const double change = std::abs(before - report_.loss) / std::max(1e-30, report_.loss);
-        before = report_.loss;
-        if (options_.tolerance > 0 && report_.pass > 1 && change < options_.tolerance) wish_ = true;
-        if (after_pass && !after_pass(report_)) wish_ = true;
-      }
-      if (client_.worker() == 0 && options_.saves_after && options_.saves_after(pass)) save(pass);
-      if (last) return report_;
+  PassReport next(bool wish, const std::function<bool(int64_t pass)>& rests) {
+    if (begun_ < 0) prepare();
+    wish_ |= wish;
+    // The sums of a pass may still be on their way when the next one begins.
+    while (reports_.empty()) {
+      if (begun_ < last_pass())
+        pass(++begun_, rests);
+      else
+        absorb(0);
     }
+    const double before = std::exchange(loss_before_, reports_.front().loss);
+    report_ = reports_.front();
+    reports_.pop_front();
+    const double change = std::abs(before - report_.loss) / std::max(1e-30, report_.loss);
+    if (options_.tolerance > 0 && report_.pass > 1 && change < options_.tolerance)
+      wish_ = settled_ = true;
+    return report_;
   }
+
+  bool done() const { return report_.pass >= last_pass(); }
+  bool settled() const { return settled_; }
 
   // Of all features, as the servers have them.
   std::vector<float> weights() {
+    absorb(0);
     std::vector<float> all(problem_.features());
     client_.run({.kind = Kind::pull, .keys = {0, all.size()}, .sink = copy_to(all)});
     return all;
@@ -119,9 +121,10 @@ class Solver {
           {.name = "constant", .keys = {penalised, features}, .decays = false});
     setup.segments.push_back({.name = "sums", .keys = sum_keys(), .kind = SegmentKind::sum});
     client_.set_up(setup);
-    if (options_.passes_done == 0) return;
+    if (options_.weights.empty()) return;
     require(options_.weights.size() == features, ErrorKind::invalid_argument,
-            "[ddpg] weights to go on from: got {}, expected {}", options_.weights.size(), features);
+            "[ddpg] weights to resume from: got {}, expected {}", options_.weights.size(),
+            features);
     client_.run({.kind = Kind::assign, .keys = {0, features}, .values = {options_.weights.data()}});
   }
 
@@ -151,19 +154,20 @@ class Solver {
     return samples;
   }
 
-  // Tells the servers of the curvature. How long that takes says how to share the samples.
+  // Tells the servers the curvature. The time this takes determines how to share the samples.
   void prepare() {
     since_ = {.computed = seconds_computed()};
     for (int block = 0; block < problem_.blocks(); ++block) push_curvature(block);
     push_sums(options_.passes_done);
     absorb(0);
     reports_.clear();
-    if (options_.passes_done > 0 && moves_at_ == 0) fetch_weights();
+    if (!options_.weights.empty() && moves_at_ == 0) fetch_weights();
     since_ = {.computed = seconds_computed()};
+    begun_ = options_.passes_done;
   }
 
-  // All workers do this before the same pass. With all answered, the servers have made the steps of
-  // all earlier passes, and cannot make another without this worker.
+  // All workers do this before the same pass. Once all requests are answered, the servers have made
+  // the steps of all earlier passes, and cannot make another without this worker.
   void move_samples() {
     absorb(0);
     moves_at_ = 0;
@@ -190,10 +194,15 @@ class Solver {
     }
   }
 
+  int64_t last_pass() const { return std::min(options_.passes, last_pass_); }
+
   // With all answered, the servers wait for this worker: their weights are those of this pass.
-  void save(int64_t pass) {
-    absorb(0);
-    options_.save(pass, weights());
+  void pass(int64_t number, const std::function<bool(int64_t pass)>& rests) {
+    if (number == moves_at_) move_samples();
+    for (const int block : order_of(number)) push_gradient(block, number);
+    push_sums(number);
+    const bool rest = number >= last_pass() || (rests && rests(number));
+    absorb(rest ? 0 : ahead() - 1);
   }
 
   void make_filters() {
@@ -247,7 +256,7 @@ class Solver {
             .list = list,
             .values = {iteration.pushed.data()},
             .lanes = {client_.worker(), client_.worker() + 1},
-            .sink = copy_to(iteration.answer)};  // it lives until it was answered
+            .sink = copy_to(iteration.answer)};  // it lives until it is answered
   }
 
   void start(const std::shared_ptr<Iteration>& iteration, const Request& request) {
@@ -344,14 +353,14 @@ class Solver {
     iteration->pushed[moving] = static_cast<float>(seconds_moving_ / workers_);
     iteration->pushed[speeds + static_cast<size_t>(client_.worker())] = seconds_of_a_pass(pass);
     iteration->ticket = client_.start(request_for(*iteration, sum_keys(), std::nullopt));
-    // Answers come in order, so the report's end is also that of the sums.
+    // Answers come in order, so when the report has arrived, so have the sums.
     if (client_.worker() == 0) iteration->ticket = client_.start_report(iteration->report);
     await(iteration);
   }
 
   double seconds_computed() const { return seconds_between(begin_, Clock::now()) - waited_; }
 
-  // What this worker computed for, on average since its share was last looked at.
+  // This worker's average computing time since its share was last reconsidered.
   float seconds_of_a_pass(int64_t pass) {
     ++since_.passes;
     const double computed = seconds_computed();
@@ -360,12 +369,12 @@ class Solver {
     return static_cast<float>(std::max(mean, 1e-9));
   }
 
-  // Often in the beginning, then now and then: moving samples takes time.
+  // Often at first, then less often: moving samples takes time.
   static bool balances_after(int64_t pass) {
     return pass % kBalanceEvery == 0 || (pass & (pass - 1)) == 0;
   }
 
-  // Uses what has come, and waits until at most `most` iterations are unanswered.
+  // Uses what has arrived, and waits until at most `most` iterations are unanswered.
   void absorb(int64_t most) {
     while (!unanswered_.empty()) {
       const std::shared_ptr<Iteration> first = unanswered_.front();
@@ -434,8 +443,8 @@ class Solver {
     return pass + (ahead() + in_a_pass - 1) / in_a_pass;
   }
 
-  // All workers see the same sums, so they decide alike. Samples move if that pays within as many
-  // passes as were done.
+  // All workers see the same sums, so they decide alike. Samples move if that pays off within as
+  // many passes as have been done.
   void balance(int64_t pass, const std::vector<float>& seconds, double seconds_moving) {
     const bool due = options_.balances && balances_after(pass);
     if (!due && !shares_.has_orphans(seconds)) return;
@@ -453,48 +462,44 @@ class Solver {
   int workers_;
   SampleShares shares_, next_shares_ = shares_;
   int64_t moves_ = 0;
-  int64_t moves_at_ = 0;  // the pass from which the next shares hold; 0: none are decided
+  int64_t moves_at_ = 0;  // the pass from which the next shares apply; 0: none are decided
   SparseSamples samples_;
-  double seconds_moving_ = 0;                       // that it took to get them
+  double seconds_moving_ = 0;                       // spent moving to them
   std::vector<float> margins_, slopes_;             // of each sample
-  std::vector<uint8_t> stale_;                      // samples whose slope is to be computed anew
+  std::vector<uint8_t> stale_;                      // samples whose slope must be recomputed
   std::vector<std::vector<float>> weights_, lost_;  // of the features of each block
   std::vector<std::unique_ptr<PushFilter>> filters_;
   int64_t iterations_ = 0;
   std::deque<std::shared_ptr<Iteration>> unanswered_;
   std::deque<PassReport> reports_;
-  PassReport report_;
-  bool wish_ = false;
+  PassReport report_ = {.pass = options_.passes_done};
+  int64_t begun_ = -1;  // passes; -1: nothing is prepared
+  double loss_before_ = 0;
+  bool wish_ = false, settled_ = false;
   int64_t last_pass_ = std::numeric_limits<int64_t>::max();
   double waited_ = 0;
   struct {
     double computed = 0;  // seconds of this run by then
     int64_t passes = 0;
-  } since_;  // the share was last looked at
+  } since_;  // the share was last reconsidered
   Clock::time_point begin_ = Clock::now();
   std::unique_ptr<AnswerQueue> queue_;  // last: its thread uses the rest
 };
 
-}  // namespace
+DelayedProximal::DelayedProximal(Client& client, comm::Group& workers, const SparseProblem& problem,
+                                 const DelayedProximalOptions& options)
+    : solver_(std::make_unique<Solver>(client, workers, problem, options)) {}
+DelayedProximal::~DelayedProximal() = default;
+
+PassReport DelayedProximal::next(bool wish, const std::function<bool(int64_t pass)>& rests) {
+  return solver_->next(wish, rests);
+}
+bool DelayedProximal::done() const { return solver_->done(); }
+bool DelayedProximal::settled() const { return solver_->settled(); }
+std::vector<float> DelayedProximal::weights() { return solver_->weights(); }
 
 uint64_t problem_keys(const SparseProblem& problem, int workers) {
   return round_up(problem.features()) + sums_for(workers);
-}
-
-PassReport delayed_proximal(Client& client, comm::Group& workers, const SparseProblem& problem,
-                            const DelayedProximalOptions& options, const AfterPass& after_pass,
-                            std::vector<float>* weights) {
-  Solver solver(client, workers, problem, options);
-  PassReport last;
-  try {
-    last = solver.run(after_pass);
-  } catch (const std::exception& error) {
-    // The solver's queue may wait for answers that nobody will send.
-    workers.abort(fmt::format("worker {}: {}", client.worker(), error.what()));
-    throw;
-  }
-  if (weights) *weights = solver.weights();
-  return last;
 }
 
 }  // namespace artel::ps

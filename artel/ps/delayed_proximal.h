@@ -2,24 +2,23 @@
 // servers.
 //
 // Minimises  sum over samples of loss(target, x.w) + penalty(w).  Features are cut into blocks,
-// which are visited in an order b(1), b(2), ... Each iteration t, a worker forms the gradient of
-// block b(t) over its own samples and pushes it; the servers add the gradients of all workers, make
-// a proximal step for the block, and send the new weights back. A worker begins iteration t when it
-// has the weights of iteration t - max(1, delay); newer ones are used if they have come.
+// which are visited in an order b(1), b(2), ... In each iteration t, a worker computes the gradient
+// of block b(t) over its own samples and pushes it; the servers add the gradients of all workers,
+// make a proximal step for the block, and send the new weights back. A worker begins iteration t
+// when it has the weights of iteration t - max(1, delay); newer ones are used if they have arrived.
 //
 // The step of a coordinate is rate(delay) / curvature, where the curvature
 //   c * sum over samples of |x_j| * (sum over the block of |x_k|),   c = 1/4 (logistic) or 1
 //   (squared)
 // bounds the second derivatives of a block from above: without delay and with rate 1 each step
 // lowers the objective. With a delay, u = max(1, delay) - 1 steps are made without knowing of each
-// other, and meet more of one another's features the larger a part of all blocks they are, so the
-// rate falls: rate(delay) = rate / (1 + damping * u^2 / blocks). Without a limit u is what it
-// happens to be, at most a pass, and the rate is one that no overlap of blocks can break: rate / (1
-// + 2 u).
+// other. They overlap in more features the larger a part of all blocks they are, so the rate falls:
+// rate(delay) = rate / (1 + damping * u^2 / blocks). Without a limit u can be anything up to a
+// pass, and the rate is safe for any overlap of blocks: rate / (1 + 2 u).
 //
-// Workers' shares of the samples follow their speeds: now and then, at the end of a pass, all learn
-// how long each was computing, and samples move from the slow to the fast. Those of a lost worker
-// move to the others.
+// Workers' shares of the samples follow their speeds: at the end of some passes, all learn how long
+// each was computing, and samples move from slow workers to fast ones. Those of a lost worker move
+// to the others.
 #pragma once
 
 #include <cstdint>
@@ -77,17 +76,15 @@ struct DelayedProximalOptions {
   double rate = 1;
   double damping = 0.1;
   int64_t passes = 100;
-  double tolerance = 0;         // stop when the objective changes by less in a pass; 0: never
-  std::vector<int> order = {};  // of blocks, repeated; empty: at random, another in each pass
+  double tolerance = 0;         // stop when a pass changes the objective by less; 0: never
+  std::vector<int> order = {};  // of blocks, repeated; empty: at random, different in each pass
   uint64_t seed = 0;
   FilterOptions filters = {};
   bool balances = true;  // samples move between workers, not only from lost ones
-  // A run that goes on: passes that are done, and worker 0 has the weights.
+  // A run that goes on: passes that are done, and the weights to begin with, which all workers give
+  // but only worker 0 needs to have. Empty: zeros.
   int64_t passes_done = 0;
   std::vector<float> weights = {};
-  // Asked on worker 0 at the end of each pass; `save` gets the weights of then.
-  std::function<bool(int64_t pass)> saves_after = {};
-  std::function<void(int64_t pass, const std::vector<float>& weights)> save = {};
 };
 
 // After a pass over all blocks.
@@ -100,19 +97,38 @@ struct PassReport {
   int64_t nonzeros = 0;                    // only worker 0 knows
   double seconds = 0, seconds_waited = 0;  // of this worker, since the beginning
   int64_t sent_bytes = 0, received_bytes = 0;
-  int64_t moves = 0;  // times that samples have moved between workers
+  int64_t moves = 0;  // how often samples have moved between workers
 };
-// Returns false to stop after this pass; all workers stop with whoever does so first.
-using AfterPass = std::function<bool(const PassReport&)>;
 
-// What a worker does. `workers` are those of the client's group, whose first sets up the servers;
-// all call this with equal options. Returns the last report; `weights`, if given, gets the result
-// (of all features) at the end.
-PassReport delayed_proximal(Client& client, comm::Group& workers, const SparseProblem& problem,
-                            const DelayedProximalOptions& options, const AfterPass& after_pass = {},
-                            std::vector<float>* weights = nullptr);
+// What a worker does, pass by pass. All calls come from one thread; after an error, abort the group
+// of the workers before this is destroyed, which waits for answers.
+class DelayedProximal {
+ public:
+  // A collective call: `workers` are those of the client's group, whose first sets up the servers;
+  // all call this with equal options. Everything is borrowed.
+  DelayedProximal(Client& client, comm::Group& workers, const SparseProblem& problem,
+                  const DelayedProximalOptions& options);
+  ~DelayedProximal();
 
-// The keys of a problem: its features, and some behind them for sums.
+  // Goes on until the sums of the next pass have come; later passes may have begun by then. With
+  // `wish`, this worker wants to stop: all do so after the first pass that all can know of it.
+  // `rests(pass)` is asked when a pass was begun, and may have no other begun before its report.
+  PassReport next(bool wish, const std::function<bool(int64_t pass)>& rests = {});
+  // Whether the last report was that of the last pass.
+  bool done() const;
+  // Whether the objective has come to rest, by the tolerance.
+  bool settled() const;
+
+  // Of all features, as the servers have them: after a rest, and at the end, those of the last
+  // report.
+  std::vector<float> weights();
+
+ private:
+  class Solver;
+  std::unique_ptr<Solver> solver_;
+};
+
+// The keys of a problem: its features, followed by some for sums.
 uint64_t problem_keys(const SparseProblem& problem, int workers);
 
 }  // namespace artel::ps

@@ -10,7 +10,7 @@
 namespace artel::ps {
 namespace {
 
-constexpr uint64_t kNear = 64;  // keys that cost less than another range
+constexpr uint64_t kNear = 64;  // a gap of fewer keys costs less than another range
 
 }  // namespace
 
@@ -106,7 +106,7 @@ void Gathering::sum(uint64_t first, std::span<float> sum) const {
 }
 
 double Gathering::sum_of_squares(const KeyRange& segment) const {
-  // Chunk by chunk, as that function adds, so that sums stay in the cache until they are squared.
+  // Chunk by chunk, as that function adds, so sums stay in the cache until they are squared.
   constexpr uint64_t kChunk = optim::kernels::kChunk;
   ThreadPool here(1);
   std::vector<float> chunk(std::min(kChunk, segment.size()));

@@ -7,7 +7,7 @@
 namespace artel::ps {
 namespace {
 
-constexpr uint64_t kLine = 16;  // floats of a cache line
+constexpr uint64_t kLine = 16;  // floats per cache line
 
 void check_servers(int servers) {
   require(servers >= 1, ErrorKind::invalid_argument, "[ps] servers: got {}, expected at least 1",

@@ -1,9 +1,9 @@
 // Which server has which parameters.
 //
 // The parameters of a model are floats with keys 0 .. keys-1, in one fixed order. Each server has
-// one contiguous range of them, all of about the same size, so that load is even and a request for
-// a range goes to as few servers as possible. A shard map is a value: whoever wants another
-// placement (replicas, measured load) makes another map.
+// one contiguous range of them, all of about the same size, so load is even and a request for a
+// range goes to as few servers as possible. A shard map is a value: for another placement
+// (replicas, measured load), make another map.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// What one worker knows of a shard's values: the other half of an answer that tells of changes
-// only.
+// What one worker knows of a shard's values, so answers can contain only the changes.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +15,11 @@ namespace artel::ps {
 
 class KnownValues {
  public:
-  // Memory is taken when it is first needed. All zero in the beginning.
+  // Memory is allocated when first needed. Initially all zero.
   KnownValues(const KeyRange& keys, Shard::Allocate allocate)
       : keys_(keys), allocate_(std::move(allocate)) {}
 
-  // The worker has these values of a range now. Returns where they are kept.
+  // The worker now has these values of a range. Returns where they are kept.
   std::span<const float> set(const KeyRange& keys, std::span<const float> values);
 
   // The worker has forgotten what it knew of a range: changes count from zero again.
@@ -31,8 +30,8 @@ class KnownValues {
     const comm::Codec* codec = nullptr;  // null: floats
     comm::CodecContext context = {};
   };
-  // The message that tells the worker of the changes from what it knows to `values`, which belong
-  // to the keys of the range, or to `listed` ones of them. What packing loses stays a change.
+  // The message that tells the worker the changes from what it knows to `values`, which belong to
+  // all keys of the range, or to the `listed` ones. What packing loses remains a change.
   std::vector<std::byte> pack_changes(const KeyRange& keys, const std::vector<uint64_t>* listed,
                                       std::span<const float> values, const Packing& packing);
 

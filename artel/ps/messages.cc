@@ -10,9 +10,9 @@
 namespace artel::ps {
 namespace {
 
-constexpr std::array<std::string_view, 12> kNames = {"setup",    "assign", "push",   "pull",
-                                                     "exchange", "report", "shares", "leave",
-                                                     "done",     "values", "text",   "refusal"};
+constexpr std::array<std::string_view, 13> kNames = {
+    "setup", "assign", "push", "pull",   "exchange", "report", "shares",
+    "leave", "change", "done", "values", "text",     "refusal"};
 constexpr int kMostPartials = 64;
 
 }  // namespace
@@ -64,7 +64,7 @@ void Outbox::start(Item& item, std::span<const uint64_t> keys, std::span<const s
   item.header.value_bytes = values.size();
   for (const auto bytes :
        {std::as_bytes(std::span<const Header>(&item.header, 1)), std::as_bytes(keys), values})
-    if (!bytes.empty()) item.handles.push_back(group_.send(peer_, tag_, bytes));
+    if (!bytes.empty()) item.handles.push_back(group_->send(peer_, tag_, bytes));
 }
 
 void Outbox::send(const Header& header, std::span<const uint64_t> keys,

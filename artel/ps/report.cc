@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
+#include "artel/base/json.h"
 
 namespace artel::ps {
 namespace {
@@ -34,7 +35,7 @@ std::string to_text(const Report& report) {
 
 Report report_from_text(std::string_view text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text, "ps report");
     Report report = {.staleness = {},
                      .lost = {},
                      .nonzeros = json.at("nonzeros"),

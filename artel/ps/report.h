@@ -9,13 +9,14 @@
 namespace artel::ps {
 
 struct Report {
-  // How many iterations of workers ended with a push that did not know of so many updates.
+  // Histogram: staleness (updates missed by the push that ended an iteration) to number of
+  // iterations.
   std::map<int64_t, int64_t> staleness;
   std::map<int, int64_t> lost;  // workers, and the iterations that they had finished
   int64_t nonzeros = 0;         // weights that are not zero
   double penalty = 0;           // of a proximal rule, at the present weights
 
-  // Of several servers: each has its own weights; all see the same workers.
+  // Combines the reports of several servers: each has its own weights; all see the same workers.
   Report& operator+=(const Report& other);
   bool operator==(const Report&) const = default;
 };

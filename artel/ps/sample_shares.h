@@ -1,5 +1,5 @@
-// Which samples each worker has: ranges in order, whose sizes follow the workers' speeds. A value
-// that all workers compute alike from the same numbers.
+// Which samples each worker has: ranges in order, whose sizes follow the workers' speeds. All
+// workers compute the same value from the same numbers.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ class SampleShares {
   };
   Range range(int worker, int64_t samples) const;
 
-  // The shares with which all would need as long, given the seconds that each needs now; 0 says
-  // that a worker is gone. They stay as they are unless the slowest gains more than that part of
-  // its time.
+  // The shares with which all would need the same time, given the seconds that each needs now; 0
+  // means that a worker is gone. The shares stay as they are unless the slowest worker would gain
+  // more than that part of its time.
   SampleShares balanced(const std::vector<float>& seconds, double least_gain) const;
   // Whether a worker that is gone still has a share.
   bool has_orphans(const std::vector<float>& seconds) const;

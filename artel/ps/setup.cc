@@ -3,11 +3,15 @@
 #include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
+#include "artel/base/json.h"
+#include "artel/ps/messages.h"
 
 namespace artel::ps {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr int kMostLanes = 1 << 20;
 
 }  // namespace
 
@@ -16,6 +20,9 @@ std::string to_text(const Setup& setup) {
   for (const Segment& segment : setup.segments)
     segments.push_back({segment.name, segment.keys.first, segment.keys.last,
                         static_cast<int>(segment.kind), segment.decays, segment.momentum});
+  Json workers = Json::array();
+  for (const Setup::Worker& worker : setup.workers)
+    workers.push_back({worker.number, worker.finished});
   return Json({{"keys", {setup.keys.first, setup.keys.last}},
                {"segments", segments},
                {"rule", setup.rule},
@@ -24,13 +31,14 @@ std::string to_text(const Setup& setup) {
                {"observations", setup.observations},
                {"delay", setup.delay ? Json(*setup.delay) : Json("none")},
                {"finished", setup.finished},
+               {"workers", workers},
                {"compress", setup.compress}})
       .dump();
 }
 
 Setup setup_from_text(std::string_view text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text, "ps setup");
     Setup setup = {.keys = {json.at("keys").at(0), json.at("keys").at(1)},
                    .segments = {},
                    .rule = json.at("rule").get<optim::Options>(),
@@ -39,8 +47,10 @@ Setup setup_from_text(std::string_view text) {
                    .observations = json.at("observations"),
                    .delay = {},
                    .finished = json.at("finished"),
+                   .workers = {},
                    .compress = json.at("compress")};
     if (json.at("delay").is_number()) setup.delay = json.at("delay").get<int64_t>();
+    for (const Json& item : json.at("workers")) setup.workers.push_back({item.at(0), item.at(1)});
     for (const Json& item : json.at("segments")) {
       const int kind = item.at(3);
       require(kind >= 0 && kind <= static_cast<int>(SegmentKind::sum), ErrorKind::corrupt,
@@ -51,9 +61,10 @@ Setup setup_from_text(std::string_view text) {
                                 item.at(4),
                                 item.at(5)});
     }
-    require(setup.keys.first <= setup.keys.last && setup.lanes >= 1, ErrorKind::corrupt,
-            "[ps] setup: got keys {} to {} and {} lanes", setup.keys.first, setup.keys.last,
-            setup.lanes);
+    require(setup.keys.first <= setup.keys.last && setup.keys.size() <= kMostKeys &&
+                setup.lanes >= 1 && setup.lanes <= kMostLanes,
+            ErrorKind::corrupt, "[ps] setup: got keys {} to {} and {} lanes", setup.keys.first,
+            setup.keys.last, setup.lanes);
     return setup;
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[ps] setup: not readable: {}", error.what());

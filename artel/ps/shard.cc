@@ -8,7 +8,8 @@
 namespace artel::ps {
 namespace {
 
-constexpr uint64_t kCachedFloats = 16384;  // sums of so many stay in the cache until they are used
+constexpr uint64_t kCachedFloats = 16384;  // sums of this many stay in the cache until they are
+                                           // used
 
 }  // namespace
 
@@ -18,14 +19,14 @@ Shard::Shard(const Setup& setup, std::unique_ptr<UpdateRule> rule, const Allocat
   for (const Segment& segment : segments_) {
     require(segment.keys.first >= end && segment.keys.last >= segment.keys.first,
             ErrorKind::invalid_argument,
-            "[ps] segment '{}': got keys {} to {}, expected them behind key {}", segment.name,
+            "[ps] segment '{}': got keys {} to {}, expected keys from {} on", segment.name,
             segment.keys.first, segment.keys.last, end);
     end = segment.keys.last;
     const KeyRange own = intersection(segment.keys, keys_);
     require(!rule_->needs_whole_segments() || own.empty() || own == segment.keys ||
                 segment.kind != SegmentKind::weight,
             ErrorKind::invalid_argument,
-            "[ps] segment '{}' is cut between servers, which its update rule cannot work with",
+            "[ps] segment '{}' is split between servers, but its update rule needs whole segments",
             segment.name);
   }
   const size_t bytes = keys_.size() * sizeof(float);

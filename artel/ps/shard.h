@@ -16,23 +16,23 @@ class Shard {
  public:
   using Allocate = std::function<comm::SharedBytes(size_t bytes)>;
 
-  // Zero in the beginning. Throws if segments are not ascending, or if the rule needs whole ones
-  // and the range cuts one.
+  // Initially zero. Throws if segments are not ascending, or if the rule needs whole segments and
+  // the range cuts one.
   Shard(const Setup& setup, std::unique_ptr<UpdateRule> rule, const Allocate& allocate);
 
   const KeyRange& keys() const { return keys_; }
-  // Of keys inside of the range; they stay where they are.
+  // For keys inside the range; the memory never moves.
   std::span<float> values(const KeyRange& keys);
   std::span<float> state(int index, const KeyRange& keys);
   int states() const { return static_cast<int>(states_.size()); }
 
-  // Applies the sum of what `own` of `lanes` lanes contributed to some keys.
+  // Applies the sum of the contributions of `own` of the `lanes` lanes to some keys.
   void apply(const KeyRange& keys, std::span<const float> sum, const Step& step, int lanes,
              int own);
   // How many keys at a time `apply` may be given.
   uint64_t most_keys_at_once() const;
 
-  // Calls visit(segment, values) for all of this shard.
+  // Calls visit(segment, values) for all segments of this shard.
   void for_each(const std::function<void(const Segment&, std::span<const float>)>& visit);
   // "dense1/weight", for messages.
   std::string name_of(uint64_t key) const;

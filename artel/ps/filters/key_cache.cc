@@ -17,7 +17,7 @@ const std::vector<uint64_t>& KnownLists::remember(uint64_t signature, std::vecto
 const std::vector<uint64_t>& KnownLists::find(uint64_t signature) const {
   const auto found = lists_.find(signature);
   require(found != lists_.end(), ErrorKind::not_found,
-          "[ps] cache of keys: nobody has sent the list {:#x}", signature);
+          "[ps] cache of keys: got the signature of an unknown list, {:#x}", signature);
   return found->second;
 }
 

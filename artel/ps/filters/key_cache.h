@@ -19,10 +19,10 @@ class SentLists {
   std::set<uint64_t> sent_;
 };
 
-// What a server has got from one worker.
+// What a server has received from one worker.
 class KnownLists {
  public:
-  // `most_keys` in all lists together.
+  // At most `most_keys` in all lists together.
   explicit KnownLists(uint64_t most_keys) : room_(most_keys) {}
 
   // Throws if there is no room left, or if the signature belongs to other keys.

@@ -1,4 +1,4 @@
-// Filters of sparse pushes: which entries of a gradient are worth their bytes. One file for each.
+// Filters of sparse pushes: which entries of a gradient are worth sending. One file per filter.
 // (Key caching is key_cache.h, compression of values is value_packing.h.)
 #pragma once
 
@@ -23,12 +23,12 @@ class PushFilter {
 };
 
 // The Karush-Kuhn-Tucker filter for an L1 penalty: a weight that is zero stays zero while the sum
-// of all workers' gradients is less than the penalty; who contributes less than its part of that
-// keeps it to itself. `threshold` is that part: penalty / workers, or less to be careful.
+// of all workers' gradients is less than the penalty, so a worker does not send entries below its
+// share. `threshold` is that share: penalty / workers, or less to be careful.
 std::unique_ptr<PushFilter> make_kkt_filter(double threshold);
 
-// Entries smaller than `threshold` are sent with a probability of their size over the threshold, as
-// plus or minus the threshold: the mean stays what it was.
+// Entries smaller than `threshold` are sent with a probability of their magnitude divided by the
+// threshold, as plus or minus the threshold, which preserves the mean.
 std::unique_ptr<PushFilter> make_random_skip(double threshold, uint64_t seed);
 
 }  // namespace artel::ps

@@ -1,9 +1,6 @@
 // The update rules of training on the server: SGD, momentum, Adagrad, Adam and their relatives are
-// those of the optim layer, so that both give the same bits.
+// those of the optim layer, so both give the same bits.
 #include "artel/optim/optimizer.h"
-
-#include <algorithm>
-#include <variant>
 
 #include "artel/ps/rules/rule.h"
 
@@ -13,9 +10,7 @@ namespace {
 class OptimizerRule : public UpdateRule {
  public:
   explicit OptimizerRule(const optim::OptimizerConfig& config)
-      : optimizer_(optim::make_optimizer(config)),
-        whole_(std::holds_alternative<optim::Lars>(config.rule) ||
-               std::holds_alternative<optim::Lamb>(config.rule)) {}
+      : optimizer_(optim::make_optimizer(config)), whole_(optim::needs_whole_parameters(config)) {}
 
   std::vector<std::string> states() const override { return optimizer_->slots(); }
   bool needs_whole_segments() const override { return whole_; }

@@ -37,7 +37,7 @@ class ProximalRule : public UpdateRule {
   }
 
  private:
-  // Of the steepest key of a group; 0 for keys that no sample has.
+  // For the steepest key of a group; 0 for keys that no sample has.
   float inverse_curvature(std::span<const std::span<float>> states, size_t first,
                           size_t count) const {
     if (!settings_.curvature) return 1;

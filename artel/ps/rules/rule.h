@@ -1,4 +1,4 @@
-// Update rules of the server: what a pushed gradient does to the values. One file for each.
+// Update rules of the server: what a pushed gradient does to the values. One file per rule.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  // The names of its states, each as long as the values and zero in the beginning.
+  // The names of its states, each as long as the values and initially zero.
   virtual std::vector<std::string> states() const = 0;
   // Whether `apply` must see all keys of a segment at once. Otherwise they may be cut anywhere
   // without changing a bit.
@@ -51,7 +51,7 @@ struct Proximal {
   double l1 = 0, l2 = 0;
   double group = 0;        // weight of the lengths of groups
   int64_t group_size = 1;  // neighbouring keys of a segment that form a group
-  // Each coordinate divides its rate by its own bound on the curvature, which workers push to the
+  // Each coordinate's rate is divided by its own bound on the curvature, which workers push to the
   // state of that name before they begin.
   bool curvature = false;
 
@@ -62,11 +62,11 @@ struct Proximal {
     field("group_size", group_size);
     field("curvature", curvature);
   }
-  // The penalty of values of a segment that decays.
+  // The penalty of values in a segment that decays.
   double penalty(std::span<const float> values) const;
 };
 
-// The makers of single rules; make_rule chooses.
+// Factories of the individual rules; make_rule chooses among them.
 std::unique_ptr<UpdateRule> make_optimizer_rule(const optim::Options& options);
 std::unique_ptr<UpdateRule> make_proximal_rule(const Proximal& settings);
 std::unique_ptr<UpdateRule> make_user_rule(UserRule function);

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "artel/base/file.h"
 #include "artel/checkpoint/compare.h"
 #include "artel/checkpoint/safetensors.h"
 #include "artel/checkpoint/weights.h"
+#include "tests/support/file_limit.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel::checkpoint {
@@ -22,6 +26,15 @@ Checkpoint at(int64_t step) {
 std::vector<std::string> names(const std::filesystem::path& folder) {
   std::vector<std::string> result;
   for (const auto& path : list_checkpoints(folder)) result.push_back(path.filename().string());
+  return result;
+}
+
+// Hidden ones, too.
+std::vector<std::string> everything(const std::filesystem::path& folder) {
+  std::vector<std::string> result;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    result.push_back(entry.path().filename().string());
+  std::sort(result.begin(), result.end());
   return result;
 }
 
@@ -83,6 +96,33 @@ TEST(Checkpoint, RefusesDamageAndOffersThePreviousOne) {
   }
 }
 
+TEST(Checkpoint, RefusesAManifestThatWasChanged) {
+  const std::pair<const char*, const char*> changes[] = {
+      {"\"step\": 2", "\"step\": 1e300"},   {"\"step\": 2", "\"step\": -2"},
+      {"\"step\": 2", "\"step\": 7"},       {"\"epoch\": 3", "\"epoch\": 4"},
+      {"\"version\": 2", "\"version\": 3"}, {"\"crc32\": \"", "\"crc32\": \"0"}};
+  for (const auto& [from, to] : changes) {
+    const TemporaryFolder folder;
+    save_checkpoint(folder.path(), at(1));
+    const auto path = save_checkpoint(folder.path(), at(2)) / "checkpoint.json";
+    std::string text = read_file(path);
+    ASSERT_NE(text.find(from), text.npos) << text;
+    write_file_atomically(path, text.replace(text.find(from), std::strlen(from), to));
+    const Newest newest = load_newest(folder.path()).value();
+    EXPECT_EQ(newest.checkpoint.step, 1) << to;
+    EXPECT_EQ(newest.refused.size(), 1u) << to;
+  }
+}
+
+TEST(Checkpoint, ReadsManifestsWithoutAChecksum) {
+  const TemporaryFolder folder;
+  const auto path = save_checkpoint(folder.path(), at(2)) / "checkpoint.json";
+  std::string text = read_file(path);
+  const size_t begin = text.find("  \"crc32\": \""), end = text.find('\n', begin) + 1;
+  write_file_atomically(path, text.erase(begin, end - begin));
+  EXPECT_EQ(load_newest(folder.path())->checkpoint.step, 2);
+}
+
 TEST(Checkpoint, ThrowsIfNoneIsGood) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "step-000000001");
@@ -97,6 +137,55 @@ TEST(Checkpoint, IgnoresHalfWrittenOnes) {
   EXPECT_EQ(names(folder.path()), (std::vector<std::string>{"step-000000001"}));
   save_checkpoint(folder.path(), at(2));
   EXPECT_EQ(load_newest(folder.path())->checkpoint.step, 2);
+  EXPECT_EQ(everything(folder.path()),
+            (std::vector<std::string>{"step-000000001", "step-000000002"}));
+}
+
+TEST(Checkpoint, LeavesTheOthersAloneIfItCannotBeSaved) {
+  const TemporaryFolder folder;
+  save_checkpoint(folder.path(), at(1), {.keep_last = 1, .best = true});
+  Checkpoint large = at(2);
+  large.optimizer[0].tensor = Tensor({1000});
+  {
+    const FileLimit full(1024);  // less than the state of the optimizer
+    try {
+      save_checkpoint(folder.path(), large, {.keep_last = 1, .best = true});
+      FAIL() << "saved beyond the limit";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::io) << error.what();
+    }
+  }
+  EXPECT_EQ(everything(folder.path()), (std::vector<std::string>{"best", "step-000000001"}));
+  EXPECT_EQ(load_newest(folder.path())->checkpoint.step, 1);
+  save_checkpoint(folder.path(), large, {.keep_last = 1, .best = true});
+  EXPECT_EQ(everything(folder.path()), (std::vector<std::string>{"best", "step-000000002"}));
+}
+
+// A file where a folder should be: what the standard library throws has our form, too.
+TEST(Checkpoint, SaysWhereItCannotBeSaved) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "file", "");
+  try {
+    save_checkpoint(folder / "file/checkpoints", at(1));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    EXPECT_TRUE(std::string(error.what()).starts_with("[" + folder.path().string()))
+        << error.what();
+  }
+}
+
+// A crash between the two renames that replace a checkpoint.
+TEST(Checkpoint, PutsBackWhatWasBeingReplaced) {
+  const TemporaryFolder folder;
+  const auto path = save_checkpoint(folder.path(), at(1));
+  std::filesystem::rename(path, folder / ".step-000000001.old");
+  std::filesystem::create_directories(folder / ".step-000000001.new");
+  std::filesystem::create_directories(folder / ".other.new");
+  sweep(folder.path());
+  EXPECT_EQ(load_newest(folder.path())->checkpoint.step, 1);
+  EXPECT_EQ(everything(folder.path()), (std::vector<std::string>{".other.new", "step-000000001"}));
+  sweep(folder / "none");
 }
 
 TEST(Compare, NamesTheFirstDifference) {
@@ -156,6 +245,24 @@ TEST(Weights, MatchListsWhatDoesNotFit) {
             "  fc.bias: got [12], expected [10]\n");
   const Match good = match({{"fc.bias", {12}}}, found);
   EXPECT_TRUE(good.complete());
+}
+
+TEST(Checkpoint, NamesBothVersionsOfAnotherFormat) {
+  const TemporaryFolder folder;
+  const std::filesystem::path saved = save_checkpoint(folder.path(), at(1), {});
+  std::string manifest = read_file(saved / "checkpoint.json");
+  const std::string mine = "\"version\": 2";
+  ASSERT_NE(manifest.find(mine), std::string::npos);
+  manifest.replace(manifest.find(mine), mine.size(), "\"version\": 7");
+  write_file_atomically(saved / "checkpoint.json", manifest);
+  try {
+    load_checkpoint(saved);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_NE(std::string(error.what()).find("got version 7, expected 1 to 2"), std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -87,17 +87,36 @@ struct Outcome {
   std::vector<float> weights;
 };
 
+// All passes.
+PassReport run(DelayedProximal& solver) {
+  PassReport report;
+  while (!solver.done()) report = solver.next(false);
+  return report;
+}
+
+// Workers that solve `problem_of(rank)`, as `body(rank, solver)` has them do it, and servers behind
+// them. Returns what each has failed by.
+std::vector<std::string> on_solvers(
+    int workers, int servers, const DelayedProximalOptions& options,
+    const std::function<void(int rank, DelayedProximal&)>& body,
+    const std::function<SparseProblem(int rank)>& problem_of = [](int) { return problem(); }) {
+  return comm::run_ranks(workers + servers, [&](comm::Group& world) {
+    comm::Group own = world.split(world.rank() >= workers ? 1 : 0);
+    if (world.rank() >= workers) return Server(borrowed(world), {.workers = workers}).run();
+    const SparseProblem problem = problem_of(world.rank());
+    Client client(borrowed(world), workers,
+                  ShardMap::even(problem_keys(problem, workers), servers));
+    DelayedProximal solver(client, own, problem, options);
+    body(world.rank(), solver);
+    client.leave();
+  });
+}
+
 Outcome solve(int workers, int servers, const DelayedProximalOptions& options) {
   Outcome outcome;
-  const auto errors = comm::run_ranks(workers + servers, [&](comm::Group& world) {
-    comm::Group own = world.split(world.rank() >= workers ? 1 : 0);
-    if (world.rank() >= workers) return Server(world, {.workers = workers}).run();
-    const SparseProblem problem = ps::problem();
-    Client client(world, workers, ShardMap::even(problem_keys(problem, workers), servers));
-    std::vector<float> weights;
-    const PassReport report = delayed_proximal(client, own, problem, options, {}, &weights);
-    client.leave();
-    if (world.rank() == 0) outcome = {report, weights};
+  const auto errors = on_solvers(workers, servers, options, [&](int rank, DelayedProximal& solver) {
+    const PassReport report = run(solver);
+    if (rank == 0) outcome = {report, solver.weights()};
   });
   for (const std::string& error : errors) EXPECT_EQ(error, "");
   return outcome;
@@ -190,30 +209,32 @@ TEST(DelayedProximal, SamplesMoveFromTheSlowToTheFast) {
                                        FilterOptions{.compress = "fp16", .kkt = 0.5}}) {
     std::array<int64_t, kWorkers> shares = {};
     double objective = 0;
-    const auto errors = comm::run_ranks(kWorkers + 1, [&](comm::Group& world) {
-      comm::Group own = world.split(world.rank() == kWorkers ? 1 : 0);
-      if (world.rank() == kWorkers) return Server(world, {.workers = kWorkers}).run();
+    const auto slowed = [&](int rank) {
       SparseProblem slowed = problem();
-      slowed.samples = [&, make = slowed.samples](int64_t first, int64_t last) {
+      slowed.samples = [&shares, rank, make = slowed.samples](int64_t first, int64_t last) {
         SparseSamples samples = make(first, last);
-        shares[world.rank()] = last - first;
+        shares[rank] = last - first;
         // The last worker needs 5 times as long for a sample.
         const auto pause =
-            std::chrono::microseconds((last - first) * (world.rank() + 1 == kWorkers ? 25 : 5));
+            std::chrono::microseconds((last - first) * (rank + 1 == kWorkers ? 25 : 5));
         samples.block = [pause, block = samples.block](int b) {
           std::this_thread::sleep_for(pause);
           return block(b);
         };
         return samples;
       };
-      Client client(world, kWorkers, ShardMap::even(problem_keys(slowed, kWorkers), 1));
-      DelayedProximalOptions options = kLasso;
-      options.delay = 4;
-      options.filters = filters;
-      const PassReport report = delayed_proximal(client, own, slowed, options);
-      client.leave();
-      if (world.rank() == 0) objective = report.objective;
-    });
+      return slowed;
+    };
+    DelayedProximalOptions options = kLasso;
+    options.delay = 4;
+    options.filters = filters;
+    const auto errors = on_solvers(
+        kWorkers, 1, options,
+        [&](int rank, DelayedProximal& solver) {
+          const PassReport report = run(solver);
+          if (rank == 0) objective = report.objective;
+        },
+        slowed);
     for (const std::string& error : errors) EXPECT_EQ(error, "");
     EXPECT_EQ(shares[0] + shares[1] + shares[2], kRows);
     EXPECT_LT(shares[2], kRows / 4);
@@ -223,17 +244,60 @@ TEST(DelayedProximal, SamplesMoveFromTheSlowToTheFast) {
 
 TEST(DelayedProximal, GoesOnFromWhatWasSaved) {
   DelayedProximalOptions options = kLasso;
-  std::vector<float> saved;
   options.passes = 6;
-  options.saves_after = [](int64_t pass) { return pass == 4; };
-  options.save = [&](int64_t, const std::vector<float>& weights) { saved = weights; };
   const Outcome whole = solve(2, 2, options);
+  options.passes = 4;
+  const std::vector<float> saved = solve(2, 2, options).weights;
+  options.passes = 6;
   options.passes_done = 4;
   options.weights = saved;
   const Outcome resumed = solve(3, 1, options);
   EXPECT_EQ(resumed.report.pass, 6);
   EXPECT_NEAR(resumed.report.objective, whole.report.objective, 1e-5 * whole.report.objective);
   for (size_t i = 0; i < saved.size(); ++i) EXPECT_NEAR(resumed.weights[i], whole.weights[i], 1e-4);
+}
+
+// Whatever the delay, the weights after a rest are those of the pass that was reported.
+TEST(DelayedProximal, RestsAfterAPass) {
+  DelayedProximalOptions options = kLasso;
+  options.passes = 12;
+  options.delay = 9;
+  const auto errors = on_solvers(2, 1, options, [&](int rank, DelayedProximal& solver) {
+    int64_t begun = 0;
+    for (int64_t pass = 1; !solver.done(); ++pass) {
+      const PassReport report = solver.next(false, [&](int64_t number) {
+        begun = number;
+        return number % 5 == 0;
+      });
+      EXPECT_EQ(report.pass, pass);
+      if (pass % 5 == 0) {
+        EXPECT_EQ(begun, pass);
+      }
+      if (rank == 0 && pass == 10) {
+        const std::vector<float> weights = solver.weights();
+        EXPECT_EQ(std::count_if(weights.begin(), weights.end() - 1,
+                                [](float weight) { return weight != 0; }),
+                  report.nonzeros - (weights.back() != 0 ? 1 : 0));
+      }
+    }
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+// What one worker wishes for ends the work of all after the same pass.
+TEST(DelayedProximal, StopsByWish) {
+  DelayedProximalOptions options = kLasso;
+  options.delay = 4;
+  std::vector<int64_t> last(2);
+  const auto errors = on_solvers(2, 1, options, [&](int rank, DelayedProximal& solver) {
+    PassReport report;
+    while (!solver.done()) report = solver.next(rank == 1 && report.pass == 3);
+    last[rank] = report.pass;
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+  EXPECT_EQ(last[0], last[1]);
+  EXPECT_GT(last[0], 3);
+  EXPECT_LT(last[0], 10);
 }
 
 TEST(DelayedProximal, StopsTogether) {
@@ -245,13 +309,7 @@ TEST(DelayedProximal, StopsTogether) {
 }
 
 TEST(DelayedProximal, RefusesWhatItDoesNotKnow) {
-  const auto errors = comm::run_ranks(2, [&](comm::Group& world) {
-    comm::Group own = world.split(world.rank());
-    if (world.rank() == 1) return Server(world, {.workers = 1}).run();
-    const SparseProblem problem = ps::problem();
-    Client client(world, 1, ShardMap::even(problem_keys(problem, 1), 1));
-    delayed_proximal(client, own, problem, {.loss = "hinge"});
-  });
+  const auto errors = on_solvers(1, 1, {.loss = "hinge"}, [](int, DelayedProximal&) {});
   EXPECT_EQ(errors[0], "[ddpg] loss: got 'hinge', expected logistic or squared");
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include <cstring>
 
 #include "artel/base/error.h"
@@ -57,6 +59,13 @@ TEST(Messages, SignaturesTellListsApart) {
   const std::vector<uint64_t> a = {1, 2, 3}, b = {1, 2, 4}, none;
   EXPECT_NE(signature_of(a), signature_of(b));
   EXPECT_NE(signature_of(none), 0u);
+}
+
+TEST(Texts, SetupsThatNoMemoryHoldsAreRefused) {
+  ps::Setup setup = {.keys = {0, uint64_t{1} << 62}};  // times four it would be 0 bytes
+  EXPECT_THROW(setup_from_text(to_text(setup)), Error);
+  setup = {.keys = {0, 16}, .lanes = std::numeric_limits<int>::max()};
+  EXPECT_THROW(setup_from_text(to_text(setup)), Error);
 }
 
 TEST(Texts, SetupAndReportComeBack) {

@@ -19,7 +19,7 @@ TEST(SampleShares, FollowSpeeds) {
   EXPECT_EQ(better.range(0, 10'000).first, 0);
   EXPECT_EQ(better.range(0, 10'000).last, better.range(1, 10'000).first);
   EXPECT_EQ(better.range(2, 10'000).last, 10'000);
-  // Seconds are those of the present shares: equal ones are as good as it gets.
+  // Seconds are for the present shares: equal times cannot be improved.
   EXPECT_EQ(better.balanced({1, 1.01f, 0.99f}, 0.03), better);
   // What is gained may be less than what moving costs.
   EXPECT_EQ(even.balanced({1, 1, 2}, 0.5), even);

@@ -89,7 +89,7 @@ TEST(Server, SparseKeysAndTheirCache) {
                });
 }
 
-// Two tensors, one on each server: what is pushed counts only when somebody says how to scale it.
+// Two tensors, one on each server: a push takes effect only when some worker says how to scale it.
 TEST(Server, HoldsASumBackUntilItIsReleased) {
   for (const char* transport : {"shm", "gloo"})
     with_servers(
@@ -141,7 +141,7 @@ TEST(Server, RefusesToReleaseWhatOthersHaveNotPushed) {
                     .values = {gradient.data()},
                     .lanes = {1, 2}});
       });
-  EXPECT_NE(errors[0].find("others have not pushed yet"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find("have not yet pushed"), std::string::npos) << errors[0];
 }
 
 TEST(Server, HoldsOnlyWholeTensorsBack) {
@@ -217,8 +217,8 @@ TEST(Server, CodedPushAndPull) {
   }
 }
 
-// A worker that got the values themselves in between, for a checkpoint, goes on from those: what
-// coded answers tell it adds up to what the servers have.
+// A worker that fetched the values themselves in between, for a checkpoint, continues from those:
+// the coded answers add up to what the servers have.
 TEST(Server, CodedAnswersFollowAPlainPull) {
   for (const char* codec : {"int8", "top-k 10%"}) {
     ps::Setup setup = weights_of(3000);
@@ -269,8 +269,8 @@ TEST(Server, RefusesWithTheWorkersName) {
   EXPECT_EQ(
       refusal(weights_of(10), push(10, NAN)),
       "server 0 refused the exchange of worker 0 at iteration 1: [ps] push: got nan for key 0 "
-      "of 'weights', expected finite numbers; set check_numbers = true to find the first op "
-      "that gave another");
+      "of 'weights', expected finite numbers; set check_numbers = true to find the first op whose "
+      "output is not finite");
   EXPECT_NE(refusal(weights_of(10), push(10, INFINITY)).find("got inf"), std::string::npos);
   EXPECT_NE(refusal(weights_of(10), push(2, 1, {5, 4})).find("not ascending"), std::string::npos);
   EXPECT_NE(refusal(weights_of(10),

@@ -11,6 +11,11 @@
 
 namespace artel::ps {
 
+// The group of a test, which outlives whatever uses it.
+inline std::shared_ptr<comm::Group> borrowed(comm::Group& group) {
+  return {std::shared_ptr<void>(), &group};
+}
+
 struct Scene {
   int workers = 2;
   int servers = 2;
@@ -24,25 +29,24 @@ struct Scene {
 // Returns the errors of workers and servers.
 inline std::vector<std::string> run_scene(const Scene& scene,
                                           const std::function<void(Client&, comm::Group&)>& body) {
-  return comm::run_ranks(scene.workers + scene.servers,
-                         [&](comm::Group& world) {
-                           const bool serves = world.rank() >= scene.workers;
-                           comm::Group own = world.split(serves ? 1 : 0);
-                           if (serves) {
-                             Server server(world, {.workers = scene.workers, .rules = scene.rules});
-                             server.run();
-                             return;
-                           }
-                           Client client(world, scene.workers,
-                                         ShardMap::even(scene.keys, scene.servers));
-                           client.set_codec(scene.setup.compress);
-                           if (world.rank() == 0) client.set_up(scene.setup);
-                           own.barrier();
-                           body(client, own);
-                           client.leave();
-                           world.set_phase("done");
-                         },
-                         {.transport = scene.transport});
+  return comm::run_ranks(
+      scene.workers + scene.servers,
+      [&](comm::Group& world) {
+        const bool serves = world.rank() >= scene.workers;
+        comm::Group own = world.split(serves ? 1 : 0);
+        if (serves) {
+          Server(borrowed(world), {.workers = scene.workers, .rules = scene.rules}).run();
+          return;
+        }
+        Client client(borrowed(world), scene.workers, ShardMap::even(scene.keys, scene.servers));
+        client.set_codec(scene.setup.compress);
+        if (world.rank() == 0) client.set_up(scene.setup);
+        own.barrier();
+        body(client, own);
+        client.leave();
+        world.set_phase("done");
+      },
+      {.transport = scene.transport});
 }
 
 inline void with_servers(const Scene& scene,
