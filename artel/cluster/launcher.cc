@@ -1,14 +1,19 @@
 #include "artel/cluster/launcher.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 
 #include "artel/base/error.h"
+#include "artel/base/text.h"
 
 namespace artel {
 namespace {
+
+std::atomic<bool> has_taken_over{false};  // of this process, as the environment is
 
 std::optional<std::string> variable(const char* name) {
   const char* value = std::getenv(name);
@@ -26,9 +31,9 @@ int number(const char* name, int fallback) {
   return value;
 }
 
-// Slurm itself says all that is needed to meet without MPI.
+// Slurm's environment has all that workers need to connect without MPI.
 comm::GroupOptions slurm_group() {
-  constexpr int kFirstPort = 20000, kPorts = 12000;  // below those that systems give out
+  constexpr int kFirstPort = 20000, kPorts = 12000;  // below the ephemeral ports
   const int job = number("SLURM_JOB_ID", 0), step = number("SLURM_STEP_ID", 0);
   comm::GroupOptions options = {.rank = number("SLURM_PROCID", 0),
                                 .size = number("SLURM_STEP_NUM_TASKS", 1),
@@ -68,18 +73,31 @@ std::optional<comm::GroupOptions> launched_group() {
     options.address = variable("ARTEL_ADDRESS").value_or("");
     options.token = variable("ARTEL_TOKEN").value_or("");
     options.interface = variable("ARTEL_INTERFACE").value_or("");
+    options.place = options.rank;
+    if (const auto doors = variable(kDoorsVariable)) options.doors = split(*doors, ',');
     return options;
   }
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (variable(name)) return among_several({.transport = "mpi", .size = number(name, 1)});
   if (!variable("SLURM_STEP_NUM_TASKS")) return std::nullopt;
-  // MPI finds its place under Slurm by PMIx, if srun was told to offer it.
+  // Under Slurm, MPI finds its place through PMIx, if srun was told to offer it.
   options = slurm_group();
   if (variable("PMIX_RANK")) options = {.transport = "mpi", .size = options.size};
   return among_several(options);
 }
 
+void tell_launcher(const std::string& news) {
+  const int file = number(kNewsVariable, -1);
+  if (file < 0) return;
+  const std::string line = fmt::format("{} {}\n", ::getpid(), news);
+  (void)!::write(file, line.data(), line.size());
+}
+
+void speak_for_the_run() { has_taken_over = true; }
+
 bool speaks_for_the_run() {
+  if (has_taken_over) return true;
+  if (variable(kDoorsVariable)) return false;
   for (const char* name : {"ARTEL_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
     if (number(name, 0) > 0) return false;
   return true;

@@ -12,8 +12,19 @@ namespace artel {
 // How to join the run; nothing if no launcher started this process.
 std::optional<comm::GroupOptions> launched_group();
 
-// Whether errors that other workers report too should be printed here: one worker speaks for all.
+// The number of a file in which a worker tells its launcher, a line each, that it has met the
+// others
+// ("PROCESS met DOOR,DOOR,...": its own, then those of all) and that it leaves the run to them
+// ("PROCESS left").
+constexpr const char* kNewsVariable = "ARTEL_NEWS";
+void tell_launcher(const std::string& news);
+// The doors of a run that is under way, separated by commas, for a worker that is started again.
+constexpr const char* kDoorsVariable = "ARTEL_DOORS";
+
+// Whether this worker prints errors that other workers report too: one worker speaks for all.
 bool speaks_for_the_run();
+// From now on it does, because those before it are gone.
+void speak_for_the_run();
 
 // The first of a list of hosts as Slurm writes them: "n01" of "n[01-04,7],login".
 std::string first_host(std::string_view hosts);

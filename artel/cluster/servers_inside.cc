@@ -10,7 +10,7 @@ ServersInside::ServersInside(const comm::GroupOptions& place) {
   require(
       place.transport != "mpi" && place.rank >= 0, ErrorKind::unsupported,
       "cluster.servers_inside: got transport {} and rank {}, expected shm, or gloo with --rank: "
-      "MPI gives a process one rank only; try servers of their own",
+      "MPI gives each process only one rank; try separate server processes",
       place.transport, place.rank);
   const int workers = place.size - place.servers;
   for (int server = place.rank; server < place.servers; server += workers) {

@@ -1,4 +1,4 @@
-// Parameter servers that live inside of worker processes: no process of their own is needed.
+// Parameter servers that live inside worker processes instead of in their own.
 #pragma once
 
 #include <exception>
@@ -10,12 +10,12 @@
 
 namespace artel {
 
-// The servers of one worker, each a thread that is a rank of its own. Make it before the worker
-// joins: all wait for each other.
+// The servers of one worker, each a thread with its own rank. Create it before the worker joins,
+// because all wait for each other.
 class ServersInside {
  public:
-  // `place` is the worker's. Server s of all lives in the process of worker s % workers. Throws for
-  // a transport that gives a process one rank only.
+  // `place` is the worker's. Server s lives in the process of worker s % workers. Throws for a
+  // transport that allows only one rank per process.
   explicit ServersInside(const comm::GroupOptions& place);
   // Waits for the servers, which end when all workers have left or the group fails.
   ~ServersInside();

@@ -1,0 +1,236 @@
+#include "artel/cluster/door.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "artel/base/error.h"
+#include "artel/base/time.h"
+
+namespace artel {
+namespace {
+
+using namespace comm::control;
+
+constexpr int kBeatMilliseconds = 500;
+
+}  // namespace
+
+Door::Door(const Endpoint& place, std::string token)
+    : token_(std::move(token)),
+      listener_(listen_at(place)),
+      address_(place.local() ? place.host
+                             : to_string({.host = place.host, .port = port_of(listener_.get())})),
+      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_([this] { work(); }) {}
+
+Door::~Door() {
+  stopping_ = true;
+  wake();
+  thread_.join();
+}
+
+void Door::wake() { eventfd_write(bell_.get(), 1); }
+
+bool Door::open_also_at(const Endpoint& place) {
+  const std::lock_guard lock(mutex_);
+  if (second_listener_.get() >= 0) return true;
+  try {
+    second_listener_ = listen_at(place);
+  } catch (const Error&) {
+    return false;  // on another machine, or somebody else listens
+  }
+  wake();
+  return true;
+}
+
+void Door::set_membership(int64_t generation, const std::vector<Participant>& members, int own,
+                          int next_number) {
+  const std::lock_guard lock(mutex_);
+  next_number_ = next_number;
+  generation_ = generation;
+  members_ = members;
+  own_ = own;
+  // Those who have knocked before and still listen may have been given up since.
+  for (Visitor& visitor : visitors_)
+    if (visitor.knocked && visitor.knock.generation >= 0 && !visitor.closed)
+      if (const std::string reason = objection(visitor.knock); !reason.empty())
+        visitor.queue(FrameType::refusal, reason);
+  wake();
+}
+
+std::vector<Door::Guest> Door::waiting(Knock::Wish wish) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Guest> guests;
+  for (const Visitor& visitor : visitors_)
+    if (visitor.wants_in && visitor.knock.wish == wish && !visitor.told && !visitor.closed)
+      guests.push_back({visitor.id, visitor.knock});
+  return guests;
+}
+
+bool Door::has_left(int number) {
+  const std::lock_guard lock(mutex_);
+  return left_.contains(number);
+}
+
+void Door::tell(int64_t guest, const Frame& frame) {
+  const std::lock_guard lock(mutex_);
+  for (Visitor& visitor : visitors_) {
+    if (visitor.id != guest) continue;
+    visitor.told = true;
+    visitor.queue(frame.type, frame.body);
+    visitor.flush();
+  }
+  wake();
+}
+
+bool Door::is_here(int64_t guest) {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(visitors_.begin(), visitors_.end(), [&](const Visitor& visitor) {
+    return visitor.id == guest && !visitor.closed;
+  });
+}
+
+void Door::dismiss() {
+  const std::lock_guard lock(mutex_);
+  visitors_.remove_if([](const Visitor& visitor) { return visitor.wants_in; });
+}
+
+void Door::wait(double seconds) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                    [this] { return changes_ != seen_; });
+  seen_ = changes_;
+}
+
+void Door::work() {
+  Clock::time_point next_beat = Clock::now();
+  while (!stopping_) {
+    std::vector<pollfd> entries{{listener_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}};
+    {
+      const std::lock_guard lock(mutex_);
+      entries.push_back({second_listener_.get(), POLLIN, 0});  // ignored while there is none
+      for (const Visitor& visitor : visitors_)
+        entries.push_back({visitor.socket.get(),
+                           static_cast<short>(visitor.unsent.empty() ? POLLIN : POLLIN | POLLOUT),
+                           0});
+    }
+    // Without visitors there is nobody to be told anything.
+    poll(entries.data(), entries.size(), entries.size() > 3 ? kBeatMilliseconds : -1);
+    eventfd_t rung = 0;
+    eventfd_read(bell_.get(), &rung);
+    const std::lock_guard lock(mutex_);
+    if ((entries[0].revents & POLLIN) != 0) accept_at(listener_);
+    if ((entries[2].revents & POLLIN) != 0) accept_at(second_listener_);
+    const bool beats = Clock::now() >= next_beat;
+    if (beats) next_beat = Clock::now() + std::chrono::milliseconds(kBeatMilliseconds);
+    for (Visitor& visitor : visitors_) {
+      serve(visitor);
+      // Whoever does not read is told nothing more.
+      if (beats && visitor.unsent.empty()) visitor.queue(FrameType::beat, {});
+      visitor.flush();
+    }
+    visitors_.remove_if([](const Visitor& visitor) { return visitor.closed; });
+    newcomers_ = static_cast<int>(
+        std::count_if(visitors_.begin(), visitors_.end(),
+                      [](const Visitor& visitor) { return visitor.wants_in && !visitor.told; }));
+  }
+}
+
+void Door::accept_at(const comm::FileHandle& listener) {
+  comm::FileHandle socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket.get() < 0) return;
+  visitors_.emplace_back(std::move(socket));
+  visitors_.back().id = ++visitors_ever_;
+}
+
+void Door::note_change() {
+  ++changes_;
+  changed_.notify_all();
+}
+
+bool Door::leads() const { return !members_.empty() && members_.front().number == own_; }
+
+std::vector<std::string> Door::doors() const {
+  std::vector<std::string> doors;
+  for (const Participant& member : members_) doors.push_back(member.door);
+  return doors;
+}
+
+void Door::serve(Visitor& visitor) {
+  visitor.read([&](const Frame& frame) { handle(visitor, frame); });
+  if (visitor.closed && visitor.wants_in) note_change();
+}
+
+void Door::handle(Visitor& visitor, const Frame& frame) {
+  if (frame.type == FrameType::hello) {  // somebody who believes that the run begins here
+    const Hello hello = hello_from(frame.body);
+    if (hello.token == token_)
+      visitor.queue(FrameType::doors, to_body(doors()));
+    else
+      visitor.queue(FrameType::refusal, "wrong token; it belongs to another run");
+    return;
+  }
+  require(frame.type == FrameType::knock, ErrorKind::corrupt,
+          "[door] got a message of type {}, expected a knock", static_cast<int>(frame.type));
+  visitor.knock = knock_from(frame.body);
+  visitor.knocked = true;
+  if (const std::string reason = objection(visitor.knock); !reason.empty()) {
+    visitor.queue(FrameType::refusal, reason);
+    return;
+  }
+  // A newcomer that was let in, but never heard of it, is not part of the run.
+  const bool outside = members_.empty();
+  switch (visitor.knock.wish) {
+    case Knock::Wish::probe:
+      if (outside) visitor.queue(FrameType::leave, {});
+      return;
+    case Knock::Wish::enter:
+      if (outside) return visitor.queue(FrameType::leave, {});
+      visitor.wants_in = true;
+      break;
+    case Knock::Wish::join:
+      if (outside) {
+        visitor.closed = true;
+        return;
+      }
+      // Whoever is not first sends it on.
+      visitor.wants_in = leads();
+      visitor.queue(FrameType::doors, to_body(doors()));
+      break;
+    case Knock::Wish::leave:
+      left_.insert(visitor.knock.self.number);
+      visitor.queue(FrameType::leave, {});
+      break;
+    case Knock::Wish::dismiss:
+      dismissed_ = true;
+      visitor.queue(FrameType::leave, {});
+      break;
+  }
+  note_change();
+}
+
+std::string Door::objection(const Knock& knock) const {
+  if (knock.version != kVersion)
+    return fmt::format("got protocol {}, expected {}; try the same artel on all machines",
+                       knock.version, kVersion);
+  if (knock.token != token_) return "wrong token; it belongs to another run";
+  const bool member = std::any_of(members_.begin(), members_.end(), [&](const Participant& each) {
+    return each.number == knock.self.number && each.door == knock.self.door;
+  });
+  if (knock.wish == Knock::Wish::dismiss && members_.size() <= 1)
+    return "it is the only worker of the run; end the run with Ctrl-C instead";
+  // However far it believes to be: a stopped worker that wakes may have led a membership of its
+  // own.
+  if (knock.generation >= 0 && !member &&
+      (knock.generation <= generation_ || knock.self.number < next_number_))
+    return fmt::format(
+        "{} is no longer part of the run: it did not answer, and the others went on without it",
+        name_of(knock.self));
+  return {};
+}
+
+}  // namespace artel

@@ -1,0 +1,106 @@
+// Where the other workers of a run find this one when their group has broken, and where newcomers
+// ask to be let in: a listening socket with a thread of its own, which lives as long as the worker.
+//
+// Whoever knocks hears from the thread twice a second for as long as this process is not stopped,
+// so it can tell a worker that computes from one that hangs. A process that has died refuses
+// connections, at once. Thread safe.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "artel/comm/control/link.h"
+
+namespace artel {
+
+class Door {
+ public:
+  // Listens there (port 0: at any free one). Throws if it cannot.
+  Door(const comm::control::Endpoint& place, std::string token);
+  ~Door();
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+
+  // What others connect to.
+  const std::string& address() const { return address_; }
+  const std::string& token() const { return token_; }
+
+  // Opens a second entrance there if nobody else listens at it; returns whether it is open.
+  bool open_also_at(const comm::control::Endpoint& place);
+
+  // The membership of this worker, by rank, its own number in it, and the next newcomer's. Whoever
+  // belongs to an earlier one and is not among them is told that the run goes on without it.
+  // Newcomers are sent to the first of them.
+  void set_membership(int64_t generation, const std::vector<comm::control::Participant>& members,
+                      int own, int next_number);
+
+  struct Guest {
+    int64_t id = 0;
+    comm::control::Knock knock;
+  };
+  // Members who wait to enter, have been told nothing yet and have not hung up.
+  std::vector<Guest> guests() { return waiting(comm::control::Knock::Wish::enter); }
+  // The same of those who want to become members.
+  std::vector<Guest> newcomers() { return waiting(comm::control::Knock::Wish::join); }
+  // Whether there may be newcomers or guests; costs nothing.
+  bool has_newcomers() const { return newcomers_ > 0; }
+  // Members who have said that they leave.
+  bool has_left(int number);
+  // Whether somebody wants this worker to leave.
+  bool dismissed() const { return dismissed_; }
+  void tell(int64_t guest, const comm::control::Frame& frame);
+  // Whether a guest has not hung up, told or not.
+  bool is_here(int64_t guest);
+  // Hangs up on all guests.
+  void dismiss();
+  // Returns when a guest has come or gone, or after this many seconds.
+  void wait(double seconds);
+
+ private:
+  struct Visitor : comm::control::Link {
+    using Link::Link;
+    int64_t id = 0;
+    bool knocked = false, wants_in = false, told = false;
+    comm::control::Knock knock;
+  };
+
+  std::vector<Guest> waiting(comm::control::Knock::Wish wish);
+  void work();
+  void accept_at(const comm::FileHandle& listener);
+  void serve(Visitor& visitor);
+  void handle(Visitor& visitor, const comm::control::Frame& frame);
+  std::string objection(const comm::control::Knock& knock) const;
+  std::vector<std::string> doors() const;
+  bool leads() const;
+  void note_change();
+  void wake();
+
+  const std::string token_;
+  comm::FileHandle listener_;
+  std::string address_;
+  comm::FileHandle bell_;  // wakes the thread
+  std::atomic<bool> stopping_{false}, dismissed_{false};
+  std::atomic<int> newcomers_{0};
+
+  std::mutex mutex_;  // protects what follows
+  std::condition_variable changed_;
+  int64_t changes_ = 0, seen_ = 0;
+  comm::FileHandle second_listener_;
+  int64_t generation_ = 0;
+  std::vector<comm::control::Participant> members_;
+  int own_ = -1, next_number_ = 0;
+  std::set<int> left_;
+  int64_t visitors_ever_ = 0;
+  std::list<Visitor> visitors_;
+
+  std::thread thread_;
+};
+
+}  // namespace artel

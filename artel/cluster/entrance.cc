@@ -1,0 +1,103 @@
+#include "artel/cluster/entrance.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "artel/base/error.h"
+#include "artel/base/log.h"
+
+namespace artel {
+
+using namespace comm::control;
+
+namespace {
+
+void pause_a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
+
+}  // namespace
+
+Roster Entrance::wait() {
+  Deadline deadline = Deadline::after(options_.join_timeout);
+  while (true) {
+    bool somebody = false;
+    const std::vector<std::string> doors = options_.doors;
+    for (const std::string& door : doors) {
+      const Answer answer = knock_at(door);
+      if (answer == Answer::let_in) return roster_;
+      if (answer == Answer::nobody) continue;
+      somebody = true;
+      break;  // the list is newer now
+    }
+    require(somebody, ErrorKind::communication,
+            "[cluster] nobody is at {}: the run has ended, or its workers cannot be reached from "
+            "here",
+            fmt::join(doors, ", "));
+    require(!deadline.passed(), ErrorKind::timeout,
+            "[cluster] no worker of the run opened within {:g} s", options_.join_timeout);
+    pause_a_moment();
+  }
+}
+
+// Waits for as long as somebody is there.
+Entrance::Answer Entrance::knock_at(const std::string& door) {
+  Reached reached = reach(parse_endpoint(door), options_.patience);
+  if (reached.socket.get() < 0) return Answer::nobody;
+  link_ = Link(std::move(reached.socket));
+  link_.queue(FrameType::knock, to_body(options_.knock));
+  Clock::time_point heard = Clock::now();
+  std::string refusal;
+  bool let_in = false;
+  while (!link_.closed && seconds_between(heard, Clock::now()) < options_.patience) {
+    link_.flush();
+    link_.read([&](const Frame& frame) {
+      heard = Clock::now();
+      if (frame.type == FrameType::refusal) refusal = frame.body;
+      if (frame.type == FrameType::doors) {
+        if (std::vector<std::string> doors = doors_from(frame.body); !doors.empty())
+          options_.doors = std::move(doors);
+      }
+      if (frame.type != FrameType::roster) return;
+      roster_ = roster_from(frame.body);
+      let_in = true;
+    });
+    require(refusal.empty(), ErrorKind::communication, "[cluster] the run at {} refuses: {}", door,
+            refusal);
+    if (let_in) return Answer::let_in;
+    if (options_.doors.front() != door) return Answer::elsewhere;
+    pause_a_moment();
+  }
+  // It has ended, or met with the others anew: the rest of the list knows more.
+  std::rotate(options_.doors.begin(), options_.doors.begin() + 1, options_.doors.end());
+  return Answer::elsewhere;
+}
+
+void Entrance::check() {
+  link_.read([](const Frame&) {});
+  require(!link_.closed, ErrorKind::communication,
+          "[cluster] worker 0 was lost while it let this one in");
+}
+
+void ask_to_leave(const LeaveRequest& request, Deadline deadline) {
+  Reached reached = reach(parse_endpoint(request.door), request.patience);
+  require(reached.socket.get() >= 0, ErrorKind::communication,
+          "[cluster] nobody is at {}: the worker has ended, or cannot be reached from here",
+          request.door);
+  Link link(std::move(reached.socket));
+  link.queue(
+      FrameType::knock,
+      to_body(Knock{
+          .token = request.token, .wish = Knock::Wish::dismiss, .generation = -1, .self = {}}));
+  std::string refusal;
+  while (!link.closed) {
+    link.flush();
+    link.read([&](const Frame& frame) {
+      if (frame.type == FrameType::refusal) refusal = frame.body;
+    });
+    require(refusal.empty(), ErrorKind::communication, "[cluster] it refuses: {}", refusal);
+    require(!deadline.passed(), ErrorKind::timeout,
+            "[cluster] the worker has not left before the deadline; it may still do so");
+    pause_a_moment();
+  }
+}
+
+}  // namespace artel
