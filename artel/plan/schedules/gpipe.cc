@@ -1,0 +1,20 @@
+// Huang et al., "GPipe" (2019): all lanes forward, then all backward. The simplest; keeps the
+// activations of all lanes, and idles for N-1 lanes' time.
+#include "artel/plan/schedules/kinds.h"
+
+namespace artel::plan {
+
+ScheduleKind gpipe() {
+  return {.help = "all lanes forward, then all backward",
+          .tasks =
+              [](const PipelineShape& shape, int worker) {
+                std::vector<Task> tasks;
+                for (const Work work : {Work::forward, Work::backward})
+                  for (int lane = 0; lane < shape.lanes; ++lane)
+                    tasks.push_back({work, lane, worker});
+                return tasks;
+              },
+          .keeps = [](const PipelineShape& shape, int) { return shape.lanes; }};
+}
+
+}  // namespace artel::plan
