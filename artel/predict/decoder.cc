@@ -4,44 +4,54 @@
 
 #include "artel/base/error.h"
 #include "artel/exec/libraries.h"
+#include "artel/predict/initialise.h"
 #include "artel/predict/load_weights.h"
 
 namespace artel {
 
 struct Decoder::Compiled {
   Program program;
-  std::unique_ptr<Lane> lane;
+  std::unique_ptr<Frame> frame;
 };
 
 Decoder::Decoder(const Model& model, int threads)
-    : model_(model), threads_(threads), pool_(threads, limit_library_threads) {
+    : model_(model), threads_(threads), pool_(threads, limit_library_threads) {}
+
+Decoder::Decoder(const Model& model, const NamedTensors& weights, int threads, int64_t window)
+    : Decoder(model, threads) {
+  try {
+    find_cache();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported || window == 0) throw;
+    rereading_.emplace(model, weights, threads, window);
+    positions_ = window;
+    return;
+  }
+  load_weights(parameters_, weights, [](const std::string& name) { return !is_cache(name); });
+}
+
+Decoder::Decoder(const Model& model, uint64_t seed, int threads) : Decoder(model, threads) {
+  find_cache();
+  const ModelGraph graph = decoding_graph(model, 1);
+  initialise(pool_, seed, graph.initialisers, parameters_);
+}
+
+Decoder::~Decoder() = default;
+
+size_t Decoder::weight_bytes() const {
+  size_t bytes = rereading_ ? rereading_->weight_bytes() : 0;
+  for (const ParameterEntry& entry : parameters_.entries())
+    if (!entry.is_state) bytes += static_cast<size_t>(entry.shape.elements()) * sizeof(float);
+  return bytes;
+}
+
+void Decoder::find_cache() {
   const Program& program = compiled(1).program;
   for (const ValueId id : program.graph().of_kind(ValueKind::state))
     if (is_cache(program.graph().value(id).name)) positions_ = program.graph().type(id).shape[1];
   require(positions_ > 0, ErrorKind::unsupported,
           "the network does not predict next tokens; try one of the models gpt2");
   parameters_ = Parameters(program.parameter_entries());
-}
-
-Decoder::Decoder(const Model& model, const NamedTensors& weights, int threads)
-    : Decoder(model, threads) {
-  load_weights(parameters_, weights, [](const std::string& name) { return !is_cache(name); });
-}
-
-Decoder::Decoder(const Model& model, uint64_t seed, int threads) : Decoder(model, threads) {
-  const ModelGraph graph = decoding_graph(model, 1);
-  for (const ParameterEntry& entry : parameters_.entries())
-    parameters_.set(entry.name, nn::initial_value(seed, entry.name, entry.shape,
-                                                  graph.initialisers.at(entry.name)));
-}
-
-Decoder::~Decoder() = default;
-
-size_t Decoder::weight_bytes() const {
-  size_t bytes = 0;
-  for (const ParameterEntry& entry : parameters_.entries())
-    if (entry.trained) bytes += static_cast<size_t>(entry.shape.elements()) * sizeof(float);
-  return bytes;
 }
 
 Decoder::Compiled& Decoder::compiled(int64_t tokens) {
@@ -54,20 +64,30 @@ Decoder::Compiled& Decoder::compiled(int64_t tokens) {
 
 Tensor Decoder::read(std::span<const int32_t> tokens) {
   const auto count = static_cast<int64_t>(tokens.size());
-  require(count > 0 && size_ + count <= positions_, ErrorKind::invalid_argument,
-          "[decoder] tokens: got {} after {}, expected 1 to {}", count, size_, positions_ - size_);
+  require(count > 0 && size() + count <= positions_, ErrorKind::invalid_argument,
+          "[decoder] tokens: got {} after {}, expected 1 to {}", count, size(),
+          positions_ - size());
+  std::vector<int32_t> text = text_;
+  text.insert(text.end(), tokens.begin(), tokens.end());
+  Tensor scores = rereading_ ? rereading_->scores_after(text) : read_on(tokens);
+  text_ = std::move(text);
+  return scores;
+}
+
+Tensor Decoder::read_on(std::span<const int32_t> tokens) {
+  const auto count = static_cast<int64_t>(tokens.size());
   Compiled& now = compiled(count);
-  if (!now.lane) now.lane = std::make_unique<Lane>(now.program, parameters_);
+  if (!now.frame) now.frame = std::make_unique<Frame>(now.program, parameters_);
   Tensor x({1, count}, DType::i32), places({count}, DType::i32);
   std::copy(tokens.begin(), tokens.end(), x.values<int32_t>().begin());
   std::iota(places.values<int32_t>().begin(), places.values<int32_t>().end(),
-            static_cast<int32_t>(size_));
-  now.lane->set_input("x", x);
-  now.lane->set_input("places", places);
-  now.program.run(*now.lane, pool_, {});
-  size_ += count;
-  const Tensor scores = now.lane->output("prediction");
-  return scores.reshaped({scores.elements()});
+            static_cast<int32_t>(size()));
+  now.frame->set_input("x", x);
+  now.frame->set_input("places", places);
+  now.program.run(*now.frame, pool_, {});
+  const Tensor scores = now.frame->output("prediction");  // of all of the piece, or of its end
+  const int64_t vocabulary = scores.shape().back(), rows = scores.elements() / vocabulary;
+  return scores.reshaped({rows, vocabulary}).rows(rows - 1, rows).reshaped({vocabulary});
 }
 
 }  // namespace artel

@@ -8,40 +8,66 @@
 namespace artel {
 namespace {
 
-// Small enough that threads share the work evenly, large enough for full-speed kernels.
+// Small enough that threads share the work evenly, large enough for full-speed kernels; but fewer
+// if these take so much memory.
 constexpr int64_t kChunk = 64;
+constexpr size_t kMostChunkBytes = size_t{128} << 20;
 
 }  // namespace
 
 Evaluator::Evaluator(const Model& model, const TensorType& x, std::optional<TensorType> y,
-                     const Loss& loss, Parameters& parameters, KernelChoices& choices, int threads)
+                     const Loss& loss, Parameters& parameters, KernelChoices& choices, int threads,
+                     std::vector<Metric> metrics, int shards)
     : model_(model),
       x_(x),
       y_(std::move(y)),
       loss_(loss),
       parameters_(parameters),
       choices_(choices),
-      pool_(threads, limit_library_threads) {}
+      pool_(threads, limit_library_threads),
+      wanted_(std::move(metrics)),
+      part_(ShardPart::all(shards)) {}
 
 const Program& Evaluator::program(int64_t samples) {
   std::unique_ptr<Program>& found = programs_[samples];
   if (!found) {
     const TensorType x = batch_of(x_, samples);
-    ModelGraph model = y_ ? evaluation_graph(model_, x, batch_of(*y_, samples), loss_)
-                          : inference_graph(model_, x);
+    ModelGraph model =
+        y_ ? evaluation_graph(model_, x, batch_of(*y_, samples), loss_, wanted_, part_)
+           : inference_graph(model_, x, part_);
     found = std::make_unique<Program>(std::move(model.graph), CompileOptions{}, choices_);
   }
   return *found;
 }
 
+// A function of the network and the rows alone: results must depend on nothing else.
+int64_t Evaluator::chunk_of(int64_t rows) {
+  const auto fits = [&](int64_t samples) {
+    return program(samples).plan().activation_bytes <= kMostChunkBytes;
+  };
+  const int64_t all = std::clamp<int64_t>(rows, 1, kChunk);
+  if (fits(all)) return all;
+  int64_t chunk = kChunk;
+  while (chunk > 1 && (chunk >= all || !fits(chunk))) chunk /= 2;
+  return chunk;
+}
+
+const Metrics& Evaluator::metrics() {
+  if (!metrics_)
+    metrics_.emplace(
+        wanted_,
+        evaluation_graph(model_, batch_of(x_, 1), batch_of(y_.value(), 1), loss_, wanted_).graph);
+  return *metrics_;
+}
+
 void Evaluator::run(const Tensor& x, const Tensor* y,
-                    const std::function<void(int64_t, int64_t, int64_t, const Lane&)>& done) {
-  const int64_t rows = x.shape()[0];
-  const int64_t chunks = (rows + kChunk - 1) / kChunk;
+                    const std::function<void(int64_t, int64_t, int64_t, const Frame&)>& done) {
+  const int64_t rows = x.shape()[0], size = chunk_of(rows);
+  const int64_t chunks = (rows + size - 1) / size;
   for (int64_t chunk = 0; chunk < chunks; ++chunk)
-    program(std::min(kChunk, rows - chunk * kChunk));  // compiled here, not in the threads
+    program(std::min(size, rows - chunk * size));  // compiled here, not in the threads
   pool_.run(chunks, [&](int64_t chunk) {
-    const int64_t begin = chunk * kChunk, end = std::min(rows, begin + kChunk);
+    const int64_t begin = chunk * size, end = std::min(rows, begin + size);
     std::unique_ptr<Memory> memory;
     {
       const std::lock_guard lock(mutex_);
@@ -52,40 +78,55 @@ void Evaluator::run(const Tensor& x, const Tensor* y,
     }
     if (!memory) memory.reset(new Memory{ThreadPool(1, limit_library_threads), {}});
     const Program& compiled = *programs_.at(end - begin);
-    std::unique_ptr<Lane>& lane = memory->lanes[end - begin];
-    if (!lane) lane = std::make_unique<Lane>(compiled, parameters_);
-    lane->set_input("x", x.rows(begin, end));
-    if (y) lane->set_input("y", y->rows(begin, end));
-    compiled.run(*lane, memory->serial, {});
-    done(chunk, begin, end, *lane);
+    std::unique_ptr<Frame>& frame = memory->frames[end - begin];
+    if (!frame) frame = std::make_unique<Frame>(compiled, parameters_);
+    frame->set_input("x", x.rows(begin, end));
+    if (y) frame->set_input("y", y->rows(begin, end));
+    compiled.run(*frame, memory->serial, {});
+    done(chunk, begin, end, *frame);
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(memory));
   });
 }
 
 Evaluator::Sums Evaluator::evaluate(const Tensor& x, const Tensor& y) {
-  std::vector<Sums> parts(static_cast<size_t>((x.shape()[0] + kChunk - 1) / kChunk));
-  run(x, &y, [&](int64_t chunk, int64_t begin, int64_t end, const Lane& lane) {
-    parts[chunk] = {double{lane.scalar("loss")} * static_cast<double>(end - begin),
-                    count_correct(lane.output("prediction"), y.rows(begin, end)), end - begin};
+  const Metrics& all = metrics();
+  const int64_t size = chunk_of(x.shape()[0]);
+  std::vector<Sums> parts(static_cast<size_t>((x.shape()[0] + size - 1) / size));
+  run(x, &y, [&](int64_t chunk, int64_t begin, int64_t end, const Frame& frame) {
+    parts[chunk] = {double{frame.scalar("loss")} * static_cast<double>(end - begin), end - begin};
+    for (const Metrics::Part& part : all.parts()) {
+      const Tensor sums = frame.output(part.output);
+      require(
+          static_cast<size_t>(sums.elements()) == part.size, ErrorKind::shape,
+          "[metric '{}'] got {} sums for {} samples and {} for one, expected a number that does "
+          "not depend on the samples",
+          part.metric.name, sums.elements(), end - begin, part.size);
+      parts[chunk].metrics.insert(parts[chunk].metrics.end(), sums.values<float>().begin(),
+                                  sums.values<float>().end());
+    }
   });
-  Sums total;
+  Sums total = {.metrics = std::vector<double>(all.sums())};
   for (const Sums& part : parts) {
     total.loss += part.loss;
-    total.correct += part.correct;
     total.samples += part.samples;
+    for (size_t i = 0; i < part.metrics.size(); ++i) total.metrics[i] += part.metrics[i];
   }
   return total;
 }
 
-Tensor Evaluator::predict(const Tensor& x) {
+Tensor Evaluator::predict(const Tensor& x, std::string_view output) {
   const int64_t rows = x.shape()[0];
-  const Graph& graph = program(std::min(rows, kChunk)).graph();
-  Shape shape = graph.type(graph.output_id("prediction")).shape;
-  shape[0] = rows;
-  Tensor result(shape);
-  run(x, nullptr, [&](int64_t, int64_t begin, int64_t end, const Lane& lane) {
-    const Tensor part = lane.output("prediction");
+  const int64_t size = chunk_of(rows);
+  const Graph& graph = program(size).graph();
+  TensorType type = graph.type(graph.output_id(output));
+  require(type.shape.rank() > 0 && type.shape[0] == size, ErrorKind::shape,
+          "output '{}': got the shape {} for {} samples, expected a row for each", output,
+          to_string(type.shape), size);
+  type.shape[0] = rows;
+  Tensor result(type.shape, type.dtype);
+  run(x, nullptr, [&](int64_t, int64_t begin, int64_t end, const Frame& frame) {
+    const Tensor part = frame.output(output);
     std::memcpy(result.rows(begin, end).raw(), part.raw(), part.bytes());
   });
   return result;

@@ -1,4 +1,4 @@
-// Forward passes: loss, accuracy and predictions with the parameters as they are.
+// Forward passes: loss, metrics and predictions with the parameters as they are.
 #pragma once
 
 #include <map>
@@ -14,24 +14,32 @@ namespace artel {
 
 class Evaluator {
  public:
-  // Types of one sample; without `y` there is no loss. `parameters` and `choices` are borrowed.
+  // Types of one sample; without `y` there is no loss. `parameters`, which are those of a network
+  // with so many shards, and `choices` are borrowed.
   Evaluator(const Model& model, const TensorType& x, std::optional<TensorType> y, const Loss& loss,
-            Parameters& parameters, KernelChoices& choices, int threads);
+            Parameters& parameters, KernelChoices& choices, int threads,
+            std::vector<Metric> metrics = {}, int shards = 1);
 
   struct Sums {
     double loss = 0;  // summed over samples
-    int64_t correct = 0;
     int64_t samples = 0;
+    std::vector<double> metrics = {};  // see `metrics()`
   };
   // Results do not depend on the number of threads.
   Sums evaluate(const Tensor& x, const Tensor& y);
-  Tensor predict(const Tensor& x);
+  // What the sums are of.
+  const Metrics& metrics();
+  Tensor predict(const Tensor& x, std::string_view output = "prediction");
 
  private:
   const Program& program(int64_t samples);
-  // Runs all rows of x in chunks, side by side on the threads; `done` sees each finished chunk.
-  void run(const Tensor& x, const Tensor* y,
-           const std::function<void(int64_t chunk, int64_t begin, int64_t end, const Lane&)>& done);
+  // How many samples are computed at a time, of that many.
+  int64_t chunk_of(int64_t rows);
+  // Runs all rows of x in chunks, side by side on the threads; `done` is called with each finished
+  // chunk.
+  void run(
+      const Tensor& x, const Tensor* y,
+      const std::function<void(int64_t chunk, int64_t begin, int64_t end, const Frame&)>& done);
 
   Model model_;
   TensorType x_;
@@ -40,10 +48,13 @@ class Evaluator {
   Parameters& parameters_;
   KernelChoices& choices_;
   ThreadPool pool_;
+  std::vector<Metric> wanted_;
+  ShardPart part_;
+  std::optional<Metrics> metrics_;                        // once they are asked for
   std::map<int64_t, std::unique_ptr<Program>> programs_;  // by samples
   struct Memory {
     ThreadPool serial;
-    std::map<int64_t, std::unique_ptr<Lane>> lanes;  // by samples
+    std::map<int64_t, std::unique_ptr<Frame>> frames;  // by samples
   };
   std::vector<std::unique_ptr<Memory>> idle_;
   std::mutex mutex_;

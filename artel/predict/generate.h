@@ -1,4 +1,10 @@
 // Writing text with a network that predicts the next token.
+//
+//   artel::Decoder decoder(model, artel::checkpoint::load_weights("gpt2.safetensors"), 2);
+//   artel::generate(decoder, {464, 3290}, {.tokens = 20}, [](int32_t token) {
+//     artel::println("{}", token);
+//     return true;
+//   });
 #pragma once
 
 #include <functional>
@@ -23,12 +29,12 @@ struct GenerateOptions {
   int64_t tokens = 256;
   SamplingOptions sampling = {};
   uint64_t seed = 0;
-  int64_t vocabulary = 0;  // only the first so many tokens are chosen; 0: all
+  int64_t vocabulary = 0;  // only the first `vocabulary` tokens are chosen; 0: all
 };
 
-// Continues `prompt` token by token; on_token sees each new one and returns whether to go on. When
-// the decoder's positions are used up, it goes on with the last half of the text in mind. Throws
-// for a prompt that is empty or longer than the decoder's positions.
+// Continues `prompt` token by token; on_token gets each new one and returns whether to continue.
+// When the decoder runs out of positions, it rereads the last half of the text and continues from
+// there. Throws for a prompt that is empty or longer than the decoder's positions.
 void generate(Decoder& decoder, std::vector<int32_t> prompt, const GenerateOptions& options,
               const std::function<bool(int32_t)>& on_token);
 

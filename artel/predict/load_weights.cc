@@ -5,17 +5,21 @@
 
 namespace artel {
 
-void load_weights(Parameters& parameters, const NamedTensors& weights,
-                  const std::function<bool(const std::string&)>& wanted) {
-  const auto takes = [&](const std::string& name) { return !wanted || wanted(name); };
+void check_weights_fit(const Parameters& parameters, const NamedTensors& weights,
+                       const std::function<bool(const std::string&)>& wanted) {
   std::vector<checkpoint::Expected> expected;
   for (const ParameterEntry& entry : parameters.entries())
-    if (takes(entry.name)) expected.push_back({entry.name, entry.shape});
+    if (!wanted || wanted(entry.name)) expected.push_back({entry.name, entry.shape});
   const checkpoint::Match match = checkpoint::match(expected, weights);
   require(match.complete(), ErrorKind::shape, "the weights do not fit the model:\n{}",
           match.report());
+}
+
+void load_weights(Parameters& parameters, const NamedTensors& weights,
+                  const std::function<bool(const std::string&)>& wanted) {
+  check_weights_fit(parameters, weights, wanted);
   for (const NamedTensor& weight : weights)
-    if (parameters.contains(weight.name) && takes(weight.name))
+    if (parameters.contains(weight.name) && (!wanted || wanted(weight.name)))
       parameters.set(weight.name, weight.tensor);
 }
 

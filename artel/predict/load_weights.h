@@ -9,8 +9,12 @@
 
 namespace artel {
 
-// Sets all parameters and states for which `wanted` holds (absent: all). Throws if one is missing
-// or has another shape, listing all of them with the nearest names; further tensors do no harm.
+// Throws unless there is a tensor of the right shape for each parameter and state for which
+// `wanted` holds (absent: all), listing all that are missing with the nearest names; extra ones are
+// ignored.
+void check_weights_fit(const Parameters& parameters, const NamedTensors& weights,
+                       const std::function<bool(const std::string&)>& wanted = {});
+// Sets those parameters and states after such a check.
 void load_weights(Parameters& parameters, const NamedTensors& weights,
                   const std::function<bool(const std::string&)>& wanted = {});
 

@@ -23,14 +23,14 @@ Predictor::Predictor(const Model& model, const TensorType& sample, const NamedTe
       parameters_(parameters_of(model, sample, choices_, weights)),
       evaluator_(model, sample, std::nullopt, {}, parameters_, choices_, threads) {}
 
-Tensor Predictor::operator()(const Tensor& rows) {
+Tensor Predictor::operator()(const Tensor& rows, std::string_view output) {
   require(rows.shape().rank() == sample_.shape.rank() + 1, ErrorKind::shape,
           "predict: got {}, expected rows of {}", to_string(rows.shape()), to_string(sample_));
   const TensorType expected = batch_of(sample_, rows.shape()[0]);
   const TensorType got = {rows.dtype(), rows.shape()};
   require(got == expected, ErrorKind::shape, "predict: got {}, expected {}", to_string(got),
           to_string(expected));
-  return evaluator_.predict(rows);
+  return evaluator_.predict(rows, output);
 }
 
 }  // namespace artel

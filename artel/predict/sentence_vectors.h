@@ -1,4 +1,4 @@
-// Texts as vectors, by a BERT that gives its last hidden states.
+// Texts as vectors, computed by a BERT that outputs its last hidden states.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace artel {
 Tensor token_rows(const data::WordPiece& tokenizer, const std::vector<std::string>& texts,
                   int64_t most);
 
-// The mean over the tokens of each text, padding left out, scaled to length 1: [texts, width].
+// The mean over the tokens of each text, excluding padding, scaled to length 1: [texts, width].
 // `tokens` [texts, positions], `hidden` [texts, positions, width].
 Tensor mean_vectors(const Tensor& tokens, const Tensor& hidden, int32_t padding = 0);
 

@@ -1,4 +1,4 @@
-// Reading piece by piece must say what reading all at once says; generation on top of it.
+// Reading piece by piece must give the same result as reading all at once; generation builds on it.
 #include "artel/predict/decoder.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,9 @@
 #include <map>
 
 #include "artel/base/error.h"
+#include "artel/nn/layers.h"
+#include "artel/nn/parse_layers.h"
+#include "artel/nn/transformer.h"
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/gpt2.h"
 #include "artel/predict/generate.h"
@@ -41,7 +44,7 @@ Tensor scores_at_once(const std::vector<int32_t>& tokens, uint64_t seed) {
   const TensorType sample = {DType::i32, {static_cast<int64_t>(tokens.size())}};
   Tensor x({1, sample.shape[0]}, DType::i32);
   std::copy(tokens.begin(), tokens.end(), x.values<int32_t>().begin());
-  return Predictor(small_gpt(), sample, testing::initial_weights(small_gpt(), sample, seed))(x);
+  return Predictor(small_gpt(), sample, tests::initial_weights(small_gpt(), sample, seed))(x);
 }
 
 TEST(Decoder, ReadsPieceByPieceWhatIsReadAtOnce) {
@@ -70,6 +73,71 @@ TEST(Decoder, GivesTheSameBitsOnAnyNumberOfThreadsAndAfterForgetting) {
   EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.bytes()), 0);
 }
 
+// Networks of text layers; these have to read all of the text again for each token.
+TEST(Decoder, NetworksWithoutACacheReadAgain) {
+  constexpr int64_t kWindow = 12;
+  const std::vector<int32_t> tokens = some_tokens(kWindow);
+  for (const char* look_back : {"lstm 16", "gru 8 layers 2", "attention 2 causal", "dense 16"}) {
+    const Model model = nn::parse_layers({"embedding 37 16", look_back, "dense 37"});
+    const TensorType sample = {DType::i32, {kWindow}};
+    const NamedTensors weights = tests::initial_weights(model, sample, 5);
+    Tensor x({1, kWindow}, DType::i32);
+    std::copy(tokens.begin(), tokens.end(), x.values<int32_t>().begin());
+    const Tensor expected = Predictor(model, sample, weights)(x);
+    Decoder decoder(model, weights, 2, kWindow);
+    EXPECT_EQ(decoder.positions(), kWindow);
+    size_t at = 0;
+    for (const size_t count : {3, 1, 8}) {
+      const Tensor scores = decoder.read(std::span(tokens).subspan(at, count));
+      at += count;
+      EXPECT_EQ(std::memcmp(scores.raw(), expected.values<float>().data() + (at - 1) * kVocabulary,
+                            scores.bytes()),
+                0)
+          << look_back << " after " << at << " tokens";
+    }
+    EXPECT_THROW(Decoder(model, weights, 1), Error);  // no window is given
+  }
+}
+
+TEST(Decoder, GivesTheScoresOfTheLastTokenOfAPiece) {
+  constexpr int64_t kWindow = 8;
+  const std::vector<int32_t> tokens = some_tokens(kWindow);
+  const Model model = nn::Layer("network", [](nn::Build& build, Value x) {
+    x = nn::named("embedding", nn::embedding(kVocabulary, 16))(build, x);
+    x = nn::named("qkv", nn::dense(48))(build, x);
+    x = nn::causal_attention(build, x, 2, kWindow, 0);
+    return nn::named("head", nn::dense(kVocabulary))(build, x);
+  });
+  const TensorType sample = {DType::i32, {kWindow}};
+  const NamedTensors weights = tests::initial_weights(model, sample, 5);
+  Tensor x({1, kWindow}, DType::i32);
+  std::copy(tokens.begin(), tokens.end(), x.values<int32_t>().begin());
+  const Tensor expected = Predictor(model, sample, weights)(x);
+  Decoder decoder(model, weights, 1, kWindow);
+  size_t at = 0;
+  for (const size_t count : {5, 1, 2}) {
+    const Tensor scores = decoder.read(std::span(tokens).subspan(at, count));
+    at += count;
+    for (int64_t i = 0; i < kVocabulary; ++i)
+      ASSERT_NEAR(scores.values<float>()[i],
+                  expected.values<float>()[(static_cast<int64_t>(at) - 1) * kVocabulary + i], 1e-5)
+          << "after " << at << " tokens";
+  }
+}
+
+TEST(Decoder, RefusesNetworksThatLookAhead) {
+  const Model model = nn::parse_layers({"embedding 37 16", "lstm 16 bidirectional", "dense 37"});
+  const NamedTensors weights = tests::initial_weights(model, {DType::i32, {6}}, 5);
+  try {
+    Decoder(model, weights, 1, 6);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("sees the tokens that it is to predict"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Decoder, RefusesWhatDoesNotFit) {
   Decoder decoder(small_gpt(), 5, 1);
   EXPECT_THROW(decoder.read({}), Error);
@@ -84,7 +152,7 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
                                 .depth = 2,
                                 .heads = 4});
   try {
-    Decoder(small_gpt(), testing::initial_weights(other, {DType::i32, {4}}, 0), 1);
+    Decoder(small_gpt(), tests::initial_weights(other, {DType::i32, {4}}, 0), 1);
     FAIL() << "weights of another vocabulary were accepted";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("wte.weight"), std::string::npos) << error.what();

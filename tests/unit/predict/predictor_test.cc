@@ -20,7 +20,7 @@ Model network() {
 
 const TensorType kSample = {DType::f32, {2, 5, 5}};
 
-NamedTensors weights() { return testing::initial_weights(network(), kSample, 1); }
+NamedTensors weights() { return tests::initial_weights(network(), kSample, 1); }
 
 Tensor rows(int64_t count) {
   Tensor x(batch_of(kSample, count).shape);

@@ -41,7 +41,7 @@ TEST(SentenceVectors, FollowNumpy) {
   EXPECT_THROW(token_rows(tokenizer, {"a b a b a b a b a b a b"}, 12), Error);
 }
 
-// The published cosines of the published weights, where `artel data get minilm` has been.
+// The published cosines of the published weights, if `artel data get minilm` has been run.
 TEST(SentenceVectors, FollowThePublishedMiniLm) {
   const auto folder = data::find_set(data::find_entry("minilm"));
   if (!folder) GTEST_SKIP() << "the weights are not on this machine; try: artel data get minilm";
