@@ -9,15 +9,18 @@
 
 namespace artel {
 
-// What must be equal on all workers: name and value, such as {"train.batch_size", "128"}.
+// What must be equal on all workers: name and value, such as {"batch_size", "128"}.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-// A collective call. Throws on every worker, naming the first fact that differs, who differs and
-// both values, if the facts are not those of worker 0.
+// A line for each.
+std::string to_text(const Facts& facts);
+
+// A collective call. If the facts are not the same everywhere, throws on every worker and names the
+// first one that differs, both values, and which workers have which.
 void check_agreement(comm::Group& group, const Facts& facts);
 
-// Sends text from worker 0 to all.
-std::string broadcast_text(comm::Group& group, std::string text);
+// Sends text from one worker to all.
+std::string broadcast_text(comm::Group& group, std::string text, int root = 0);
 
 // Worker 0 gets the texts of all workers, in rank order; the others get nothing.
 std::vector<std::string> gather_text(comm::Group& group, const std::string& text);

@@ -14,15 +14,15 @@ constexpr const char *kResiduals = "changes", *kOwn = "own weights", *kCommon = 
 
 }  // namespace
 
-Averaging::Averaging(comm::Group& group, Parameters& parameters, Parameters& velocity,
+Averaging::Averaging(const Membership& membership, Parameters& parameters, Parameters& velocity,
                      const std::function<bool(const std::string&)>& moving,
                      const AveragingOptions& options)
-    : group_(group), parameters_(parameters), velocity_(velocity), options_(options) {
+    : membership_(membership), parameters_(parameters), velocity_(velocity), options_(options) {
   if (!options.compress.empty()) codec_ = comm::make_codec(options.compress);
   size_t floats = 0;
   for (const bool weights : {true, false}) {
     for (const ParameterEntry& entry : parameters.entries()) {
-      if (entry.trained != weights || (weights && !moving(entry.name))) continue;
+      if (entry.is_state == weights || !moving(entry.name)) continue;
       const auto size = static_cast<size_t>(entry.shape.elements());
       parts_.push_back({entry.offset, size, weights});
       feedback_.matrices.push_back(matrix_of(entry.shape));
@@ -33,7 +33,7 @@ Averaging::Averaging(comm::Group& group, Parameters& parameters, Parameters& vel
       feedback_.matrices.resize(parts_.size());
     }
   }
-  memory_ = group.allocate(floats * sizeof(float));
+  memory_ = membership.group->allocate(floats * sizeof(float));
   changes_ = {reinterpret_cast<float*>(memory_.get()), floats};
   const std::span<const float> block = parameters.block();
   common_.assign(block.begin(), block.end());
@@ -46,12 +46,13 @@ int64_t Averaging::meet(float share, int64_t step) {
     for (size_t i = part.offset; i < part.offset + part.floats; ++i)
       changes_[at++] = share * (own[i] - common_[i]);
 
+  comm::Group& group = *membership_.group;
   const size_t packed = codec_ ? weight_floats_ : 0;
   int64_t sent = 0;
   if (codec_)
-    sent += static_cast<int64_t>(codec_->all_reduce(group_, {.seed = options_.seed, .step = step},
+    sent += static_cast<int64_t>(codec_->all_reduce(group, {.seed = options_.seed, .step = step},
                                                     feedback_, changes_.first(packed), false));
-  sent += add_over_workers(group_, std::as_writable_bytes(changes_.subspan(packed)),
+  sent += add_over_workers(group, std::as_writable_bytes(changes_.subspan(packed)),
                            comm::ElementType::f32, "average of weights");
 
   const auto momentum = static_cast<float>(options_.momentum);

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "artel/cluster/membership.h"
 #include "artel/comm/codecs/codec.h"
-#include "artel/comm/group.h"
 #include "artel/exec/parameters.h"
 #include "artel/train/own_state.h"
 
@@ -30,9 +30,10 @@ struct AveragingOptions {
 
 class Averaging {
  public:
-  // The weights are equal on all workers now. `parameters` and `velocity` (laid out alike, unused
-  // without momentum) are borrowed; those that are not `moving` are left alone.
-  Averaging(comm::Group& group, Parameters& parameters, Parameters& velocity,
+  // For workers whose weights are equal now. `parameters` and `velocity` (laid out alike;
+  // unused without momentum) are borrowed. Parameters and states that are not `moving` are
+  // left alone.
+  Averaging(const Membership& membership, Parameters& parameters, Parameters& velocity,
             const std::function<bool(const std::string&)>& moving, const AveragingOptions& options);
 
   // A collective call: all workers hold equal weights afterwards. `share` is this worker's part of
@@ -40,8 +41,8 @@ class Averaging {
   // not on the transport. Returns the bytes that this worker sent.
   int64_t meet(float share, int64_t step);
 
-  // What was lost so far; `between` two meetings also where this worker and all have come to. Going
-  // on with it changes the parameters and the velocity, too.
+  // What the codec has held back; `between` two meetings, also this worker's weights and the common
+  // ones. Restoring that changes the parameters and the velocity, too.
   OwnState state(bool between) const;
   void set_state(const OwnState& state);
 
@@ -51,7 +52,7 @@ class Averaging {
     bool weight = true;             // false: a state
   };
 
-  comm::Group& group_;
+  Membership membership_;
   Parameters &parameters_, &velocity_;
   AveragingOptions options_;
   std::unique_ptr<comm::Codec> codec_;

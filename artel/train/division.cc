@@ -1,5 +1,7 @@
 #include "artel/train/division.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "artel/base/error.h"
@@ -10,18 +12,18 @@
 namespace artel {
 namespace {
 
-// Workers are compared once the slowest has computed for so long: less says more about the moment
-// than about the worker.
+// Workers are compared once the slowest has computed for this long; a shorter time says more about
+// chance than about the worker.
 constexpr double kBalanceSeconds = 0.25;
 
 }  // namespace
 
-Division::Division(comm::Group* group, int lanes, data::Loader& loader)
-    : group_(group), loader_(loader), rank_(group ? group->rank() : 0) {
-  const int workers = group ? group->size() : 1;
+Division::Division(const Membership& membership, int lanes, data::Loader& loader, int sharing)
+    : membership_(membership), loader_(loader), sharing_(sharing) {
+  const int workers = membership.size() / sharing;
   require(lanes >= workers, ErrorKind::invalid_argument,
-          "cluster.lanes: got {}, expected at least one for each of the {} workers", lanes,
-          workers);
+          "cluster.lanes: got {}, expected at least one for each of the {} {}", lanes, workers,
+          sharing > 1 ? "tensor groups" : "workers");
   set(comm::LaneLayout::even(lanes, workers));
 }
 
@@ -30,6 +32,12 @@ double Division::own_share(int64_t samples) const {
   const int64_t rows = Stepper::rows_of_lane(samples, layout_.lanes, lanes.last).first -
                        Stepper::rows_of_lane(samples, layout_.lanes, lanes.first).first;
   return static_cast<double>(rows) / static_cast<double>(samples);
+}
+
+void Division::divide_among(const Membership& membership) {
+  membership_ = membership;
+  sharing_ = 1;
+  set(comm::LaneLayout::even(layout_.lanes, membership.size()));
 }
 
 void Division::set(comm::LaneLayout layout) {
@@ -44,15 +52,15 @@ double Division::take_seconds_of_a_lane() {
 }
 
 void Division::balance(int64_t step) {
-  std::vector<double> seconds(static_cast<size_t>(group_->size()));
-  group_->all_gather(std::as_bytes(std::span(&computing_, 1)),
-                     std::as_writable_bytes(std::span(seconds)), {}, {.label = "speed"});
+  std::vector<double> seconds(static_cast<size_t>(membership_.size()));
+  membership_.group->all_gather(std::as_bytes(std::span(&computing_, 1)),
+                                std::as_writable_bytes(std::span(seconds)), {}, {.label = "speed"});
   if (*std::max_element(seconds.begin(), seconds.end()) < kBalanceSeconds) return;
   computing_ = 0;
   for (size_t i = 0; i < seconds.size(); ++i) seconds[i] /= layout_.lanes_of_rank[i];
   comm::LaneLayout better = comm::balanced_lanes(layout_, seconds);
   if (better.lanes_of_rank == layout_.lanes_of_rank) return;
-  if (rank_ == 0)
+  if (membership_.rank() == 0)
     log(LogLevel::info, "step {}: lanes of the workers are now {}", step,
         fmt::join(better.lanes_of_rank, ", "));
   set(std::move(better));

@@ -1,41 +1,44 @@
-// Which lanes each worker has: contiguous, in rank order, moved to whoever is faster. The bits of
-// an exact step do not depend on it.
+// Which lanes each worker of a membership has: contiguous, in rank order, moved to whoever is
+// faster. The bits of an exact step do not depend on it.
 #pragma once
 
-#include "artel/comm/group.h"
+#include "artel/cluster/membership.h"
 #include "artel/data/loader.h"
 
 namespace artel {
 
 class Division {
  public:
-  // Evenly at first. `group` may be null: one worker. Both are borrowed. Throws if there are fewer
-  // lanes than workers.
-  Division(comm::Group* group, int lanes, data::Loader& loader);
+  // Evenly at first. The loader is borrowed. `sharing` workers, neighbours, work on the same lanes.
+  // Throws if there are fewer lanes than others.
+  Division(const Membership& membership, int lanes, data::Loader& loader, int sharing = 1);
 
   const comm::LaneLayout& layout() const { return layout_; }
-  comm::LaneRange own() const { return layout_.range(rank_); }
-  // This worker's part of a batch of so many samples.
+  comm::LaneRange own() const { return layout_.range(membership_.rank() / sharing_); }
+  // This worker's part of a batch of this many samples.
   double own_share(int64_t samples) const;
+  // From the next batch on, lanes are divided evenly among these workers, each of which may stand
+  // for several.
+  void divide_among(const Membership& membership);
   // From the next batch on.
   void set(comm::LaneLayout layout);
 
   // What this worker has computed since lanes were last divided.
   void computed(double seconds) { computing_ += seconds; }
-  // The seconds that a lane has taken here since then; begins anew.
+  // The seconds that a lane has taken here since then; resets the count.
   double take_seconds_of_a_lane();
-  // A collective call: gives each worker lanes in proportion to its measured speed, once that says
-  // more than the moment.
+  // A collective call: gives each worker lanes in proportion to its speed, once that has been
+  // measured for long enough to mean something.
   void balance(int64_t step);
 
-  // Workers compare their speeds every so many steps.
+  // Steps from one comparison of speeds to the next.
   static constexpr int64_t kBalanceEvery = 16;
 
  private:
-  comm::Group* group_;
+  Membership membership_;
   data::Loader& loader_;
-  int rank_;
   comm::LaneLayout layout_;
+  int sharing_;  // workers of `membership_` with the same lanes
   double computing_ = 0;
 };
 

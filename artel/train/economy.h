@@ -1,4 +1,4 @@
-// What `auto` does when the wire is too slow for the machines and lossy means are allowed.
+// What `auto` does when the network is too slow for the machines and it may be lossy.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace artel {
 
-// Seconds of a step, of the worker that has most of each.
+// Seconds of a step: for each part, those of the worker that spends the most on it.
 struct StepCost {
   double computing = 0;
   double waiting = 0;  // for sums of others, after computing
   double wire = 0;     // of the whole exchange, most of it hidden behind computing
 };
 
-// How to exchange less; the default: not at all.
+// How to exchange less; by default, workers do not.
 struct Economy {
   int64_t local_steps = 1;
   std::string compress = {};  // of the averages; empty: exact
@@ -21,12 +21,12 @@ struct Economy {
   bool any() const { return local_steps > 1; }
 };
 
-// Nothing while waiting costs less than 6 % of computing. Else local steps, as few as bring the
-// wire down to 2 %: packing gradients at every step would cost the processor more. Where
-// more than eight would be needed, averages are packed too (int8, a quarter of the bytes).
+// Nothing while waiting costs less than 6 % of computing. Otherwise enough local steps to bring
+// the exchange down to 2 %: packing gradients at every step would cost more processor time. If
+// that takes more than eight, averages are packed too (int8, a quarter of the bytes).
 Economy choose_economy(const StepCost& cost);
 
-// The same with more steps between meetings, if they were seen to cost more than foretold.
+// The same with more steps between meetings, if meetings turned out to cost more than expected.
 Economy stretched(Economy economy, double meeting_seconds, double computing_seconds_of_a_step);
 
 }  // namespace artel

@@ -6,6 +6,7 @@
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
+#include "artel/tensor/pages.h"
 #include "artel/train/worker_sum.h"
 
 namespace artel {
@@ -25,28 +26,34 @@ constexpr Way kWays[] = {{"auto", comm::Algorithm::automatic},
                          {"coordinator", comm::Algorithm::direct}};
 
 // Puts gradients that lie side by side back to their places.
-void scatter(const Bucket& part, std::span<const float> gradients, std::byte* region) {
+void scatter(const Bucket& part, std::span<const float> gradients, const Memory& region) {
   for (const Bucket::Gradient& gradient : part.gradients) {
-    std::memcpy(region + gradient.offset, gradients.data(), gradient.bytes());
+    std::copy_n(gradients.data(), gradient.matrix.size(),
+                region.part(gradient.offset, gradient.bytes()).floats().data());
     gradients = gradients.subspan(gradient.matrix.size());
   }
 }
 
-std::span<std::byte> part_of(std::byte* region, const Bucket& part) {
-  return {region + part.offset, part.bytes};
+std::span<std::byte> part_of(const Memory& region, const Bucket& part) {
+  return region.part(part.offset, part.bytes).host();
 }
 
 }  // namespace
 
-void add_partials(const Bucket& bucket, const std::vector<std::byte*>& partials) {
-  std::byte* const sum = partials[0] + bucket.offset;
+void add_partials(const Bucket& bucket, const std::vector<Memory>& partials) {
+  std::byte* const sum = part_of(partials[0], bucket).data();
   for (size_t i = 1; i < partials.size(); ++i) {
-    const std::byte* sources[] = {sum, partials[i] + bucket.offset};
+    const std::byte* sources[] = {sum, part_of(partials[i], bucket).data()};
     comm::add_lanes({0, 2}, sources, sum, comm::ElementType::f32, bucket.bytes / sizeof(float));
   }
 }
 
-std::vector<std::string> strategy_names() {
+Memory allocate_sums(const Membership& membership, size_t bytes) {
+  if (!membership.group) return cpu().allocate(bytes);
+  return {cpu(), membership.group->allocate(bytes), bytes};
+}
+
+std::vector<std::string> exchange_names() {
   std::vector<std::string> names;
   for (const Way& way : kWays) names.emplace_back(way.name);
   return names;
@@ -57,14 +64,14 @@ void check_options(const ExchangeOptions& options) {
           "cluster.reduction: got '{}', expected 'exact' or 'fast'", options.reduction);
   require(options.coordinators >= 1, ErrorKind::invalid_argument,
           "cluster.coordinators: got {}, expected at least 1", options.coordinators);
-  const std::vector<std::string> names = strategy_names();
+  const std::vector<std::string> names = exchange_names();
   require(std::find(names.begin(), names.end(), options.strategy) != names.end(),
           ErrorKind::invalid_argument, "cluster.strategy: got '{}'{}; known: {}", options.strategy,
           did_you_mean(options.strategy, names), join(names, ", "));
 }
 
-Exchange::Exchange(comm::Group* group, const ExchangeOptions& options, Timeline* timeline)
-    : group_(group), options_(options), timeline_(timeline) {
+Exchange::Exchange(const Membership& membership, const ExchangeOptions& options, Timeline* timeline)
+    : membership_(membership), options_(options), timeline_(timeline) {
   check_options(options);
   for (const Way& way : kWays)
     if (options.strategy == way.name) algorithm_ = way.algorithm;
@@ -109,26 +116,28 @@ void Exchange::set_state(const OwnState& state, const std::vector<Bucket>& bucke
     restore_residuals(state, fmt::format("bucket {}", i), feedback_[i]);
 }
 
-void Exchange::start(int bucket, const Bucket& part, const std::vector<std::byte*>& partials) {
+void Exchange::start(int bucket, const Bucket& part, const std::vector<Memory>& partials) {
   pending_[bucket] = {.total = partials.front()};
-  if (!group_) return add_partials(part, partials);
-  pending_[bucket].handle = group_->start([this, bucket, part, partials](comm::Group& group) {
-    const Timeline::Scope scope(timeline_, "wire", Timeline::kWire,
-                                timeline_ ? fmt::format("bucket {}", bucket) : "");
-    const Clock::time_point begin = Clock::now();
-    const int64_t sent = reduce(group, bucket, part, partials);
-    pending_[bucket].sent_bytes = sent;
-    pending_[bucket].wire_seconds = seconds_between(begin, Clock::now());
-  });
+  if (!membership_.group) return add_partials(part, partials);
+  pending_[bucket].handle =
+      membership_.group->start([this, bucket, part, partials](comm::Group& group) {
+        const Timeline::Scope scope(timeline_, "wire", Timeline::kWire,
+                                    timeline_ ? fmt::format("bucket {}", bucket) : "");
+        const Clock::time_point begin = Clock::now();
+        const int64_t sent = reduce(group, bucket, part, partials);
+        pending_[bucket].sent_bytes = sent;
+        pending_[bucket].wire_seconds = seconds_between(begin, Clock::now());
+      });
 }
 
 int64_t Exchange::reduce(comm::Group& group, int bucket, const Bucket& part,
-                         const std::vector<std::byte*>& partials) {
+                         const std::vector<Memory>& partials) {
   if (codec_) return reduce_packed(group, bucket, part, partials);
-  if (options_.strategy == "coordinator")
+  if (!options_.shards && options_.strategy == "coordinator")
     return gather_at_coordinator(group, bucket, part, partials);
   const std::string label = fmt::format("bucket {}", bucket);
   const comm::Call call = {.label = label, .algorithm = algorithm_};
+  if (options_.shards) return reduce_shards(group, bucket, part, partials, call);
   if (options_.reduction == "exact") return reduce_exactly(group, part, partials, call);
   add_partials(part, partials);
   group.all_reduce(part_of(partials.front(), part), comm::ElementType::f32, {}, call);
@@ -136,39 +145,64 @@ int64_t Exchange::reduce(comm::Group& group, int bucket, const Bucket& part,
 }
 
 int64_t Exchange::reduce_exactly(comm::Group& group, const Bucket& part,
-                                 const std::vector<std::byte*>& partials, const comm::Call& call) {
+                                 const std::vector<Memory>& partials, const comm::Call& call) {
   std::vector<std::byte*> parts;
-  for (std::byte* partial : partials) parts.push_back(partial + part.offset);
+  for (const Memory& partial : partials) parts.push_back(part_of(partial, part).data());
   group.lane_reduce(layout_, parts, part_of(partials.front(), part), comm::ElementType::f32, {},
                     false, call);
   return all_reduce_bytes(part.bytes * (partials.size() + 1) / 2, group.size());
 }
 
-std::span<float> Exchange::gathered(const Bucket& part, const std::byte* region) {
+// The statistics go to all workers; of the rest, each gets the sum of its part.
+int64_t Exchange::reduce_shards(comm::Group& group, int bucket, const Bucket& part,
+                                const std::vector<Memory>& partials, const comm::Call& call) {
+  const std::span<const size_t> cuts = options_.shards->cuts(bucket);
+  const size_t begin = cuts.front(), end = cuts.back();
+  int64_t sent = 0;
+  if (begin > part.offset)
+    sent += reduce_exactly(group, {.offset = part.offset, .bytes = begin - part.offset}, partials,
+                           call);
+  std::vector<std::byte*> parts;
+  for (const Memory& partial : partials) parts.push_back(partial.host().data() + begin);
+  std::vector<size_t> sizes;
+  for (size_t i = 1; i < cuts.size(); ++i) sizes.push_back(cuts[i] - cuts[i - 1]);
+  group.lane_reduce_scatter(layout_, parts, partials.front().part(begin, end - begin).host(),
+                            comm::ElementType::f32, sizes, call);
+  const size_t own = cuts[group.rank()], own_end = cuts[group.rank() + 1];
+  for (size_t i = 0; options_.frees_sums && i < partials.size(); ++i) {
+    const auto give_back = [&](size_t from, size_t to) {
+      forget(partials[i].part(from, to - from).host());
+    };
+    give_back(begin, i == 0 ? own : end);
+    if (i == 0) give_back(own_end, end);
+  }
+  return sent + all_reduce_bytes((end - begin) * partials.size(), group.size()) / 2;
+}
+
+std::span<float> Exchange::gathered(const Bucket& part, const Memory& region) {
   side_by_side_.clear();
   for (const Bucket::Gradient& gradient : part.gradients) {
-    const auto* const values = reinterpret_cast<const float*>(region + gradient.offset);
-    side_by_side_.insert(side_by_side_.end(), values, values + gradient.matrix.size());
+    const std::span<const float> values = region.part(gradient.offset, gradient.bytes()).floats();
+    side_by_side_.insert(side_by_side_.end(), values.begin(), values.end());
   }
   return side_by_side_;
 }
 
 // Gradients are packed; statistics and observations beside them in a bucket stay exact. Codecs see
-// the gradients side by side: a zero that stands between two of them would come back as something
-// else, and would be part of what codecs take the values around it for.
+// the gradients without the padding between them: a codec would turn those zeros into something
+// else, and they would affect how it treats the values around them.
 int64_t Exchange::reduce_packed(comm::Group& group, int bucket, const Bucket& part,
-                                const std::vector<std::byte*>& partials) {
+                                const std::vector<Memory>& partials) {
   add_partials(part, partials);
-  std::byte* const region = partials.front();
+  const Memory& region = partials.front();
   const size_t begin = part.first_gradient, end = part.gradients_end;
-  std::span<float> gradients = {reinterpret_cast<float*>(region + begin),
-                                (end - begin) / sizeof(float)};
+  std::span<float> gradients = region.part(begin, end - begin).floats();
   size_t floats = 0;
   for (const Bucket::Gradient& gradient : part.gradients) floats += gradient.matrix.size();
   const bool apart = floats < gradients.size();
   if (apart) gradients = gathered(part, region);
   const auto add_exactly = [&](size_t from, size_t to) {
-    return add_over_workers(group, {region + from, to - from}, comm::ElementType::f32,
+    return add_over_workers(group, region.part(from, to - from).host(), comm::ElementType::f32,
                             "statistics");
   };
   int64_t sent = 0;
@@ -185,7 +219,7 @@ int64_t Exchange::reduce_packed(comm::Group& group, int bucket, const Bucket& pa
 // A coordinator adds the partial sums of all in the canonical order and sends the total back;
 // several coordinators take turns with the buckets.
 int64_t Exchange::gather_at_coordinator(comm::Group& group, int bucket, const Bucket& part,
-                                        const std::vector<std::byte*>& partials) {
+                                        const std::vector<Memory>& partials) {
   const int root = bucket % std::min(options_.coordinators, group.size());
   const bool here = group.rank() == root;
   std::vector<size_t> sizes;
@@ -196,8 +230,10 @@ int64_t Exchange::gather_at_coordinator(comm::Group& group, int bucket, const Bu
     sizes.push_back(own.size() * part.bytes);
   }
   std::vector<std::byte> mine, all(here ? nodes.size() * part.bytes : 0);
-  for (std::byte* partial : partials)
-    mine.insert(mine.end(), partial + part.offset, partial + part.offset + part.bytes);
+  for (const Memory& partial : partials) {
+    const std::span<const std::byte> own = part_of(partial, part);
+    mine.insert(mine.end(), own.begin(), own.end());
+  }
   group.gather(mine, all, root, sizes, {.label = "to the coordinator"});
   const std::span<std::byte> total = part_of(partials.front(), part);
   if (here) {
@@ -211,7 +247,7 @@ int64_t Exchange::gather_at_coordinator(comm::Group& group, int bucket, const Bu
   return static_cast<int64_t>(here ? total.size() * (group.size() - 1) : mine.size());
 }
 
-std::byte* Exchange::wait(int bucket) {
+Memory Exchange::wait(int bucket) {
   Pending& pending = pending_[bucket];
   if (pending.handle.valid()) {
     const Timeline::Scope scope(timeline_, "wait", Timeline::kMain,

@@ -1,4 +1,5 @@
-// How the sums of the workers meet: bucket by bucket, while the backward pass goes on.
+// How the workers of a membership add up their sums: bucket by bucket, while the backward pass is
+// still running.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "artel/cluster/membership.h"
 #include "artel/comm/codecs/codec.h"
-#include "artel/comm/group.h"
 #include "artel/train/own_state.h"
+#include "artel/train/shards.h"
 #include "artel/train/stepper.h"
 #include "artel/train/timeline.h"
 
@@ -16,7 +18,7 @@ namespace artel {
 
 struct ExchangeOptions {
   // "auto" or "allreduce" (as measured), "ring", "tree", "halving", "hierarchical" or
-  // "coordinator": which way sums take.
+  // "coordinator": the way that sums take.
   std::string strategy = "auto";
   // "exact": one canonical order, the same bits on any number of workers. "fast": whatever order
   // the strategy adds in.
@@ -25,38 +27,44 @@ struct ExchangeOptions {
   std::string compress = {};
   int coordinators = 1;  // of the strategy "coordinator"; at most as many as workers
   uint64_t seed = 0;     // of codecs that round at random
+  // Each worker gets the sum of its own part only, exactly; null: all get all. Borrowed.
+  const Shards* shards = nullptr;
+  bool frees_sums = false;  // with shards: gives back the memory of all other parts
 };
 
 // The names that ExchangeOptions::strategy accepts.
-std::vector<std::string> strategy_names();
+std::vector<std::string> exchange_names();
 
 // Throws for unknown names and numbers out of range.
 void check_options(const ExchangeOptions& options);
 
 // Adds the partial sums of one worker into the first of them; not in the canonical order.
-void add_partials(const Bucket& bucket, const std::vector<std::byte*>& partials);
+void add_partials(const Bucket& bucket, const std::vector<Memory>& partials);
+
+// Memory for what the workers of a membership add up: where others can read it, if they can at all.
+Memory allocate_sums(const Membership& membership, size_t bytes);
 
 class Exchange {
  public:
-  // `group` may be null: one worker. `timeline` may be null; it is borrowed. Throws for unknown
-  // names.
-  Exchange(comm::Group* group, const ExchangeOptions& options, Timeline* timeline = nullptr);
+  // `timeline` may be null; it is borrowed. Throws for unknown names.
+  Exchange(const Membership& membership, const ExchangeOptions& options,
+           Timeline* timeline = nullptr);
   // Waits for what was started. After an error, abort the group first, or this waits for others.
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
   bool lossy() const { return codec_ != nullptr; }
-  // What was lost so far, by bucket, and going on with it; of those buckets.
+  // What the codec has held back, bucket by bucket, and how to continue with it.
   OwnState state() const;
   void set_state(const OwnState& state, const std::vector<Bucket>& buckets);
 
   // Before the first bucket of a step: which buckets there will be, and who has which lanes.
   void begin_step(int64_t step, const std::vector<Bucket>& buckets, const comm::LaneLayout& layout);
   // Begins to add a bucket of all workers; `partials` as Stepper::Ready gives them. Any thread.
-  void start(int bucket, const Bucket& part, const std::vector<std::byte*>& partials);
+  void start(int bucket, const Bucket& part, const std::vector<Memory>& partials);
   // The region in which the bucket is now the sum over all lanes. Buckets are waited for in order.
-  std::byte* wait(int bucket);
+  Memory wait(int bucket);
 
   struct Traffic {
     double waited_seconds = 0;
@@ -68,7 +76,7 @@ class Exchange {
 
  private:
   struct Pending {
-    std::byte* total = nullptr;
+    Memory total = {};
     comm::Handle handle;
     double wire_seconds = 0;
     int64_t sent_bytes = 0;
@@ -76,18 +84,20 @@ class Exchange {
 
   void make_feedback(const std::vector<Bucket>& buckets);
   // The gradients of a bucket, side by side.
-  std::span<float> gathered(const Bucket& part, const std::byte* region);
+  std::span<float> gathered(const Bucket& part, const Memory& region);
   // Each returns the bytes that this worker sent.
   int64_t reduce(comm::Group& group, int bucket, const Bucket& part,
-                 const std::vector<std::byte*>& partials);
+                 const std::vector<Memory>& partials);
   int64_t reduce_exactly(comm::Group& group, const Bucket& part,
-                         const std::vector<std::byte*>& partials, const comm::Call& call);
+                         const std::vector<Memory>& partials, const comm::Call& call);
+  int64_t reduce_shards(comm::Group& group, int bucket, const Bucket& part,
+                        const std::vector<Memory>& partials, const comm::Call& call);
   int64_t gather_at_coordinator(comm::Group& group, int bucket, const Bucket& part,
-                                const std::vector<std::byte*>& partials);
+                                const std::vector<Memory>& partials);
   int64_t reduce_packed(comm::Group& group, int bucket, const Bucket& part,
-                        const std::vector<std::byte*>& partials);
+                        const std::vector<Memory>& partials);
 
-  comm::Group* group_;
+  Membership membership_;
   ExchangeOptions options_;
   Timeline* timeline_;
   comm::Algorithm algorithm_ = comm::Algorithm::automatic;

@@ -1,93 +1,283 @@
-// What workers do before their first step: agree on what they are about to do, and begin with the
-// weights and optimizer state of worker 0.
-#include <fmt/format.h>
+// What workers do before the first step of a membership: agree on what they are about to do, and
+// begin with one state.
+#include <algorithm>
+#include <cstring>
+#include <tuple>
 
+#include "artel/base/error.h"
 #include "artel/base/log.h"
-#include "artel/base/random.h"
+#include "artel/base/text.h"
+#include "artel/base/version.h"
+#include "artel/train/divided_state.h"
+#include "artel/train/facts.h"
 #include "artel/train/fit_loop.h"
+#include "artel/train/kept_states.h"
+#include "artel/train/strategies/registry.h"
 
 namespace artel {
 
-// Restores what is to be resumed, and makes sure that all workers do the same thing.
-void FitLoop::begin_together() {
-  if (options_.resume && s_.cluster.rank() == 0) {
-    if (const auto newest = checkpoint::load_newest(options_.checkpoints)) {
-      for (const std::string& reason : newest->refused) log(LogLevel::warning, "{}", reason);
-      s_.restore(newest->checkpoint);
-    }
-  }
-  if (!s_.cluster.group()) return;
-  comm::Group& group = *s_.cluster.group();
-  if (s_.choices.tune) {
-    // Timing decides on worker 0 only; all others get its choices.
-    if (group.rank() == 0) compile(s_.stepper_for(loader_.layout()));
-    s_.choices.tune = false;
-  }
-  s_.restore_state(broadcast_text(group, s_.state_text()));
-  check_agreement(group, facts());
+void FitLoop::resume() {
+  if (!options_.resume || s_.cluster.rank() != 0) return;
+  auto newest = checkpoint::load_newest(options_.checkpoints);
+  if (!newest) return;
+  for (const std::string& reason : newest->refused) log(LogLevel::warning, "{}", reason);
+  s_.restore(std::move(newest->checkpoint));
+  saved_ = s_.step;
 }
 
-// For every size that a batch may have.
-void FitLoop::compile(Stepper& stepper) const {
-  stepper.buckets(options_.batch_size);
-  const int64_t rest = loader_.sampler().samples_per_epoch() % options_.batch_size;
-  if (rest > 0) stepper.buckets(rest);
+std::unique_ptr<Workload> FitLoop::make_workload() {
+  return kind_.workload ? kind_.workload(s_, loader_, options_) : batches_of(s_, loader_, options_);
+}
+
+// Starts training with the present members of the cluster: makes sure that all were asked to do the
+// same and understood it in the same way, gives all the same state, and creates whatever belongs to
+// a membership.
+void FitLoop::join() {
+  finish_saving();
+  if (strategy_) {
+    require(strategy_->can_lose_workers(), ErrorKind::unsupported,
+            "each worker has only a part of the network, so others cannot go on without it; resume "
+            "from a checkpoint");
+    const Strategy::Traffic traffic = strategy_->traffic();
+    traffic_before_.waited_seconds += traffic.waited_seconds;
+    traffic_before_.sent_bytes += traffic.sent_bytes;
+    traffic_before_.received_bytes += std::max<int64_t>(0, traffic.received_bytes);
+    traffic_before_.wire_seconds += traffic.wire_seconds;
+  }
+  s_.set_strategy(nullptr);
+  strategy_.reset();
+  workload_.reset();
+  workload_ = make_workload();
+  comm::Group* const group = s_.cluster.group();
+  std::string text = s_.state_text();
+  int source = 0;
+  try {
+    source = take_over_state(group, text);
+  } catch (...) {
+    if (text.empty())
+      s_.step = -1;
+    else
+      s_.restore_state(text);
+    throw;
+  }
+  s_.generation = s_.cluster.membership().generation;
+  check_losses();
+  begin_counting();
+  if (plateau_) plateau_.emplace(std::get<optim::Plateau>(s_.options.schedule.shape), s_.plateau);
+  now_.step = s_.step;
+  if (group) catch_up(*group, source);
+  loader_.seek(s_.position);
+  workload_->begin();
+  std::unique_ptr<Strategy> strategy =
+      make_strategy({.cluster = s_.cluster,
+                     .model = s_.model,
+                     .options = s_.options,
+                     .parameters = s_.parameters,
+                     .step = s_.step,
+                     .stop = s_.stop,
+                     .before_change = s_.before_change,
+                     .kept = s_.kept,
+                     .lanes = s_.lanes,
+                     .stepper = workload_->stepper(),
+                     .division = workload_->division(),
+                     .timeline = timeline_.get(),
+                     .batch_size = options_.batch_size,
+                     .steps_per_epoch = per_epoch_,
+                     .last_step = now_.steps,
+                     .save_every = options_.save_every,
+                     .saves = !checkpoints_.empty(),
+                     .tests = validation_ != nullptr,
+                     .whole = options_.whole,
+                     .judges = options_.target_accuracy > 0 || options_.patience > 0,
+                     .set = loader_.set()});
+  StrategyState kept;
+  if (const auto found = s_.kept.find(strategy->kept_as()); found != s_.kept.end())
+    kept = found->second;
+  if (group) kept.tensors = share_tensors(*group, kept.tensors, source);
+  if (divides_) hand_out_state(*group, *strategy->divided());
+  strategy->restore(kept);
+  set_strategy(std::move(strategy));
+}
+
+// Agrees with the others and goes on with the state of one of them, whose rank it returns. `text`
+// is what goes with the weights at each moment; empty while they are a mixture.
+int FitLoop::take_over_state(comm::Group* group, std::string& text) {
+  Source source;
+  if (group)
+    check_agreement(*group, facts());
+  else
+    check_first_worker();
+  // Those who were there before have theirs.
+  if (options_.timeline && !timeline_)
+    timeline_ =
+        std::make_unique<Timeline>(s_.cluster.membership().generation == 0 ? group : nullptr);
+  if (group) {
+    source = most_advanced(*group);
+    if (s_.choices.tune) {
+      // Only one worker measures; all others get its choices.
+      if (group->rank() == source.rank) workload_->compile();
+      s_.choices.tune = false;
+    }
+    const std::string theirs = broadcast_text(*group, s_.state_text(), source.rank);
+    if (!source.goes_on) s_.restore_state(theirs);
+  }
+  require(s_.step >= 0, ErrorKind::cancelled,
+          "the weights of this worker are incomplete: its group broke while it received them; "
+          "resume from a checkpoint");
+  workload_->prepare();
+  divides_ = divides_state({s_.cluster, s_.options, s_.kept});
+  if (!divides_) s_.fill();
+  if (timeline_) workload_->record(*timeline_);
+  metrics_ = workload_->metrics();
+  if (group) {
+    check_agreement(*group, workload_->facts());
+    if (!source.here && group->rank() != source.rank) text.clear();
+    if (!source.everywhere && !divides_) share_state(*group, source.rank);
+    text = s_.state_text();
+    // Whoever becomes worker 0 goes on there.
+    checkpoints_ = broadcast_text(*group, checkpoints_.string(), source.rank);
+  }
+  return source.rank;
+}
+
+// Whose state all go on with: that of worker 0. But when a group has broken in the middle of a
+// step, some of its members may have finished it and others not: then the state of one who has. If
+// they were at the end of an epoch, all do what is due there, those who have done so again.
+FitLoop::Source FitLoop::most_advanced(comm::Group& group) const {
+  struct Place {
+    int64_t begun;      // it had the state of all before
+    int64_t regrouped;  // in another membership
+    int64_t step;
+    int64_t ended;    // what is due at the end of an epoch is done
+    int64_t in_step;  // whoever has finished as many steps has the same weights
+    int64_t alone;    // it went its own way
+    auto rank() const { return std::tuple(begun, step, -ended); }
+  };
+  const bool begun = s_.generation >= 0;
+  const Place own = {begun,      begun && s_.generation != s_.cluster.membership().generation,
+                     s_.step,    s_.step % per_epoch_ == 0 && s_.epoch.samples == 0,
+                     s_.in_step, begun && s_.alone};
+  std::vector<Place> all(static_cast<size_t>(group.size()));
+  group.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
+                   {.label = "finished steps"});
+  if (std::none_of(all.begin(), all.end(), [](const Place& p) { return p.regrouped != 0; })) {
+    check_first_worker();
+    return {};
+  }
+  const auto by_rank = [](const Place& a, const Place& b) { return a.rank() < b.rank(); };
+  const auto root = std::max_element(all.begin(), all.end(), by_rank);
+  // Where each goes its own way, those who have begun go on from where they are.
+  const auto has_it = [&](const Place& p) {
+    return root->alone ? p.alone != 0 : p.in_step && p.begun && p.step == root->step;
+  };
+  return {.rank = static_cast<int>(root - all.begin()),
+          .here = has_it(own),
+          .everywhere = std::all_of(all.begin(), all.end(), has_it),
+          .goes_on = root->alone && own.alone};
+}
+
+// Before the others have its state, only worker 0 knows what the run begins with.
+void FitLoop::check_first_worker() const {
+  const auto& members = s_.cluster.membership().members;
+  require(s_.generation >= 0 || members.empty() || members[0].number == 0, ErrorKind::cancelled,
+          "worker 0 ended before the first step, when the others did not have its state yet; try "
+          "again");
+}
+
+// The sums of an interrupted epoch are continued only if they belong to the metrics of this fit.
+// Checkpoints of earlier versions do not say what theirs belong to.
+void FitLoop::begin_counting() {
+  std::vector<std::string> counting;
+  for (const Metrics::Part& part : metrics_.parts())
+    counting.push_back(fmt::format("{} {}", part.metric.name, to_string(part.shape)));
+  const std::vector<std::string> before = std::exchange(s_.counted, counting);
+  const bool unknown = before.empty() && s_.epoch.metrics.size() == metrics_.sums();
+  if (s_.epoch.samples == 0 || before == counting || unknown) return;
+  s_.epoch.metrics.clear();
+  if (s_.cluster.rank() == 0)
+    log(LogLevel::warning,
+        "step {}: the epoch was begun with the metrics {} and continues with {}; these will cover "
+        "only the steps from here on",
+        s_.step, before.empty() ? "of an earlier version" : artel::join(before, ", "),
+        counting.empty() ? "none" : artel::join(counting, ", "));
 }
 
 Facts FitLoop::facts() const {
-  const data::SampleLayout& layout = loader_.layout();
-  Facts facts = {{"version", ARTEL_VERSION},
-                 {"samples", std::to_string(loader_.set().size())},
-                 {"sample", to_string(input_type(layout))},
-                 {"classes", std::to_string(layout.classes)},
-                 {"batch_size", std::to_string(options_.batch_size)},
-                 {"keep_last_batch", options_.keep_last_batch ? "yes" : "no"},
-                 {"epochs", std::to_string(options_.epochs)},
-                 {"steps", std::to_string(options_.steps)},
-                 {"seed", std::to_string(s_.options.seed)},
-                 {"lanes", std::to_string(s_.lanes)},
-                 {"loss", s_.options.loss},
-                 {"label_smoothing", fmt::format("{}", s_.options.label_smoothing)},
-                 {"freeze", fmt::format("{}", fmt::join(s_.options.freeze, ", "))},
-                 {"strategy", s_.options.strategy},
-                 {"reduction", s_.options.reduction},
-                 {"coordinators", std::to_string(s_.options.coordinators)},
-                 {"compress", s_.options.compress},
-                 {"local_steps", std::to_string(s_.options.local_steps)},
-                 {"outer_momentum", fmt::format("{}", s_.options.outer_momentum)},
-                 {"servers", std::to_string(s_.cluster.servers())},
-                 {"delay", s_.options.delay ? std::to_string(*s_.options.delay) : "none"},
-                 {"push_every", std::to_string(s_.options.push_every)},
-                 {"fetch_every", std::to_string(s_.options.fetch_every)},
-                 {"synchronous_epochs", std::to_string(s_.options.synchronous_epochs)},
-                 {"allow_lossy", s_.options.allow_lossy ? "yes" : "no"},
-                 {"outer_lr", fmt::format("{}", s_.options.outer_learning_rate)},
-                 {"save_every", std::to_string(options_.save_every)},
-                 {"timeline", options_.timeline ? "yes" : "no"},
-                 {"plan", std::to_string(hash_name(to_string(s_.choices)))}};
-  for (const auto& [key, value] : optim::to_options(s_.options.optimizer))
-    facts.emplace_back("optimizer." + key, value);
-  for (const auto& [key, value] : optim::to_options(s_.options.schedule))
-    facts.emplace_back("schedule." + key, value);
-  for (const ParameterEntry& entry : s_.parameters.entries())
-    facts.emplace_back("parameter " + entry.name, to_string(entry.shape));
-  // The first and the last sample stand for the content of the data.
-  for (const int64_t sample : {int64_t{0}, loader_.set().size() - 1}) {
-    const data::SampleLayout& raw = loader_.set().layout();
-    std::string bytes(raw.input_bytes() + raw.target_bytes(), '\0');
-    const std::span<std::byte> all = std::as_writable_bytes(std::span(bytes));
-    loader_.set().read(sample, all.first(raw.input_bytes()), all.subspan(raw.input_bytes()));
-    facts.emplace_back(fmt::format("data sample {}", sample), std::to_string(hash_name(bytes)));
-  }
+  Facts facts = {{"version", std::string(kHeaderVersion)},
+                 {"servers", std::to_string(s_.cluster.servers())}};
+  for (const Facts& part :
+       {facts_of(s_.options), facts_of(options_), facts_of("training", &loader_.set())})
+    facts.insert(facts.end(), part.begin(), part.end());
   return facts;
 }
 
-// Weights and optimizer state of worker 0, which may have loaded them from a file.
-void FitLoop::share_state(comm::Group& group) {
-  group.broadcast(std::as_writable_bytes(s_.parameters.block()), 0, {.label = "parameters"});
-  for (const std::span<float> block : stepper_->update().memory())
-    group.broadcast(std::as_writable_bytes(block), 0, {.label = "optimizer"});
-  group.broadcast(std::as_writable_bytes(s_.outer_velocity.block()), 0, {.label = "velocity"});
+// A worker that goes on after a step that only others have finished reports it as they did: each
+// step has its line of metrics, whoever writes them.
+void FitLoop::catch_up(comm::Group& group, int root) {
+  const auto own = std::as_bytes(std::span(last_step_));
+  const std::string bytes = broadcast_text(
+      group, std::string(reinterpret_cast<const char*>(own.data()), own.size()), root);
+  std::vector<double> last(bytes.size() / sizeof(double));
+  if (!last.empty()) std::memcpy(last.data(), bytes.data(), last.size() * sizeof(double));
+  constexpr size_t kSums = 5;
+  const int64_t before = std::exchange(told_, s_.step);
+  if (before < 0 || before >= s_.step || last.size() != kSums + metrics_.sums() ||
+      static_cast<int64_t>(last[0]) != s_.step)
+    return;
+  last_step_ = last;
+  now_.epoch = static_cast<int64_t>(last[1]);
+  now_.loss = last[2];
+  now_.learning_rate = last[3];
+  now_.samples += static_cast<int64_t>(last[4]);
+  set_metrics(std::span(last).subspan(kSums));
+  now_.seconds = seconds_between(begin_, Clock::now());
+  now_.left = now_.joined = 0;
+  now_.seconds_lost = 0;
+  for (const Callback& callback : options_.after_step)
+    if (!callback(now_)) s_.stop = true;
+}
+
+// Sends the weights and optimizer state of one worker, which may have loaded them from a file.
+void FitLoop::share_state(comm::Group& group, int root) {
+  group.broadcast(std::as_writable_bytes(s_.parameters.block()), root, {.label = "parameters"});
+  workload_->share_optimizer(group, root);
+}
+
+// The same where each worker keeps only a part. Worker 0 reads what is in files and sends it;
+// random numbers all make themselves, if nobody has made all of them before.
+void FitLoop::hand_out_state(comm::Group& group, DividedState& divided) {
+  PendingTensors remembered(std::exchange(s_.pending_optimizer, {}));
+  int32_t pending = s_.first_values.pending() ? 1 : 0;
+  group.all_reduce(std::as_writable_bytes(std::span(&pending, 1)), comm::ElementType::i32,
+                   comm::ReductionKind::min, {.label = "first values"});
+  const bool first = group.rank() == 0;
+  if (first && pending == 0) s_.fill();
+  s_.in_parts = false;
+  for (const ParameterEntry& entry : s_.parameters.entries()) {
+    if (divided.divides(entry.name)) continue;
+    const std::span<float> values = s_.parameters.values(entry);
+    if (first && pending == 1) s_.first_values.set(entry, s_.parameters);
+    group.broadcast(std::as_writable_bytes(values), 0, {.label = "parameters"});
+  }
+  const auto is_zero = [](std::span<const float> values) {
+    return std::all_of(values.begin(), values.end(), [](float x) { return x == 0; });
+  };
+  divided.hand_out(
+      [&](const DividedState::Part& part) -> std::span<const float> {
+        if (part.is_weight && pending == 0) return part.values;
+        if (part.is_weight) return s_.first_values.take_loaded(part.name, part.shape, part.layout);
+        const std::span<const float> saved = remembered.take(part.name, part.shape, part.layout);
+        if (!saved.empty() || is_zero(part.values)) return saved;
+        return part.values;
+      },
+      [&](const DividedState::Part& part) {
+        if (part.is_weight)
+          return s_.first_values.make(s_.parameters.entry(part.name), s_.parameters);
+        for (const DividedState::Range& range : part.kept)
+          if (const auto values = part.values.subspan(range.first, range.count); !is_zero(values))
+            std::fill(values.begin(), values.end(), 0.0F);
+      });
+  s_.first_values.drop();
 }
 
 }  // namespace artel

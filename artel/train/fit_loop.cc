@@ -2,17 +2,40 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include "artel/base/error.h"
-#include "artel/train/exchange.h"
+#include "artel/base/disk.h"
+#include "artel/base/log.h"
+#include "artel/train/divided_state.h"
 
 namespace artel {
+namespace {
+
+// Weights that no network can compute with must never replace good ones: what is not finite, and
+// what is not when it is squared. They are looked at on their way to the file.
+void check_weights(const Parameters& parameters, std::vector<TensorSource>& weights) {
+  for (TensorSource& weight : weights)
+    weight.give = [give = weight.give, entry = parameters.entry(weight.name)](const auto& write) {
+      give([&](std::span<const std::byte> piece) {
+        const std::span values(reinterpret_cast<const float*>(piece.data()),
+                               piece.size() / sizeof(float));
+        for (const float value : values)
+          require(std::isfinite(entry.is_state ? value : value * value), ErrorKind::numeric,
+                  "parameter '{}' has grown to {}; try a lower learning rate", entry.name,
+                  std::isnan(value) ? std::fabs(value) : value);
+        write(piece);
+      });
+    };
+}
+
+}  // namespace
 
 FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
                  const FitOptions& options)
     : trainer_(trainer),
       s_(state),
       options_(options),
+      kind_(find_strategy(s_.options.strategy, s_.cluster.servers())),
       validation_(options.validation && options.validation->size() > 0 ? options.validation
                                                                        : nullptr),
       loader_(train, {.sampling = {.batch_size = options.batch_size,
@@ -22,79 +45,191 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
                       .augmentation = options.augment,
                       .threads = options.loader_threads,
                       .epochs = options.steps > 0 && options.epochs <= 0 ? 0 : options.epochs}),
-      per_epoch_(loader_.sampler().batches_per_epoch()),
-      timeline_(options.timeline ? std::make_unique<Timeline>(s_.cluster.group()) : nullptr) {
-  if (s_.cluster.servers() == 0) check_options(exchange_options(s_.options));
+      per_epoch_(loader_.sampler().batches_per_epoch()) {
+  checkpoints_ = options.checkpoints;
   s_.build(input_type(loader_.layout()));
-  begin_together();
-  require(options.batch_size >= s_.lanes, ErrorKind::invalid_argument,
-          "batch_size: got {}, expected at least one sample for each of the {} lanes",
-          options.batch_size, s_.lanes);
-  stepper_ = &s_.stepper_for(loader_.layout());
-  compile(*stepper_);  // what does not fit a batch of any size is said before the first step
+  s_.before_change = [this] { finish_saving(); };
+  resume();
   const int64_t by_epochs = options.epochs > 0 ? options.epochs * per_epoch_ : INT64_MAX;
   now_.steps = options.steps > 0 ? std::min(options.steps, by_epochs) : by_epochs;
   now_.epochs = (now_.steps + per_epoch_ - 1) / per_epoch_;
-  now_.step = s_.step;
-  bool saves = !options.checkpoints.empty();
-  if (comm::Group* const group = s_.cluster.group()) {
-    share_state(*group);
-    saves = !broadcast_text(*group, saves ? "yes" : "").empty();
-  }
-  loader_.seek(s_.position);
-  division_.emplace(s_.cluster.group(), s_.lanes, loader_);
-  set_strategy(make_strategy({.state = s_,
-                              .stepper = *stepper_,
-                              .division = *division_,
-                              .timeline = timeline_.get(),
-                              .batch_size = options.batch_size,
-                              .steps_per_epoch = per_epoch_,
-                              .last_step = now_.steps,
-                              .save_every = options.save_every,
-                              .saves = saves}));
+  knock();
+  with_whoever_is_left([] {});
   schedule_.emplace(s_.options.schedule, s_.options.optimizer.learning_rate,
                     optim::Horizon{.total_steps = now_.steps,
                                    .steps_per_epoch = per_epoch_,
                                    .batch_size = options.batch_size});
+  const bool counts_accuracy = metrics_.find("accuracy") != nullptr;
+  if (options.best_by != "loss") {
+    const Metric* const metric = metrics_.find(options.best_by);
+    require(metric && metric->value, ErrorKind::invalid_argument,
+            "best_by: got \"{}\", expected \"loss\" or a metric that is one number and is "
+            "measured{}",
+            options.best_by,
+            metric ? "" : fmt::format("; try train.metrics = [\"{}\"]", options.best_by));
+    less_is_better_ = metric->less_is_better;
+  }
+  require(options.target_accuracy == 0 || counts_accuracy, ErrorKind::invalid_argument,
+          "target_accuracy: got {}, but the accuracy is not measured; try train.metrics = "
+          "[\"accuracy\"] for data with classes, or leave it out",
+          options.target_accuracy);
   if (const auto* plateau = std::get_if<optim::Plateau>(&s_.options.schedule.shape)) {
-    require(!plateau->maximize || loader_.layout().classes > 0, ErrorKind::invalid_argument,
-            "[schedule plateau] maximize: got true, but without classes there is no accuracy to "
-            "watch; try false");
+    require(!plateau->maximize || counts_accuracy, ErrorKind::invalid_argument,
+            "[schedule plateau] maximize: got true, but there is no accuracy to watch; try false, "
+            "or train.metrics = [\"accuracy\"] for data with classes");
     plateau_.emplace(*plateau, s_.plateau);
   }
-  if (options.timeline) record_kernels();
 }
 
 FitLoop::~FitLoop() {
-  if (timeline_ && stepper_) stepper_->set_timing({});
+  s_.before_change = {};
+  s_.set_strategy(nullptr);
+  s_.in_parts = s_.in_parts || (divides_ && !gathered_);
 }
 
 FitResult FitLoop::run() {
-  s_.stop = false;
-  if (s_.step >= now_.steps) result_.stopped_by = "steps";
-  // Stopped by request with the last step of an epoch, whose end is still due.
-  if (result_.stopped_by.empty() && s_.step % per_epoch_ == 0 && s_.epoch.samples > 0) {
-    now_.epoch = s_.step / per_epoch_;
-    end_epoch();
-  }
-  while (result_.stopped_by.empty()) {
-    std::optional<data::Batch> batch;
-    {
-      const Timeline::Scope scope(timeline_.get(), "wait", Timeline::kMain, "data");
-      batch = loader_.next();
+  with_whoever_is_left([this] { train(); });
+  return std::move(result_);
+}
+
+// The one place that catches a broken group: the members that are left form another one, share the
+// state of whoever has finished most, and go on from there.
+void FitLoop::with_whoever_is_left(const std::function<void()>& body) {
+  while (true) try {
+      join_if_changed();
+      return body();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::communication) throw;
+      regroup(error);
     }
+}
+
+void FitLoop::regroup(const Error& cause) {
+  if (strategy_ && !strategy_->can_lose_workers()) throw cause;
+  broken_at_ = Clock::now();
+  const MembershipChange change = s_.cluster.regroup(cause);
+  rejoined_ = true;
+  lost_.insert(lost_.end(), change.gone.begin(), change.gone.end());
+  if (change.rejoined) {
+    // What this worker has is not the state of the run any more.
+    s_.generation = -1;
+    saved_ = told_ = -1;
+  }
+  // Those who are behind do not know why the others have stopped: all find out once more.
+  s_.stop = s_.stop || asked_to_stop_;
+  asked_to_stop_ = false;
+  result_.stopped_by.clear();
+  if (change.gone.empty() && change.came.empty()) return;
+  ChangedWorkers changed = {.gone = change.gone,
+                            .came = change.came,
+                            .staying = {},
+                            .step = s_.step,
+                            .at = seconds_between(begin_, broken_at_),
+                            .seconds = change.seconds};
+  for (const auto& member : s_.cluster.membership().members)
+    changed.staying.push_back(member.number);
+  result_.changes.push_back(std::move(changed));
+}
+
+// A newcomer has everything ready before it asks to be let in, so that the others wait for nothing
+// but its copy of the state.
+void FitLoop::knock() {
+  if (!s_.cluster.elastic()) return;
+  Facts own = facts();
+  own.emplace_back("fewest workers", std::to_string(s_.cluster.options().least));
+  s_.cluster.introduce(to_text(own));
+  if (!s_.cluster.outside()) return;
+  make_workload()->compile();
+  s_.cluster.enter();
+  rejoined_ = true;
+}
+
+// Between two steps: this worker leaves if it was asked to, and newcomers are let in. Returns
+// whether it has left.
+bool FitLoop::change_members() {
+  if (!s_.cluster.elastic() || !(s_.in_step || s_.alone) || !result_.stopped_by.empty())
+    return false;
+  if (s_.leave || s_.cluster.dismissed()) {
+    if (s_.cluster.size() == 1) {
+      s_.stop = true;
+    } else {
+      if (std::exchange(leads_, false) && options_.after_leading) options_.after_leading();
+      s_.cluster.leave();
+      result_.stopped_by = "leave";
+      return true;
+    }
+  }
+  if (s_.cluster.too_few() && !s_.alone) {
+    save(false);
+    s_.cluster.wait_for_newcomers(s_.lanes, [this] { return s_.stop || s_.leave; });
+  }
+  if (s_.cluster.accepts_newcomers(s_.lanes)) s_.cluster.invite();
+  return false;
+}
+
+// A worker that was started again and has died before it could finish a step would do so for ever.
+void FitLoop::check_losses() {
+  for (const auto& [worker, why] : std::exchange(lost_, {})) {
+    require(worker.after_step != s_.step || why != "ended", ErrorKind::cancelled,
+            "{} (process {} on host {}) ended in step {}, as did the one before it: the run stops",
+            name_of(worker), worker.process, worker.host, s_.step + 1);
+    if (worker.place >= 0 && why != "left") s_.cluster.note_loss(worker.place, s_.step);
+  }
+}
+
+// Worker 0 writes and reports.
+void FitLoop::lead() {
+  if (s_.cluster.rank() != 0) {
+    if (std::exchange(leads_, false) && options_.after_leading) options_.after_leading();
+    unsaved_.reset();  // others save now
+    return;
+  }
+  if (!std::exchange(leads_, true) && options_.before_leading)
+    options_.before_leading(s_.step, checkpoints_);
+  if (options_.before_membership) options_.before_membership(s_.cluster.membership());
+}
+
+// What the others say of this worker if it falls silent.
+void FitLoop::set_phase(std::string_view what, int64_t step) {
+  if (!s_.cluster.group()) return;
+  const std::string place = strategy_ ? strategy_->place() : "";
+  s_.cluster.group()->set_phase(
+      fmt::format("{} {}{}{}", what, step, place.empty() ? "" : ", ", place));
+}
+
+void FitLoop::train() {
+  lead();
+  const bool rejoined = std::exchange(rejoined_, false);
+  if (s_.step % per_epoch_ == 0 && s_.epoch.samples > 0) {
+    // Stopped by request with the last step of an epoch, or broken off then: its end is still due.
+    now_.epoch = s_.step / per_epoch_;
+    saved_ = -1;
+    end_epoch();
+  } else if (rejoined && s_.step > 0 && is_saved(s_.step)) {
+    save(best_ == s_.step);  // whoever was to do so may have died over it
+  }
+  if (result_.stopped_by.empty() && s_.step >= now_.steps)
+    result_.stopped_by = options_.steps > 0 ? "steps" : "epochs";
+  if (change_members()) return;
+  while (result_.stopped_by.empty()) {
+    set_phase("data of step", s_.step + 1);
+    const std::optional<data::Batch> batch = next_batch();
     if (!batch) {
       result_.stopped_by = "epochs";
       break;
     }
     step(*batch);
+    join_if_changed();
+    strategy_->after_step(s_.step);
     if (result_.stopped_by.empty()) set_strategy(strategy_->successor());
-    if (s_.step % per_epoch_ == 0 && result_.stopped_by != "request") {
+    if (s_.step % per_epoch_ == 0 && !leaves_epoch_open()) {
       end_epoch();
     } else if (options_.save_every > 0 && s_.step % options_.save_every == 0) {
       save(false);
     }
+    if (change_members()) return;
   }
+  finish_saving();
   const bool changed = strategy_->finish();
   if (s_.cluster.rank() == 0) result_.servers = strategy_->server_report();
   if (ends_within_epoch()) {
@@ -104,89 +239,184 @@ FitResult FitLoop::run() {
     test();
     result_.epochs.back().test_loss = now_.test_loss;
     result_.epochs.back().test_accuracy = now_.test_accuracy;
+    result_.epochs.back().test_metrics = now_.test_metrics;
   }
   save(false);
-  strategy_->leave();
+  finish_saving();
   result_.last = now_;
-  if (timeline_) result_.timeline = timeline_->gather();
-  return std::move(result_);
+  result_.best = s_.best;
+  if (timeline_) result_.timeline = timeline_->gather(s_.cluster.group());
+  if (unsaved_)
+    fail(unsaved_->kind(), "[step {}] the last state was not saved: {}", s_.step, unsaved_->what());
+  // Nobody goes before the last checkpoint is there: its writer may die. Whoever went apart from
+  // the others may have to wait for as long as they train.
+  constexpr double kYear = 365 * 86400.0;
+  if (s_.cluster.elastic() && s_.cluster.group())
+    s_.cluster.group()->barrier(
+        {.label = s_.alone ? "end of the others" : "end", .timeout = s_.alone ? kYear : 0});
+  strategy_->leave();
 }
 
-// A run by steps is judged at its end, wherever in an epoch that is.
-bool FitLoop::ends_within_epoch() const {
-  return options_.steps > 0 && result_.stopped_by == "steps" && s_.epoch.samples > 0;
-}
-
-// Every kernel becomes a span on the thread of its lane.
-void FitLoop::record_kernels() {
-  stepper_->set_timing([this](int lane, const StepTiming& timing) {
-    const auto [begin, end] = Stepper::rows_of_lane(batch_, s_.lanes, lane);
-    const Plan& plan = stepper_->program(end - begin).plan();
-    const Clock::time_point now = Clock::now();
-    timeline_->add("compute", Timeline::kFirstLane + lane, plan.steps[timing.step].op,
-                   now - std::chrono::duration_cast<Clock::duration>(
-                             std::chrono::duration<double>(timing.seconds)),
-                   now);
+TrainingState FitLoop::step_on(const Tensor& x, const Tensor& y,
+                               std::optional<double> learning_rate) {
+  std::optional<int64_t> number;
+  with_whoever_is_left([&] {
+    if (number && s_.step >= *number) return;  // another worker had finished it
+    number = s_.step + 1;
+    given_rate_ = learning_rate;
+    const auto epoch = s_.epoch;  // belongs to `fit`, not to the rows given here
+    const data::LoaderState position = s_.position;
+    step(workload_->part_of(x, y));
+    s_.epoch = epoch;
+    s_.position = position;
+    strategy_->after_step(s_.step);
   });
+  return now_;
 }
 
-// Nothing: the strategy stays as it is.
+void FitLoop::settle() {
+  if (s_.generation != s_.cluster.membership().generation) return;
+  strategy_->settle(s_.step, {.ends = true});
+  gathered_ = options_.whole;
+  s_.set_strategy(nullptr);
+  strategy_.reset();  // another loop may use the stepper now
+}
+
+void FitLoop::join_if_changed() {
+  if (!strategy_ || s_.generation != s_.cluster.membership().generation) join();
+}
+
+// A fit that is stopped by request ends at once; what is due at the end of an epoch is done when it
+// is resumed. Each of several workers has its own reason to stop, or none that it knows of, so what
+// they do together must not depend on the reason.
+bool FitLoop::leaves_epoch_open() const {
+  if (s_.cluster.size() == 1 || !strategy_->collective()) return result_.stopped_by == "request";
+  return asked_to_stop_;
+}
+
+// Whether the step is followed by a checkpoint in a fit that goes on, too.
+bool FitLoop::is_saved(int64_t step) const {
+  return step % per_epoch_ == 0 || (options_.save_every > 0 && step % options_.save_every == 0);
+}
+
+// A run by steps is judged at its end, wherever in an epoch that is; but once only.
+bool FitLoop::ends_within_epoch() const {
+  return options_.steps > 0 && result_.stopped_by == "steps" && s_.epoch.samples > 0 &&
+         now_.samples > 0;
+}
+
+std::optional<data::Batch> FitLoop::next_batch() {
+  const Timeline::Scope scope(timeline_.get(), "wait", Timeline::kMain, "data");
+  return workload_->next();
+}
+
+// With a null pointer, the strategy stays as it is.
 void FitLoop::set_strategy(std::unique_ptr<Strategy> strategy) {
   if (!strategy) return;
+  finish_saving();
+  s_.set_strategy(strategy.get());
   strategy_ = std::move(strategy);
   s_.alone = !strategy_->collective();
+  s_.in_step = strategy_->in_step();
 }
 
 void FitLoop::step(const data::Batch& batch) {
-  ++s_.step;
-  now_.step = s_.step;
+  const int64_t number = s_.step + 1;
+  set_phase("step", number);
   now_.epoch = batch.epoch + 1;
-  now_.learning_rate = schedule_->at(s_.step) * (plateau_ ? plateau_->factor() : 1);
-  batch_ = batch.total;
-  const Strategy::Outcome outcome = strategy_->step(
-      batch, {.number = s_.step, .learning_rate = static_cast<float>(now_.learning_rate)});
+  now_.learning_rate =
+      given_rate_ ? *given_rate_ : schedule_->at(number) * (plateau_ ? plateau_->factor() : 1);
+  if (!strategy_->computes_first()) finish_saving();
+  Strategy::Outcome outcome = strategy_->step(
+      batch, {.number = number, .learning_rate = static_cast<float>(now_.learning_rate)});
+  // Nothing that is kept has changed before this line; from here on the step is finished.
+  s_.step = now_.step = number;
   s_.position = loader_.state();
+  if (!outcome.together) outcome.together = strategy_->meet(number);
+  count(outcome);
   account(outcome, batch);
+}
+
+// The sums of the epoch.
+void FitLoop::count(const Strategy::Outcome& outcome) {
+  if (!outcome.together) return;
+  s_.epoch.samples += outcome.together->samples;
+  s_.epoch.loss += outcome.together->loss;
+  const std::vector<double>& sums = outcome.together->metrics;
+  s_.epoch.metrics.resize(sums.size());
+  for (size_t i = 0; i < sums.size(); ++i) s_.epoch.metrics[i] += sums[i];
 }
 
 void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch) {
   if (outcome.seen) {
     now_.loss = outcome.loss;
-    now_.accuracy = outcome.accuracy;
+    set_metrics(outcome.metrics);
   }
+  if (outcome.learning_rate) now_.learning_rate = *outcome.learning_rate;
   now_.samples += batch.total;
-  if (outcome.seen || strategy_->collective()) s_.epoch.samples += batch.total;
+  last_step_ = {static_cast<double>(s_.step), static_cast<double>(now_.epoch), now_.loss,
+                now_.learning_rate, static_cast<double>(batch.total)};
+  last_step_.insert(last_step_.end(), outcome.metrics.begin(), outcome.metrics.end());
   now_.seconds = seconds_between(begin_, Clock::now());
   now_.seconds_waited = loader_.seconds_waited();
   const Strategy::Traffic traffic = strategy_->traffic();
-  now_.seconds_exchanging = traffic.waited_seconds;
-  now_.sent_bytes = traffic.sent_bytes;
+  now_.seconds_exchanging = traffic_before_.waited_seconds + traffic.waited_seconds;
+  now_.sent_bytes = traffic_before_.sent_bytes + traffic.sent_bytes;
+  now_.seconds_on_wire = traffic_before_.wire_seconds + traffic.wire_seconds;
+  now_.received_bytes =
+      traffic.received_bytes < 0 ? -1 : traffic_before_.received_bytes + traffic.received_bytes;
+  now_.own_samples += batch.size();
+  const Division* const division = workload_->division();
+  now_.own_lanes = division ? division->own().size() : 0;
+  now_.workers = s_.cluster.size();
+  now_.measures = outcome.measures;
+  now_.left = now_.joined = 0;
+  now_.seconds_lost = 0;
+  if (!result_.changes.empty() && result_.changes.back().until_next_step == 0) {
+    ChangedWorkers& change = result_.changes.back();
+    now_.seconds_lost = change.until_next_step = seconds_between(broken_at_, Clock::now());
+    now_.left = static_cast<int>(change.gone.size());
+    now_.joined = static_cast<int>(change.came.size());
+  }
+  told_ = s_.step;
   bool go_on = true;
   for (const Callback& callback : options_.after_step) go_on = callback(now_) && go_on;
   const bool time_is_up = options_.max_seconds > 0 && now_.seconds >= options_.max_seconds;
   if (!go_on || time_is_up) s_.stop = true;
+  if (reason_.empty()) reason_ = !go_on ? "callback" : time_is_up ? "time" : outcome.stops_by;
   if (!outcome.together) return;
-  s_.epoch.loss += outcome.together->loss;
-  s_.epoch.correct += std::llround(outcome.together->correct);
-  s_.epoch.labels += std::llround(outcome.together->labels);
-  if (strategy_->stops(outcome, s_.stop))
-    result_.stopped_by = !go_on ? "callback" : time_is_up ? "time" : "request";
+  const bool stops = strategy_->stops(outcome, s_.stop);
+  asked_to_stop_ = stops && s_.step < now_.steps;
+  if (stops) result_.stopped_by = reason_.empty() ? "request" : reason_;
   if (s_.step >= now_.steps) result_.stopped_by = options_.steps > 0 ? "steps" : "epochs";
 }
 
+void FitLoop::set_metrics(std::span<const double> sums) {
+  now_.metrics = metrics_.values(sums);
+  now_.accuracy = accuracy_of(now_.metrics);
+}
+
 void FitLoop::test() {
-  const Evaluation test = trainer_.evaluate(validation_, options_.augment.for_testing());
+  constexpr int64_t kTestBatch = 256;
+  set_phase("test after step", s_.step);
+  if (Stepper* const stepper = workload_->stepper()) stepper->rest();  // the test needs memory
+  const Evaluation test = trainer_.evaluate(validation_, options_.augment.for_testing(), kTestBatch,
+                                            options_.while_testing);
   now_.tested = true;
   now_.test_loss = test.loss;
   now_.test_accuracy = test.accuracy;
+  now_.test_metrics = test.metrics;
 }
 
 // The means of the epoch so far, and a test of the network as it is. Returns the loss to watch.
 double FitLoop::judge() {
   now_.loss = s_.epoch.loss / static_cast<double>(s_.epoch.samples);
-  now_.accuracy = static_cast<double>(s_.epoch.correct) /
-                  static_cast<double>(std::max<int64_t>(1, s_.epoch.labels));
-  if (!validation_ || (!strategy_->collective() && s_.cluster.rank() > 0)) return now_.loss;
+  s_.epoch.metrics.resize(metrics_.sums());  // empty if nothing has been counted yet
+  set_metrics(s_.epoch.metrics);
+  now_.tested = false;
+  if (!validation_ || !strategy_->rests_after(s_.step) ||
+      (!strategy_->collective() && s_.cluster.rank() > 0))
+    return now_.loss;
   test();
   return now_.test_loss;
 }
@@ -194,44 +424,139 @@ double FitLoop::judge() {
 // Returns whether all callbacks want to go on.
 bool FitLoop::report() {
   now_.seconds = seconds_between(begin_, Clock::now());
+  // Once, even if the group broke before all had finished it.
+  if (!result_.epochs.empty() && result_.epochs.back().step == now_.step) return true;
   result_.epochs.push_back(now_);
   bool go_on = true;
   for (const Callback& callback : options_.after_epoch) go_on = callback(now_) && go_on;
   return go_on;
 }
 
+// Ends the fit or, where workers have to stop together, asks for that.
+void FitLoop::want_to_stop(const std::string& reason) {
+  if (!strategy_->stops_together()) {
+    result_.stopped_by = reason;
+    return;
+  }
+  s_.stop = true;
+  if (reason_.empty()) reason_ = reason;
+}
+
+// What `best_by` names, of an epoch.
+double FitLoop::watched() const {
+  if (options_.best_by == "loss") return now_.tested ? now_.test_loss : now_.loss;
+  const MetricValue* const metric =
+      find_metric(now_.tested ? now_.test_metrics : now_.metrics, options_.best_by);
+  return metric ? metric->value : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Applies the criteria to an epoch with this loss. Returns whether it is the best so far.
+bool FitLoop::watch(double loss) {
+  if (validation_ && options_.target_accuracy > 0 && now_.test_accuracy >= options_.target_accuracy)
+    want_to_stop("target accuracy");
+  if (s_.best && s_.best->by != options_.best_by) s_.best.reset();  // a resumed run chooses anew
+  const double value = watched();
+  const bool best =
+      std::isfinite(value) &&
+      (!s_.best || (less_is_better_ ? value < s_.best->value : value > s_.best->value));
+  s_.bad_epochs = best ? 0 : s_.bad_epochs + 1;
+  if (best) s_.best = {options_.best_by, value, now_.epoch, s_.step};
+  if (options_.patience > 0 && s_.bad_epochs >= options_.patience) want_to_stop("patience");
+  if (plateau_) {
+    const bool maximize = std::get<optim::Plateau>(s_.options.schedule.shape).maximize;
+    plateau_->observe(!maximize ? loss : now_.tested ? now_.test_accuracy : now_.accuracy);
+    s_.plateau = plateau_->state();
+  }
+  return best;
+}
+
 void FitLoop::end_epoch() {
   const double watched = judge();
   s_.epoch = {};
-  if (validation_ && options_.target_accuracy > 0 && now_.test_accuracy >= options_.target_accuracy)
-    result_.stopped_by = "target accuracy";
-  const bool best = !s_.has_best || watched < s_.best_loss;
-  s_.bad_epochs = best ? 0 : s_.bad_epochs + 1;
-  if (best) s_.best_loss = watched;
-  s_.has_best = true;
-  if (options_.patience > 0 && s_.bad_epochs >= options_.patience) result_.stopped_by = "patience";
-  if (plateau_) {
-    const bool maximize = std::get<optim::Plateau>(s_.options.schedule.shape).maximize;
-    plateau_->observe(!maximize ? watched : now_.tested ? now_.test_accuracy : now_.accuracy);
-    s_.plateau = plateau_->state();
-  }
+  const bool rests = strategy_->rests_after(s_.step);
+  const bool best = rests && watch(watched);
   if (!report()) {
     s_.stop = true;
-    if (s_.cluster.size() == 1 || !strategy_->collective()) result_.stopped_by = "callback";
+    if (s_.cluster.size() == 1 || !strategy_->collective()) want_to_stop("callback");
   }
-  save(best);
+  join_if_changed();
+  if (rests) save(best);
 }
 
+// The state is written while the next step computes. That step waits for it before it hands on its
+// last sums: so no worker finishes it, and nobody's state changes, before the checkpoint is there.
+// Worker 0 writes; where state is divided, the others give it their parts meanwhile.
 void FitLoop::save(bool best) {
-  const bool regular =
-      s_.step % per_epoch_ == 0 || (options_.save_every > 0 && s_.step % options_.save_every == 0);
-  strategy_->settle(s_.step, {.regular = regular, .ends = !result_.stopped_by.empty()});
-  if (options_.checkpoints.empty() || s_.cluster.rank() != 0) return;
-  if (saved_ == s_.step && !best) return;
+  finish_saving();
+  if (best) best_ = s_.step;
+  strategy_->settle(s_.step, {.regular = is_saved(s_.step), .ends = !result_.stopped_by.empty()});
+  gathered_ = options_.whole && !result_.stopped_by.empty();
+  if (checkpoints_.empty()) return;
+  DividedState* const divided = strategy_->divided();
+  if (s_.cluster.rank() != 0) {
+    if (divided) saving_ = std::async(std::launch::async, [divided] { divided->serve(); });
+    return;
+  }
+  if (begins_saving(best)) {
+    saving_ = std::async(std::launch::async, [this, best, divided, snapshot = s_.snapshot()] {
+      write_checkpoint(snapshot, best, divided);
+    });
+  } else if (divided) {
+    divided->release();
+  }
+}
+
+// At worker 0: whether the present state is to be saved.
+bool FitLoop::begins_saving(bool best) {
+  if ((saved_ == s_.step && !best) || !strategy_->has_state()) return false;
+  set_phase("checkpoint", s_.step);
   strategy_->fetch();
-  checkpoint::save_checkpoint(options_.checkpoints, s_.checkpoint(),
+  unsaved_.reset();
+  try {
+    if (options_.before_save) options_.before_save();
+  } catch (const Error& error) {
+    not_saved(error);
+    return false;
+  }
+  return true;
+}
+
+// On a thread of its own.
+void FitLoop::write_checkpoint(checkpoint::Snapshot snapshot, bool best,
+                               DividedState* divided) const {
+  const auto release = [](DividedState* state) { state->release(); };
+  const std::unique_ptr<DividedState, decltype(release)> in_use(divided, release);
+  if (divided) {
+    divided->complete(snapshot.weights);
+    divided->complete(snapshot.optimizer);
+  }
+  check_weights(s_.parameters, snapshot.weights);
+  checkpoint::save_checkpoint(checkpoints_, snapshot,
                               {.keep_last = options_.keep_last, .best = best});
-  saved_ = s_.step;
+}
+
+void FitLoop::finish_saving() {
+  if (!saving_.valid()) return;
+  try {
+    saving_.get();
+    saved_ = s_.step;
+  } catch (const Error& error) {
+    not_saved(error);
+  }
+}
+
+// While it is being handled: an error that is no reason to end the run is kept, and told.
+void FitLoop::not_saved(const Error& error) {
+  if (is_disk_error(error))
+    unsaved_.emplace(error.kind(),
+                     fmt::format("{} ({})", error.what(), free_space_at(checkpoints_)));
+  else if (error.kind() == ErrorKind::numeric)
+    unsaved_ = error;
+  else
+    throw;
+  if (result_.stopped_by.empty())
+    log(LogLevel::warning, "step {} was not saved: {}; the next checkpoint is tried again", s_.step,
+        unsaved_->what());
 }
 
 }  // namespace artel

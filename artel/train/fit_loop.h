@@ -1,16 +1,22 @@
 // One call of Trainer::fit: epochs, criteria, callbacks and checkpoints (fit_loop.cc), after all
 // workers have agreed and hold the same state (fit_begin.cc). How they train together is the
-// strategy's affair. Internal to train.
+// strategy's affair. If workers die, leave or come, or a callback has the cluster form a new group,
+// training goes on with the members that there are then. Internal to train.
 #pragma once
 
+#include <functional>
+#include <future>
 #include <optional>
 
+#include "artel/base/error.h"
 #include "artel/data/loader.h"
 #include "artel/optim/schedule.h"
 #include "artel/train/agreement.h"
+#include "artel/train/strategies/registry.h"
 #include "artel/train/strategy.h"
 #include "artel/train/timeline.h"
 #include "artel/train/trainer_state.h"
+#include "artel/train/workload.h"
 
 namespace artel {
 
@@ -20,41 +26,97 @@ class FitLoop {
   FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train, const FitOptions& options);
   ~FitLoop();
   FitResult run();
+  // Instead of `run`: one step on a global batch that the caller provides. Collective.
+  TrainingState step_on(const Tensor& x, const Tensor& y, std::optional<double> learning_rate);
+  // After the last such step, and the last call: moves what each worker keeps for itself to the
+  // trainer's state. Collective.
+  void settle();
 
  private:
-  void begin_together();
+  void with_whoever_is_left(const std::function<void()>& body);
+  void regroup(const Error& cause);
+  void knock();
+  bool change_members();
+  void check_losses();
+  void lead();
+  void set_phase(std::string_view what, int64_t step);
+  void train();
+  void resume();
+  std::unique_ptr<Workload> make_workload();
+  void join();
+  void join_if_changed();
+  int take_over_state(comm::Group* group, std::string& text);
+  struct Source {
+    int rank = 0;             // whose state all go on with
+    bool here = false;        // this worker has the same already,
+    bool everywhere = false;  // and so have all
+    bool goes_on = false;     // each goes its own way: this one from its own step
+  };
+  Source most_advanced(comm::Group& group) const;
+  void check_first_worker() const;
   Facts facts() const;
-  void share_state(comm::Group& group);
-  void compile(Stepper& stepper) const;
-  void record_kernels();
+  void share_state(comm::Group& group, int root);
+  void hand_out_state(comm::Group& group, DividedState& divided);
+  void catch_up(comm::Group& group, int root);
+  void begin_counting();
   void set_strategy(std::unique_ptr<Strategy> strategy);
+  std::optional<data::Batch> next_batch();
 
   void step(const data::Batch& batch);
+  void count(const Strategy::Outcome& outcome);
   void account(const Strategy::Outcome& outcome, const data::Batch& batch);
+  void set_metrics(std::span<const double> sums);
   void test();
   double judge();
+  double watched() const;
+  bool watch(double loss);
+  void want_to_stop(const std::string& reason);
   bool report();
   void end_epoch();
   void save(bool best);
+  bool begins_saving(bool best);
+  void write_checkpoint(checkpoint::Snapshot snapshot, bool best, DividedState* divided) const;
+  void finish_saving();
+  void not_saved(const Error& error);
+  bool leaves_epoch_open() const;
+  bool is_saved(int64_t step) const;
   bool ends_within_epoch() const;
 
   Trainer& trainer_;
   TrainerState& s_;
   const FitOptions& options_;
+  const StrategyKind& kind_;           // that the options name
   const data::DatasetPtr validation_;  // none where the data set has no samples
   data::Loader loader_;
   int64_t per_epoch_;
   std::unique_ptr<Timeline> timeline_;  // null: not wanted
-  Stepper* stepper_ = nullptr;
-  std::optional<Division> division_;
+  Metrics metrics_;                     // what the sums of a step are of
+  bool less_is_better_ = true;          // of `best_by`
+  std::unique_ptr<Workload> workload_;
   std::unique_ptr<Strategy> strategy_;
+  bool divides_ = false;   // the strategy: each worker has only a part of the state,
+  bool gathered_ = false;  // until it is whole again
+  Strategy::Traffic traffic_before_ = {.received_bytes = 0};  // of memberships before this one
   std::optional<optim::Schedule> schedule_;
   std::optional<optim::PlateauReducer> plateau_;
   TrainingState now_;
   FitResult result_;
+  bool asked_to_stop_ = false;  // before the last step
+  std::string reason_;          // why this worker wants to stop
   Clock::time_point begin_ = Clock::now();
-  int64_t batch_ = 0;  // samples of the current global batch
+  std::optional<double> given_rate_;
+  std::vector<double> last_step_;      // its number and what it gave, for those who have missed it
+  int64_t told_ = -1;                  // the last step that callbacks here know of; -1: none yet
+  std::filesystem::path checkpoints_;  // of all; worker 0 makes them
   int64_t saved_ = -1;
+  int64_t best_ = -1;                         // the step of the best checkpoint of this fit
+  bool leads_ = false;                        // this worker has been worker 0
+  bool rejoined_ = false;                     // others, after a group had broken
+  std::vector<MembershipChange::Gone> lost_;  // since the last membership
+  Clock::time_point broken_at_;
+  std::optional<Error> unsaved_;  // why the last state that was to be saved was not
+  // Writes the state after a step while the next one computes, which only reads it.
+  std::future<void> saving_;
 };
 
 }  // namespace artel

@@ -8,7 +8,7 @@
 namespace artel {
 namespace {
 
-// One line for each part: its number of floats, then its name, which may have blanks.
+// One line for each part: its number of floats, then its name, which may contain blanks.
 std::string contents_of(const OwnState& state) {
   std::string text;
   for (const auto& [name, values] : state) text += fmt::format("{} {}\n", values.size(), name);
@@ -41,7 +41,7 @@ std::vector<std::byte> joined(const std::vector<OwnState>& states) {
   return bytes;
 }
 
-// Fills the rooms one after another; the inverse of `joined`.
+// Fills the states one after another; the inverse of `joined`.
 void fill(std::span<const std::byte> bytes, std::span<OwnState> states) {
   for (OwnState& state : states)
     for (auto& [name, values] : state) {
@@ -84,24 +84,6 @@ std::vector<OwnState> gather_states(comm::Group& group, const OwnState& own) {
   group.gather(bytes, received, 0, sizes, {.label = "states of workers"});
   fill(received, all);
   return all;
-}
-
-OwnState scatter_states(comm::Group& group, const std::vector<OwnState>& all) {
-  std::string contents;
-  for (const OwnState& state : all) contents += contents_of(state) + '\0';
-  contents = broadcast_text(group, contents);
-  OwnState own;
-  std::vector<size_t> sizes;
-  std::istringstream texts(contents);
-  for (std::string text; std::getline(texts, text, '\0');) {
-    const OwnState room = room_for(text);
-    if (static_cast<int>(sizes.size()) == group.rank()) own = room;
-    sizes.push_back(bytes_of(room));
-  }
-  std::vector<std::byte> received(bytes_of(own));
-  group.scatter(joined(all), received, 0, sizes, {.label = "states of workers"});
-  fill(received, {&own, 1});
-  return own;
 }
 
 }  // namespace artel

@@ -4,16 +4,17 @@
 #include <cstring>
 #include <numeric>
 
+#include "artel/base/log.h"
 #include "artel/ps/rules/rule.h"
+#include "artel/train/agreement.h"
 
 namespace artel {
 namespace {
 
-constexpr size_t kStatistics = SummedRegion::kStatisticsBytes / sizeof(float);
-
-std::vector<ps::Segment> segments_of(const std::vector<Update::Target>& parts, bool side_by_side) {
+std::vector<ps::Segment> segments_of(size_t statistics, const std::vector<Update::Target>& parts,
+                                     bool side_by_side) {
   std::vector<ps::Segment> segments = {
-      {.name = "loss and counts", .keys = {0, kStatistics}, .kind = ps::SegmentKind::sum}};
+      {.name = "loss and counts", .keys = {0, statistics}, .kind = ps::SegmentKind::sum}};
   for (const Update::Target& part : parts) {
     const uint64_t first = side_by_side ? segments.back().keys.last : part.offset / sizeof(float);
     segments.push_back({.name = part.name,
@@ -34,43 +35,44 @@ ps::ShardMap shards_of(uint64_t keys, const std::vector<ps::Segment>& segments,
   return ps::ShardMap::between(keys, options.servers, cuts);
 }
 
-const float* floats_of(const std::byte* region) { return reinterpret_cast<const float*>(region); }
-float* floats_of(std::byte* region) { return reinterpret_cast<float*>(region); }
-
-// Adds the partial sums of some keys up in the first of them.
-void add_here(const std::vector<std::byte*>& partials, const ps::KeyRange& keys) {
+// Adds up the partial sums of some keys in the first of them.
+void add_here(const std::vector<Memory>& partials, const ps::KeyRange& keys) {
   for (size_t p = 1; p < partials.size(); ++p)
     for (uint64_t key = keys.first; key < keys.last; ++key)
-      floats_of(partials[0])[key] += floats_of(partials[p])[key];
+      partials[0].floats()[key] += partials[p].floats()[key];
 }
 
 }  // namespace
 
-RemoteParameters::RemoteParameters(comm::Group& world, Stepper& stepper, int64_t batch,
+RemoteParameters::RemoteParameters(const Membership& membership, Stepper& stepper, int64_t batch,
                                    const RemoteOptions& options)
-    : stepper_(stepper),
+    : membership_(membership),
+      stepper_(stepper),
       options_(options),
       buckets_(stepper.buckets(batch)),
       parts_(stepper.update().targets()),
-      segments_(segments_of(parts_, !options.compress.empty())),
+      statistics_(stepper.region().statistics_bytes() / sizeof(float)),
+      segments_(segments_of(statistics_.size(), parts_, !options.compress.empty())),
       client_(
-          world, world.size() - options.servers,
+          membership.world, membership.size(),
           shards_of(keys_of(buckets_.back()).last, segments_, options, stepper.update().clips()),
           options.seed),
-      states_(static_cast<int>(ps::make_rule(options.rule)->states().size())),
-      statistics_(kStatistics) {
+      states_(static_cast<int>(ps::make_rule(options.rule)->states().size())) {
   client_.set_codec(options.compress);
   if (!options.compress.empty()) {
     lost_.resize(client_.map().keys());
     by_key_.resize(client_.map().keys());
   }
-  if (options.push_every > 1) accrued_ = world.allocate(client_.map().keys() * sizeof(float));
+  if (options.push_every > 1) {
+    const size_t bytes = client_.map().keys() * sizeof(float);
+    accrued_ = {cpu(), membership_.world->allocate(bytes), bytes};
+  }
 }
 
 ps::KeyRange RemoteParameters::keys_of(const Bucket& bucket) const {
   const size_t end = bucket.offset + bucket.bytes;
   if (options_.compress.empty()) return {bucket.offset / sizeof(float), end / sizeof(float)};
-  ps::KeyRange keys = {0, bucket.offset == 0 ? kStatistics : 0};
+  ps::KeyRange keys = {0, bucket.offset == 0 ? statistics_.size() : 0};
   for (size_t i = 0; i < parts_.size(); ++i) {
     if (!bucket.contains(parts_[i].offset)) continue;
     if (keys.last == 0) keys.first = segments_[i + 1].keys.first;
@@ -79,21 +81,30 @@ ps::KeyRange RemoteParameters::keys_of(const Bucket& bucket) const {
   return keys;
 }
 
-float* RemoteParameters::by_key(std::byte* region, const ps::KeyRange& keys) {
-  if (options_.compress.empty()) return floats_of(region);
+float* RemoteParameters::by_key(const Memory& region, const ps::KeyRange& keys) {
+  if (options_.compress.empty()) return region.floats().data();
   for (size_t i = 0; i < segments_.size(); ++i) {
     const ps::KeyRange& own = segments_[i].keys;
     const size_t offset = i > 0 ? parts_[i - 1].offset : 0;
     if (keys.contains(own))
-      std::memcpy(&by_key_[own.first], region + offset, own.size() * sizeof(float));
+      std::ranges::copy(region.part(offset, own.size() * sizeof(float)).floats(),
+                        by_key_.begin() + static_cast<std::ptrdiff_t>(own.first));
   }
   return by_key_.data();
 }
 
-void RemoteParameters::begin(comm::Group& workers, bool together, int64_t steps) {
+void RemoteParameters::begin(bool together, int64_t steps) {
+  comm::Group& workers = *membership_.group;
   together_ = together;
   pushes_ = together ? steps : steps / options_.push_every;
+  std::vector<int64_t> finished(static_cast<size_t>(workers.size()));
+  workers.all_gather(std::as_bytes(std::span(&pushes_, 1)),
+                     std::as_writable_bytes(std::span(finished)), {}, {.label = "pushes"});
+  if (!placed_) place_ranges();
   if (client_.worker() == 0) {
+    std::vector<ps::Setup::Worker> each;
+    for (size_t rank = 0; rank < membership_.members.size(); ++rank)
+      each.push_back({membership_.members[rank].number, finished[rank]});
     // With a codec the sums of a worker are one message: then the workers are the lanes.
     const bool by_worker = together && !options_.compress.empty();
     client_.set_up({.segments = segments_,
@@ -103,11 +114,47 @@ void RemoteParameters::begin(comm::Group& workers, bool together, int64_t steps)
                     .observations = stepper_.lanes(),
                     .delay = together ? 0 : options_.delay,
                     .finished = pushes_,
+                    .workers = each,
                     .compress = options_.compress});
     if (!assigned_) assign_all();
   }
-  assigned_ = true;
   workers.barrier({.label = "servers are ready"});
+  client_.set_version(static_cast<uint64_t>(finished.front()));
+  // Coded answers are changes of what a worker has had in full. Nobody pushes before all have.
+  if (assigned_ && !options_.compress.empty()) {
+    fetch(false, false);
+    workers.barrier({.label = "values of servers"});
+  }
+  assigned_ = true;
+  awaited_.reset();
+  if (together || !options_.delay) return;
+  // Whoever was as far ahead as it may be, and had seen a push of the slowest that is still to be
+  // repeated, waits for that before its next push.
+  const int64_t needed = pushes_ - std::max<int64_t>(1, *options_.delay) + 1;
+  if (needed > *std::ranges::min_element(finished)) awaited_ = needed;
+}
+
+// Worker 0 finds out which servers have which ranges of keys, and tells the others.
+void RemoteParameters::place_ranges() {
+  std::string text;
+  if (client_.worker() == 0) {
+    const std::vector<ps::Placement> places = client_.place(options_.replicas);
+    text = ps::to_text(places);
+    const bool copied =
+        std::ranges::all_of(places, [](const ps::Placement& place) { return place.backup >= 0; });
+    if (options_.replicas > 1 && !copied)
+      log(LogLevel::warning,
+          "one server is left, so there is no copy of the weights until another one joins "
+          "(cluster.replicas)");
+  }
+  text = broadcast_text(*membership_.group, text);
+  const std::vector<ps::Placement> places = ps::placements_from_text(text);
+  if (client_.worker() != 0) client_.set_places(places);
+  placed_ = true;
+  assigned_ = places.front().source >= 0;
+  ahead_ = together_ && std::ranges::any_of(places, [this](const ps::Placement& place) {
+             return place.source >= 0 && place.latest > pushes_;
+           });
 }
 
 void RemoteParameters::assign_all() {
@@ -123,8 +170,7 @@ void RemoteParameters::assign_all() {
     }
 }
 
-void RemoteParameters::start(int bucket, const std::vector<std::byte*>& partials,
-                             const Step& step) {
+void RemoteParameters::start(int bucket, const std::vector<Memory>& partials, const Step& step) {
   const Bucket& part = buckets_[static_cast<size_t>(bucket)];
   const bool last = bucket + 1 == static_cast<int>(buckets_.size());
   ps::Request request = {.flags = (last ? ps::finishes : 0u) | (step.stop ? ps::stop : 0u),
@@ -132,7 +178,7 @@ void RemoteParameters::start(int bucket, const std::vector<std::byte*>& partials
                          .keys = keys_of(part),
                          .lanes = step.lanes,
                          .learning_rate = step.learning_rate};
-  request.sink = sink(request.keys.first);
+  request.sink = sink_of_step(request.keys.first);
   if (stepper_.update().clips()) {
     request.kind = ps::Kind::push;
     request.flags |= ps::held;
@@ -146,8 +192,8 @@ void RemoteParameters::start(int bucket, const std::vector<std::byte*>& partials
     request.values = {by_key(partials.front(), request.keys)};
     return start_coded(std::move(request), last);
   }
-  for (const std::byte* partial : partials)
-    request.values.push_back(floats_of(partial) + request.keys.first);
+  for (const Memory& partial : partials)
+    request.values.push_back(partial.floats().data() + request.keys.first);
   send(request);
 }
 
@@ -155,7 +201,7 @@ void RemoteParameters::start(int bucket, const std::vector<std::byte*>& partials
 void RemoteParameters::start_coded(ps::Request request, bool last) {
   const ps::KeyRange all = request.keys;
   float* const sums = const_cast<float*>(request.values.front());
-  const uint64_t first = std::max(all.first, uint64_t{kStatistics});
+  const uint64_t first = std::max(all.first, uint64_t{statistics_.size()});
   uint64_t end = first;
   for (const ps::Segment& segment : segments_)
     if (segment.kind == ps::SegmentKind::weight && all.contains(segment.keys))
@@ -167,7 +213,7 @@ void RemoteParameters::start_coded(ps::Request request, bool last) {
     if (pieces[i].empty() && !ends) continue;
     request.keys = pieces[i];
     request.values = {sums + request.keys.first};
-    request.sink = sink(request.keys.first);
+    request.sink = sink_of_step(request.keys.first);
     request.flags &= ~(ps::finishes | ps::coded);
     if (ends) request.flags |= ps::finishes;
     request.lost = {};
@@ -206,32 +252,38 @@ void RemoteParameters::release_held() {
   wait_for_answers();
 }
 
-const std::byte* RemoteParameters::finish() {
+std::span<const float> RemoteParameters::finish() {
   wait_for_answers();
   if (!held_.empty()) release_held();
-  return reinterpret_cast<const std::byte*>(statistics_.data());
+  place_arrived();
+  ahead_ = false;
+  return statistics_;
 }
 
-const std::byte* RemoteParameters::step_apart(const std::vector<std::byte*>& partials,
-                                              const Step& step, float share) {
+std::span<const float> RemoteParameters::step_apart(const std::vector<Memory>& partials,
+                                                    const Step& step, float share) {
+  if (awaited_)
+    client_.run(
+        {.kind = ps::Kind::report, .flags = ps::after_all, .iteration = *awaited_, .keys = {}});
+  awaited_.reset();
   const ps::KeyRange all = {0, client_.map().keys()};
   add_here(partials, {0, stepper_.region().bytes() / sizeof(float)});
   if (stepper_.update().clips() && share > 0) clip_own(partials.front(), share);
   float* sums = by_key(partials.front(), all);
   accrued_shares_ += share;
   if (accrued_ && share > 0) {
-    float* const accrued = floats_of(accrued_.get());
+    const std::span<float> accrued = accrued_.floats();
     for (const ps::Segment& segment : segments_)
       for (uint64_t key = segment.keys.first; key < segment.keys.last; ++key)
         accrued[key] =
             segment.kind == ps::SegmentKind::weight ? accrued[key] + sums[key] : sums[key];
   }
-  if (accrued_) sums = floats_of(accrued_.get());
+  if (accrued_) sums = accrued_.floats().data();
   const bool pushes = step.number % options_.push_every == 0 || step.last || step.stop;
   const bool fetches = step.number % options_.fetch_every == 0 || step.last;
-  if (!fetches) update_here(floats_of(partials.front()), step.learning_rate);
+  if (!fetches) update_here(partials.front().floats().data(), step.learning_rate);
   if (pushes && accrued_shares_ == 0) {
-    // Nothing to add, but the servers' clock goes on.
+    // There is nothing to add, but the servers' clock has to advance.
     client_.run({.kind = ps::Kind::push,
                  .flags = ps::finishes | (step.stop ? ps::stop : 0u),
                  .iteration = ++pushes_,
@@ -254,26 +306,25 @@ const std::byte* RemoteParameters::step_apart(const std::vector<std::byte*>& par
     else
       run_coded(request);
     accrued_shares_ = 0;
-    if (accrued_) std::fill_n(floats_of(accrued_.get()), all.size(), 0.0f);
+    if (accrued_) std::ranges::fill(accrued_.floats(), 0.0f);
   } else if (fetches) {
     fetch(false, false);
   }
-  return partials.front();
+  return partials.front().floats();
 }
 
-void RemoteParameters::clip_own(std::byte* region, float share) {
+void RemoteParameters::clip_own(const Memory& region, float share) {
   const float scale = stepper_.update().clip_scale(region, 1 / share);
   for (const Update::Target& part : parts_) {
-    float* const sums = floats_of(region + part.offset);
-    if (!part.is_state)
-      for (size_t i = 0; i < part.values.size(); ++i) sums[i] *= scale;
+    if (part.is_state) continue;
+    for (float& sum : SummedRegion::values(region, part)) sum *= scale;
   }
 }
 
 // Gradients, which lie side by side, are packed; the rest of the region stays exact.
 void RemoteParameters::run_coded(ps::Request request) {
   float* const sums = const_cast<float*>(request.values.front());
-  ps::KeyRange gradients = {kStatistics, kStatistics};
+  ps::KeyRange gradients = {statistics_.size(), statistics_.size()};
   for (const ps::Segment& segment : segments_)
     if (segment.kind == ps::SegmentKind::weight) gradients.last = segment.keys.last;
   const uint32_t flags = request.flags;
@@ -293,7 +344,7 @@ void RemoteParameters::run_coded(ps::Request request) {
   client_.wait(packed);
 }
 
-// Until the next values come, the worker goes on with its own plain steps.
+// Until new values arrive, the worker makes plain steps of its own.
 void RemoteParameters::update_here(const float* sums, float learning_rate) {
   for (Update::Target& part : parts_)
     if (!part.is_state)
@@ -320,6 +371,20 @@ ps::Sink RemoteParameters::sink(uint64_t first_key, int state) {
   return [=, this](size_t offset, std::span<const float> values, bool change) {
     place(first_key + offset, values, change, state);
   };
+}
+
+ps::Sink RemoteParameters::sink_of_step(uint64_t first_key) {
+  return [=, this](size_t offset, std::span<const float> values, bool change) {
+    arrived_.push_back({first_key + offset, values, change, {}});
+    if (client_.stays(values)) return;
+    arrived_.back().owned.assign(values.begin(), values.end());
+    arrived_.back().values = arrived_.back().owned;
+  };
+}
+
+void RemoteParameters::place_arrived() {
+  for (const Arrived& each : arrived_) place(each.first_key, each.values, each.change, -1);
+  arrived_.clear();
 }
 
 void RemoteParameters::place(uint64_t first_key, std::span<const float> values, bool change,

@@ -8,25 +8,15 @@
 #include <set>
 
 #include "artel/base/error.h"
-#include "artel/exec/kernels/copy.h"
 #include "artel/exec/libraries.h"
+#include "artel/exec/sums.h"
 #include "artel/predict/batches.h"
 
 namespace artel {
 namespace {
 
-// At the front of the region: sums over lanes that are no gradients.
-struct Statistics {
-  float loss = 0;  // times the lane's share of the batch
-  float correct = 0;
-  float stop = 0;
-  float labels = 0;
-};
-
-constexpr size_t kStatisticsBytes = SummedRegion::kStatisticsBytes;
-
-// What is known of why a loss is not finite. Weights that have grown beyond all measure come of
-// steps that were too large; others do not.
+// What is known about why a loss is not finite. Enormous weights come from steps that were too
+// large; anything else does not.
 std::string suspicion(const Parameters& parameters) {
   constexpr float kBeyondMeasure = 1e6f;
   float largest = 0;
@@ -36,9 +26,9 @@ std::string suspicion(const Parameters& parameters) {
       if (!std::isfinite(value))
         return fmt::format(
             "'{}' has been {} since an earlier update; set check_numbers = true to "
-            "find the first op that gave such a number",
+            "find the first op that produced such a number",
             entry.name, value);
-      if (!entry.trained || std::fabs(value) <= largest) continue;
+      if (entry.is_state || std::fabs(value) <= largest) continue;
       largest = std::fabs(value);
       name = entry.name;
     }
@@ -47,7 +37,7 @@ std::string suspicion(const Parameters& parameters) {
                        name);
   return fmt::format(
       "no weight is larger than {:.3g}; set check_numbers = true to find the first "
-      "op that gave such a number, and look at the data",
+      "op that produced such a number, and look at the data",
       largest);
 }
 
@@ -56,20 +46,21 @@ std::string suspicion(const Parameters& parameters) {
 // The memory in which one lane at a time runs, and the sums of the lanes it has finished.
 struct Stepper::Slot {
   ThreadPool serial{1, limit_library_threads};
-  std::map<int64_t, std::unique_ptr<Lane>> lanes;  // by samples
+  ShardExchange* shards = nullptr;
+  std::map<int64_t, std::unique_ptr<Frame>> frames;  // by samples
   struct Sum {
     comm::LaneRange lanes;
-    std::byte* data;
+    Memory data;
   };
   std::vector<Sum> sums;
-  std::vector<std::byte*> spare;
+  std::vector<Memory> spare;
 };
 
 // How the sums of all slots become the partial sums of the worker, bucket by bucket: each slot's
 // last lane reports its buckets, and whoever reports a bucket last adds it up.
 struct Stepper::Assembly {
   std::vector<comm::LaneRange> entries;
-  std::vector<std::byte*> data;             // of each entry, filled in as lanes begin
+  std::vector<Memory> data;                 // of each entry, filled in as lanes begin
   std::vector<std::pair<int, int>> merges;  // (into, from)
   std::vector<int> survivors;
   std::vector<std::atomic<int>> missing;  // slots that have not reported a bucket yet
@@ -84,10 +75,9 @@ struct Stepper::Assembly {
     // Adds neighbours that are the two halves of one node of the tree, until none are left.
     for (size_t i = 1; i < survivors.size();) {
       comm::LaneRange &left = now[survivors[i - 1]], &right = now[survivors[i]];
-      const comm::LaneRange both = {left.first, right.last};
-      if (comm::lane_subtrees(lanes, both).size() == 1 && comm::lane_split(both) == right.first) {
+      if (comm::are_halves(lanes, left, right)) {
         merges.emplace_back(survivors[i - 1], survivors[i]);
-        left = both;
+        left.last = right.last;
         survivors.erase(survivors.begin() + static_cast<std::ptrdiff_t>(i));
         i = std::max<size_t>(1, i - 1);
       } else {
@@ -96,8 +86,8 @@ struct Stepper::Assembly {
     }
   }
 
-  std::vector<std::byte*> partials() const {
-    std::vector<std::byte*> result;
+  std::vector<Memory> partials() const {
+    std::vector<Memory> result;
     for (const int survivor : survivors) result.push_back(data[survivor]);
     return result;
   }
@@ -114,29 +104,85 @@ Stepper::Stepper(const Model& model, const TensorType& x, const TensorType& y, c
       choices_(choices),
       options_(std::move(options)),
       pool_(std::make_unique<ThreadPool>(options_.threads, limit_library_threads)),
-      update_(optimizer, parameters, *pool_, options_.trained) {
-  if (!options_.allocate_sums) options_.allocate_sums = allocate;
-}
+      update_(optimizer, parameters, *pool_, options_.trained),
+      part_(ShardPart::all(options_.shards)) {}
 
 Stepper::~Stepper() = default;
+
+void Stepper::set_sum_memory(Allocate allocate) {
+  for (const auto& slot : slots_) {
+    slot->sums.clear();
+    slot->spare.clear();
+  }
+  allocate_sums_ = std::move(allocate);
+}
+
+void Stepper::drop_programs() {
+  slots_.clear();  // their frames are of the programs
+  programs_.clear();
+  region_ = {};
+}
+
+void Stepper::set_part(Restrict restrict_program) {
+  drop_programs();
+  restrict_ = std::move(restrict_program);
+}
+
+void Stepper::set_shards(const ShardPart& part, Exchanges exchange) {
+  drop_programs();
+  part_ = part;
+  exchanges_ = std::move(exchange);
+}
+
+Program::RunOptions Stepper::run_options(int64_t step, int lane) const {
+  Program::RunOptions run;
+  run.context = {options_.seed, step, lane, exchanges_ ? exchanges_(0) : nullptr};
+  run.check_numbers = options_.check_numbers;
+  run.check_memory = options_.check_memory;
+  if (timing_) run.timing = [this, lane](const KernelTiming& timing) { timing_(lane, timing); };
+  return run;
+}
+
+void Stepper::write_statistics(const Frame* frame, float weight, bool stop,
+                               std::span<float> statistics) const {
+  statistics[SummedRegion::kStop] = stop ? 1 : 0;
+  if (!frame) return;
+  const Program& program = frame->program();
+  if (program.computes("loss")) statistics[SummedRegion::kLoss] = frame->scalar("loss") * weight;
+  for (const Metrics::Part& part : region_.metrics().parts()) {
+    if (!program.computes(part.output)) continue;
+    const Tensor sums = frame->output(part.output);
+    std::copy_n(sums.values<float>().begin(), part.size,
+                statistics.begin() + SummedRegion::kFirstMetric + part.offset);
+  }
+}
+
+void Stepper::rest() {
+  for (const auto& slot : slots_) slot->frames.clear();
+}
+
+Graph Stepper::graph(int64_t lane_batch) const {
+  return training_graph(model_, batch_of(x_, lane_batch), batch_of(y_, lane_batch), loss_,
+                        options_.trained, options_.metrics, part_)
+      .graph;
+}
 
 Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
   std::unique_ptr<Compiled>& found = programs_[lane_batch];
   if (!found) {
-    ModelGraph model = training_graph(model_, batch_of(x_, lane_batch), batch_of(y_, lane_batch),
-                                      loss_, options_.trained);
-    const bool side_by_side = options_.lanes >= options_.threads;
-    found.reset(new Compiled{Program(std::move(model.graph),
+    const bool side_by_side = options_.lanes >= options_.threads && !restrict_;
+    found.reset(new Compiled{Program(graph(lane_batch),
                                      {.threads = side_by_side ? 1 : options_.threads,
                                       .memory_limit = options_.memory_limit},
                                      choices_),
                              {}});
+    if (restrict_) restrict_(found->program, lane_batch);
     if (region_.empty()) {
-      region_ = SummedRegion(found->program, options_.bucket_bytes);
+      region_ = SummedRegion(found->program, options_.metrics, options_.bucket_bytes);
       update_.bind(region_);
     }
     region_.check(found->program);
-    found->ready = region_.ready_steps(found->program);
+    found->ready = region_.ready_kernels(found->program);
   }
   return *found;
 }
@@ -147,7 +193,7 @@ const std::vector<Bucket>& Stepper::buckets(int64_t batch) {
     const auto [begin, end] = rows_of_lane(batch, options_.lanes, lane);
     if (end > begin) sizes.insert(end - begin);
   }
-  // A limit that suits the smaller lanes may not do for the others: what all of them need is told.
+  // A limit that suits smaller lanes may not suit larger ones: the error says what all need.
   std::optional<MemoryLimitError> most;
   for (const int64_t size : sizes) {
     try {
@@ -172,101 +218,112 @@ float Stepper::observation_scale(const Work& work) const {
   return seeing > 0 ? static_cast<float>(all.size()) / static_cast<float>(seeing) : 1;
 }
 
-std::byte* Stepper::take_buffer(Slot& slot) {
+Memory Stepper::take_buffer(Slot& slot) {
   if (slot.spare.empty()) {
-    const std::lock_guard lock(buffers_mutex_);
-    buffers_.push_back(options_.allocate_sums(region_.bytes()));
-    return buffers_.back().get();
+    const std::lock_guard lock(allocate_mutex_);
+    return allocate_sums_(region_.bytes());
   }
-  std::byte* buffer = slot.spare.back();
+  Memory buffer = std::move(slot.spare.back());
   slot.spare.pop_back();
   return buffer;
 }
 
-void Stepper::merge(ThreadPool& pool, std::byte* into, const std::byte* from, size_t offset,
-                    size_t bytes) {
-  kernels::add_into(pool, static_cast<int64_t>(bytes / sizeof(float)),
-                    reinterpret_cast<const float*>(from + offset),
-                    reinterpret_cast<float*>(into + offset));
-}
-
-void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, const Tensor& y,
-                       const Work& work, Assembly* assembly) {
-  const int64_t samples = x.shape()[0];
-  std::byte* buffer = take_buffer(slot);
-  slot.sums.push_back({{lane, lane + 1}, buffer});
+void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, Passage passage, const Tensor& x,
+                       const Tensor& y, const Work& work, Assembly* assembly) {
+  const int64_t samples = passage.samples = x.shape()[0];
+  const auto pass = [&](int kernel) {
+    passage.kernel = kernel;
+    if (passage_) passage_(passage);
+  };
+  const Memory memory = take_buffer(slot);
+  const Memory gradients =
+      memory.part(region_.statistics_bytes(), region_.bytes() - region_.statistics_bytes());
+  slot.sums.push_back({{lane, lane + 1}, memory});
   if (assembly)
     for (const Slot::Sum& sum : slot.sums)
       for (size_t i = 0; i < assembly->entries.size(); ++i)
         if (assembly->entries[i] == sum.lanes) assembly->data[i] = sum.data;
 
   size_t next = 0;
-  Lane* memory = nullptr;
+  Frame* frame = nullptr;
   const Compiled* program = nullptr;  // of the lane's samples, if it has any
   const float weight = static_cast<float>(samples) / static_cast<float>(work.batch);
   const float observed = observation_scale(work);
-  const auto report = [&](int step) {
-    while (next < region_.buckets().size() && (!program || program->ready[next] <= step)) {
-      if (next == 0) {
-        Statistics statistics;
-        statistics.stop = work.stop ? 1 : 0;
-        if (memory) {
-          const Tensor labels = options_.mixtures ? largest_shares(y) : y;
-          statistics.loss = memory->scalar("loss") * weight;
-          statistics.correct =
-              static_cast<float>(count_correct(memory->output("prediction"), labels));
-          statistics.labels = static_cast<float>(count_labels(labels));
-        }
-        std::memcpy(buffer, &statistics, sizeof statistics);
-      }
+  const auto report = [&](int kernel) {
+    while (next < region_.buckets().size() && (!program || program->ready[next] <= kernel)) {
+      if (next == 0) write_statistics(frame, weight, work.stop, memory.floats());
       const Bucket& bucket = region_.buckets()[next];
       if (program && observed != 1)
         for (const SummedRegion::Part& part : region_.parts())
           if (part.is_state && bucket.contains(part.offset))
-            for (float& value : SummedRegion::values(buffer, part)) value *= observed;
+            for (float& value : SummedRegion::values(memory, part)) value *= observed;
       if (assembly && assembly->missing[next].fetch_sub(1) == 1) {
         for (const auto& [into, from] : assembly->merges)
-          merge(pool, assembly->data[into], assembly->data[from], bucket.offset, bucket.bytes);
+          add_into(pool, assembly->data[from].part(bucket.offset, bucket.bytes),
+                   assembly->data[into].part(bucket.offset, bucket.bytes));
         if (assembly->ready) assembly->ready(static_cast<int>(next), assembly->partials());
       }
       ++next;
     }
   };
   if (samples == 0) {
-    std::memset(buffer, 0, region_.bytes());
+    pass(0);
+    std::ranges::fill(memory.floats(), 0.0f);
   } else {
     program = programs_.at(samples).get();
-    std::unique_ptr<Lane>& found = slot.lanes[samples];
-    if (!found)
-      found = std::make_unique<Lane>(program->program, parameters_, buffer + kStatisticsBytes);
-    memory = found.get();
-    memory->bind_gradients(buffer + kStatisticsBytes);
-    memory->set_input("x", x);
-    memory->set_input("y", y);
-    memory->set_input("weight", Tensor::from<float>({}, {weight}));
-    Program::RunOptions run;
-    run.context = {options_.seed, work.step, lane};
-    run.check_numbers = options_.check_numbers;
-    run.check_memory = options_.check_memory;
+    std::unique_ptr<Frame>& found = slot.frames[samples];
+    if (!found) found = std::make_unique<Frame>(program->program, parameters_, gradients);
+    frame = found.get();
+    frame->bind_gradients(gradients);
+    frame->set_input("x", x);
+    frame->set_input("y", y);
+    frame->set_input("weight", Tensor::from<float>({}, {weight}));
+    Program::RunOptions run = run_options(work.step, lane);
+    run.context.shards = slot.shards;
     // While memory is checked, nobody else may touch it: buckets are reported at the end.
-    if (!options_.check_memory) run.after_step = report;
-    if (timing_) run.timing = [&](const StepTiming& timing) { timing_(lane, timing); };
-    program->program.run(*memory, pool, run);
+    run.after_kernel = [&](int kernel) {
+      if (!options_.check_memory) report(kernel);
+      pass(kernel + 1);
+    };
+    pass(0);
+    program->program.run(*frame, pool, run);
   }
   report(std::numeric_limits<int>::max());
   if (assembly) return;
   // Not the last lane of this slot: whole neighbours that form one node are added at once.
   while (slot.sums.size() > 1) {
     const Slot::Sum right = slot.sums.back(), left = slot.sums[slot.sums.size() - 2];
-    const comm::LaneRange both = {left.lanes.first, right.lanes.last};
-    if (comm::lane_subtrees(options_.lanes, both).size() != 1 ||
-        comm::lane_split(both) != right.lanes.first)
-      break;
-    merge(pool, left.data, right.data, 0, region_.bytes());
+    if (!comm::are_halves(options_.lanes, left.lanes, right.lanes)) break;
+    add_into(pool, right.data, left.data);
     slot.spare.push_back(right.data);
     slot.sums.pop_back();
-    slot.sums.back().lanes = both;
+    slot.sums.back().lanes.last = right.lanes.last;
   }
+}
+
+int Stepper::sums_in_memory(int lanes, int threads) {
+  const int running = side_by_side(lanes, threads);
+  int all = 0;
+  for (int i = 0; i < running; ++i) {
+    const comm::LaneRange own = comm::even_lanes(lanes, running, i);
+    std::vector<comm::LaneRange> sums;
+    size_t most = 0;
+    for (int lane = own.first; lane < own.last; ++lane) {
+      sums.push_back({lane, lane + 1});
+      most = std::max(most, sums.size());
+      while (sums.size() > 1 && comm::are_halves(lanes, sums[sums.size() - 2], sums.back())) {
+        sums[sums.size() - 2].last = sums.back().last;
+        sums.pop_back();
+      }
+    }
+    all += static_cast<int>(most);
+  }
+  return all;
+}
+
+int Stepper::rounds(int lanes) const {
+  const int running = options_.lanes >= options_.threads ? std::min(options_.threads, lanes) : 1;
+  return (lanes + running - 1) / running;
 }
 
 void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const Ready& ready) {
@@ -274,7 +331,10 @@ void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const 
   const comm::LaneRange range = work.range;
   const bool side_by_side = options_.lanes >= options_.threads;
   const int running = side_by_side ? std::min(options_.threads, range.size()) : 1;
-  while (static_cast<int>(slots_.size()) < running) slots_.push_back(std::make_unique<Slot>());
+  while (static_cast<int>(slots_.size()) < running) {
+    slots_.push_back(std::make_unique<Slot>());
+    if (exchanges_) slots_.back()->shards = exchanges_(static_cast<int>(slots_.size()) - 1);
+  }
 
   std::vector<comm::LaneRange> entries, own;
   for (int i = 0; i < running; ++i) {
@@ -294,7 +354,12 @@ void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const 
     slot.sums.clear();
     for (int lane = own[index].first; lane < own[index].last; ++lane) {
       const auto [begin, end] = rows_of_lane(work.batch, options_.lanes, lane);
+      const int round = lane - own[index].first;
+      const auto beside = std::count_if(own.begin(), own.end(), [&](const comm::LaneRange& lanes) {
+        return lanes.size() > round;
+      });
       run_lane(slot, side_by_side ? slot.serial : *pool_, lane,
+               {.round = round, .beside = static_cast<int>(beside)},
                x.rows(begin - first_row, end - first_row),
                y.rows(begin - first_row, end - first_row), work,
                lane + 1 == own[index].last ? &assembly : nullptr);
@@ -306,21 +371,23 @@ void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const 
     run_slot(0);
 }
 
-StepStatistics Stepper::read_statistics(const std::byte* total, int64_t step) const {
-  Statistics statistics;
-  std::memcpy(&statistics, total, sizeof statistics);
-  if (!std::isfinite(statistics.loss))
+StepStatistics Stepper::read_statistics(std::span<const float> statistics, int64_t step) const {
+  const float loss = statistics[SummedRegion::kLoss];
+  if (!std::isfinite(loss))
     fail(ErrorKind::numeric, "[step {}] the loss is {}, expected a finite number: {}", step,
-         statistics.loss, suspicion(parameters_));
-  return {statistics.loss, static_cast<int64_t>(statistics.correct),
-          static_cast<int64_t>(statistics.labels), statistics.stop > 0};
+         std::isnan(loss) ? std::fabs(loss) : loss,  // the sign of "-nan" means nothing
+         suspicion(parameters_));
+  const float* const sums = statistics.data() + SummedRegion::kFirstMetric;
+  return {.loss = loss,
+          .sums = {sums, sums + region_.metrics().sums()},
+          .stop = statistics[SummedRegion::kStop] > 0};
 }
 
 StepStatistics Stepper::step(const Tensor& x, const Tensor& y, int64_t step, float learning_rate) {
-  std::byte* total = nullptr;
+  Memory total;
   compute({.range = {0, options_.lanes}, .batch = x.shape()[0], .step = step}, x, y,
-          [&](int, const std::vector<std::byte*>& partials) { total = partials.front(); });
-  const StepStatistics statistics = read_statistics(total, step);
+          [&](int, const std::vector<Memory>& partials) { total = partials.front(); });
+  const StepStatistics statistics = read_statistics(total.floats(), step);
   const Update::Options update = {.step = step,
                                   .learning_rate = learning_rate,
                                   .gradient_scale = update_.clips() ? update_.clip_scale(total) : 1,

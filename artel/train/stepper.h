@@ -7,7 +7,7 @@
 // have the same bits for any number of threads and workers. With fewer lanes than threads, lanes
 // run one after another and threads share each kernel.
 //
-// What is summed over lanes lies in one region: loss and accuracy, gradients in the order in
+// What is summed over lanes lies in one region: loss and metrics, gradients in the order in
 // which they become ready, observations of states; cut into buckets. A bucket is handed out as soon
 // as all local lanes have it, while the backward pass goes on.
 #pragma once
@@ -27,24 +27,21 @@ namespace artel {
 
 struct StepperOptions {
   int threads = 1;
-  int lanes = 1;  // of the global batch
+  int lanes = 1;   // of the global batch
+  int shards = 1;  // of layers that are cut (graph/passes/split_layers.h)
   uint64_t seed = 0;
   size_t memory_limit = 0;
   bool check_numbers = false;
   bool check_memory = false;
-  bool mixtures = false;  // targets are shares of classes, as mixup makes them
   std::function<bool(const std::string&)> trained = {};  // which parameters; absent: all
-  // Memory for sums, zeroed and aligned; absent: ordinary memory.
-  std::function<std::shared_ptr<std::byte>(size_t)> allocate_sums = {};
   size_t bucket_bytes = size_t{4} << 20;
+  std::vector<Metric> metrics = {};  // computed in each step
 };
 
 struct StepStatistics {
-  double loss = 0;      // the mean over the global batch
-  int64_t correct = 0;  // predictions whose largest output is the label (of a mixture, the one with
-                        // the largest share); 0 for other targets
-  int64_t labels = 0;   // that there are to be right about
-  bool stop = false;    // some worker wants to stop after this step
+  double loss = 0;           // the mean over the global batch
+  std::vector<double> sums;  // of the metrics (SummedRegion::metrics)
+  bool stop = false;         // some worker wants to stop after this step
 };
 
 class Stepper {
@@ -55,8 +52,24 @@ class Stepper {
           StepperOptions options);
   ~Stepper();
 
+  // Gives memory for sums, zeroed and aligned.
+  using Allocate = std::function<Memory(size_t)>;
+  // Between steps: gives back the memory of activations until the next one.
+  void rest();
+  // Between steps: from now on sums lie in memory from there. At first it is ordinary memory.
+  void set_sum_memory(Allocate allocate);
+
   ThreadPool& pool() { return *pool_; }
+  KernelChoices& choices() { return choices_; }
   int lanes() const { return options_.lanes; }
+  int shards() const { return options_.shards; }
+
+  // How many lanes run at the same time if this worker has all of them: one on each thread, or one
+  // on all if there are fewer lanes than threads.
+  static int side_by_side(int lanes, int threads) { return lanes >= threads ? threads : 1; }
+  // And how many regions of sums that takes: one for each lane that runs, and those of lanes before
+  // it that wait for their neighbours in the tree.
+  static int sums_in_memory(int lanes, int threads);
 
   // Which rows of a global batch a lane has.
   static std::pair<int64_t, int64_t> rows_of_lane(int64_t batch, int lanes, int lane) {
@@ -68,13 +81,12 @@ class Stepper {
 
   // The first half of a step: runs lanes [range.first, range.last) of a global batch of `batch`
   // samples; `x` and `y` hold the samples of these lanes only. `ready(b, partials)` is called for
-  // each bucket in order, from a thread of the pool, with one pointer (to the beginning of the
-  // region) for each of the maximal subtrees of the range, left to right; they stay valid until the
-  // next call.
+  // each bucket in order, from a thread of the pool, with the region of each of the maximal
+  // subtrees of the range, left to right; the next call writes into them again.
   //
-  // Lanes may be empty, where the batch is smaller than they are many. They add zeros to the sums,
-  // and what the others have observed counts for them too: so the mean over the lanes `observing`
-  // is that over the lanes that have seen something.
+  // If a batch has fewer samples than there are lanes, some lanes are empty. They add zeros to the
+  // sums, and the observations of the others count for them, too: so the mean over the lanes
+  // `observing` is that over the lanes that have seen something.
   struct Work {
     comm::LaneRange range;
     comm::LaneRange observing = {0, 0};  // whose observations are averaged; none: all
@@ -82,25 +94,60 @@ class Stepper {
     int64_t step = 0;
     bool stop = false;  // carried to all workers with the statistics
   };
-  using Ready = std::function<void(int bucket, const std::vector<std::byte*>& partials)>;
+  using Ready = std::function<void(int bucket, const std::vector<Memory>& partials)>;
   void compute(const Work& work, const Tensor& x, const Tensor& y, const Ready& ready);
 
-  // Of the region summed over lanes. Throws if the loss is not finite, and says what is known of
-  // the cause.
-  StepStatistics read_statistics(const std::byte* total, int64_t step) const;
+  // Reads the beginning of the region summed over lanes. Throws if the loss is not finite, and says
+  // what is known about the cause.
+  StepStatistics read_statistics(std::span<const float> total, int64_t step) const;
 
-  // The second half: what makes new parameters of the region summed over lanes.
+  // The second half: makes new parameters from the region summed over lanes.
   Update& update() { return update_; }
   // Known once something is compiled.
   const SummedRegion& region() const { return region_; }
 
-  // Of a global batch size; compiles the programs it needs.
+  // A lane on its way through its program.
+  struct Passage {
+    int round = 0;        // how many lanes have run before it on the same thread in this step
+    int beside = 1;       // lanes of that round on this worker, itself included
+    int64_t samples = 0;  // none: it passes everything at once
+    int kernel = 0;       // the next one; after the last, the number of kernels
+  };
+  // Between steps: from now on called before each kernel of a lane and after its last, on its
+  // thread. Absent: never.
+  void set_passage(std::function<void(const Passage&)> passage) { passage_ = std::move(passage); }
+  // How many lanes run one after another, on the thread that runs most, if this worker has so many.
+  int rounds(int lanes) const;
+
+  // Between steps: from now on programs are only a part of the network, and somebody else runs them
+  // (train/pipeline_runner.h); `restrict` makes that part of a program for lanes with so many
+  // samples. Absent: all of it, run by `compute`.
+  using Restrict = std::function<void(Program&, int64_t samples)>;
+  void set_part(Restrict restrict_program);
+  // Between steps: from now on programs have only these shards. `exchange` gives those who have the
+  // others, for the lanes that run as the n-th of those side by side; it must live until the next
+  // call. Without arguments: all shards.
+  using Exchanges = std::function<ShardExchange*(int number)>;
+  void set_shards(const ShardPart& part, Exchanges exchange);
+  void set_shards() { set_shards(ShardPart::all(options_.shards), {}); }
+  // How to run a lane's program.
+  Program::RunOptions run_options(int64_t step, int lane) const;
+  // What a lane adds to the statistics, from a frame that was run, or nothing from a lane without
+  // samples; `weight` is its share of the batch.
+  void write_statistics(const Frame* frame, float weight, bool stop, std::span<float> region) const;
+  // The factor by which a lane with samples multiplies its observations.
+  float observation_scale(const Work& work) const;
+  Parameters& parameters() { return parameters_; }
+
+  // For a global batch of this size; compiles the programs that it needs.
   const std::vector<Bucket>& buckets(int64_t batch);
 
-  // The compiled program of lanes with that many samples, for profiles and plans.
+  // What the program of lanes with that many samples is compiled from.
+  Graph graph(int64_t lane_batch) const;
+  // The compiled program of lanes with that many samples, for profiles and pipeline plans.
   const Program& program(int64_t lane_batch) { return compiled(lane_batch).program; }
   // Called for every kernel that runs, from the thread of the lane; absent: no clock is read.
-  void set_timing(std::function<void(int lane, const StepTiming&)> timing) {
+  void set_timing(std::function<void(int lane, const KernelTiming&)> timing) {
     timing_ = std::move(timing);
   }
 
@@ -108,16 +155,15 @@ class Stepper {
   struct Slot;
   struct Assembly;
 
-  void run_lane(Slot& slot, ThreadPool& pool, int lane, const Tensor& x, const Tensor& y,
-                const Work& work, Assembly* assembly);
-  std::byte* take_buffer(Slot& slot);
-  // By what a lane with samples multiplies its observations.
-  float observation_scale(const Work& work) const;
-  void merge(ThreadPool& pool, std::byte* into, const std::byte* from, size_t offset, size_t bytes);
-  // Programs of different batch sizes sum the same things at the same places, but at other steps.
+  void drop_programs();
+  void run_lane(Slot& slot, ThreadPool& pool, int lane, Passage passage, const Tensor& x,
+                const Tensor& y, const Work& work, Assembly* assembly);
+  Memory take_buffer(Slot& slot);
+  // Programs of different batch sizes sum the same things at the same places, but after other
+  // kernels.
   struct Compiled {
     Program program;
-    std::vector<int> ready;  // for each bucket, the planned step after which it is final
+    std::vector<int> ready;  // for each bucket, the planned kernel after which it is final
   };
   Compiled& compiled(int64_t lane_batch);
 
@@ -129,12 +175,16 @@ class Stepper {
   StepperOptions options_;
   std::unique_ptr<ThreadPool> pool_;
   Update update_;
+  Restrict restrict_;
+  ShardPart part_;
+  Exchanges exchanges_;
   std::map<int64_t, std::unique_ptr<Compiled>> programs_;  // by samples of a lane
   SummedRegion region_;
   std::vector<std::unique_ptr<Slot>> slots_;  // one for each lane that runs at a time
-  std::mutex buffers_mutex_;
-  std::vector<std::shared_ptr<std::byte>> buffers_;
-  std::function<void(int, const StepTiming&)> timing_;
+  Allocate allocate_sums_ = [](size_t bytes) { return cpu().allocate(bytes); };
+  std::mutex allocate_mutex_;
+  std::function<void(int, const KernelTiming&)> timing_;
+  std::function<void(const Passage&)> passage_;
 };
 
 }  // namespace artel

@@ -1,60 +1,92 @@
 #include "artel/train/strategy.h"
 
-#include <algorithm>
-
-#include "artel/train/trainer_state.h"
+#include "artel/train/exchange.h"
+#include "artel/train/name_prefixes.h"
+#include "artel/train/strategies/registry.h"
 
 namespace artel {
 
+bool Fit::trained(const std::string& name) const { return !begins_with_any(name, options.freeze); }
+
+std::string Strategy::kept_as() const {
+  return find_strategy(fit_.options.strategy, fit_.cluster.servers()).names.front();
+}
+
 bool Strategy::stops(const Outcome& outcome, bool wish) const {
-  // The wish of one of several workers travels with the sums of the next step.
-  return fit_.state.cluster.size() > 1 ? outcome.together && outcome.together->stop : wish;
+  // If there are several workers, one's wish travels with the sums of the next step.
+  return fit_.cluster.size() > 1 ? outcome.together && outcome.together->stop : wish;
 }
 
 double Strategy::compute(const data::Batch& batch, const StepOptions& options,
                          comm::LaneRange observing, const Stepper::Ready& ready) {
   const Clock::time_point before = Clock::now();
+  double waited = 0;
   {
     const Timeline::Scope scope(fit_.timeline, "compute", Timeline::kMain, "forward and backward");
-    fit_.stepper.compute({.range = fit_.division.own(),
-                          .observing = observing,
-                          .batch = batch.total,
-                          .step = options.number,
-                          .stop = fit_.state.stop},
-                         batch.x, batch.y, ready);
+    const auto last = static_cast<int>(fit_.stepper->buckets(batch.total).size()) - 1;
+    const auto before_change = [&] {
+      const Clock::time_point begin = Clock::now();
+      if (fit_.before_change) fit_.before_change();
+      waited += seconds_between(begin, Clock::now());
+    };
+    fit_.stepper->compute({.range = fit_.division->own(),
+                           .observing = observing,
+                           .batch = batch.total,
+                           .step = options.number,
+                           .stop = fit_.stop},
+                          batch.x, batch.y, [&](int bucket, const std::vector<Memory>& partials) {
+                            if (bucket == last) before_change();
+                            if (ready) ready(bucket, partials);
+                          });
+    before_change();  // a worker without lanes has no buckets
   }
-  const double seconds = seconds_between(before, Clock::now());
-  fit_.division.computed(seconds);
+  const double seconds = seconds_between(before, Clock::now()) - waited;
+  fit_.division->computed(seconds);
   return seconds;
 }
 
+Memory Strategy::compute_sums(const data::Batch& batch, const StepOptions& options,
+                              comm::LaneRange observing) {
+  const std::vector<Bucket>& buckets = fit_.stepper->buckets(batch.total);
+  Memory sums;
+  compute(batch, options, observing, [&](int bucket, const std::vector<Memory>& partials) {
+    add_partials(buckets[bucket], partials);
+    sums = partials.front();
+  });
+  return sums;
+}
+
+void Strategy::after_step(int64_t) {}
 void Strategy::settle(int64_t, const Pause&) {}
 
 void Strategy::update(const StepOptions& options, int64_t batch, double share, int lanes,
-                      const std::function<const std::byte*(int bucket)>& total) {
-  Update& update = fit_.stepper.update();
+                      const std::function<Memory(int bucket)>& total) {
+  Update& update = fit_.stepper->update();
   Update::Options how = {.step = options.number,
                          .learning_rate = options.learning_rate,
                          .gradient_scale = static_cast<float>(1 / share),
                          .lanes = lanes};
-  const std::vector<Bucket>& buckets = fit_.stepper.buckets(batch);
-  const int count = static_cast<int>(buckets.size());
-  if (update.clips()) {
-    for (int b = 1; b < count; ++b) total(b);
-    how.gradient_scale *= update.clip_scale(total(0), how.gradient_scale);
-  }
-  for (int b = 0; b < count; ++b) {
-    const std::byte* sums = total(b);
-    const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
-    update.apply(buckets[b], sums, how);
-  }
+  const std::vector<Bucket>& buckets = fit_.stepper->buckets(batch);
+  Memory sums;  // one region for all buckets
+  for (int b = 0; b < static_cast<int>(buckets.size()); ++b) sums = total(b);
+  const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
+  if (update.clips()) how.gradient_scale *= update.clip_scale(sums, how.gradient_scale);
+  for (const Bucket& bucket : buckets) update.apply(bucket, sums, how);
 }
 
 Strategy::Outcome Strategy::outcome_of(const StepStatistics& statistics, double share) {
   if (share == 0) return {.seen = false};
-  return {.loss = statistics.loss / share,
-          .accuracy = static_cast<double>(statistics.correct) /
-                      static_cast<double>(std::max<int64_t>(1, statistics.labels))};
+  return {.loss = statistics.loss / share, .metrics = statistics.sums};
+}
+
+Strategy::Outcome Strategy::outcome_together(const StepStatistics& statistics,
+                                             const data::Batch& batch) {
+  Outcome outcome = outcome_of(statistics, 1);
+  outcome.together = {.samples = batch.total,
+                      .loss = statistics.loss * static_cast<double>(batch.total),
+                      .metrics = statistics.sums,
+                      .stop = statistics.stop};
+  return outcome;
 }
 
 }  // namespace artel

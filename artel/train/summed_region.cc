@@ -9,14 +9,18 @@ namespace {
 
 constexpr size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-std::vector<SummedRegion::Part> parts_of(const Program& program) {
+// `begin` is where gradients do.
+std::vector<SummedRegion::Part> parts_of(const Program& program, size_t begin) {
   const Graph& graph = program.graph();
   std::vector<SummedRegion::Part> parts;
   for (const GradientSlot& slot : program.plan().gradients) {
     const ValueData& value = graph.value(slot.value);
     SummedRegion::Part part = {.name = value.name,
+                               .whole = value.whole_name(),
+                               .first = shard_offset(value),
+                               .shard = value.shard_of ? value.shard_of->shard : -1,
                                .shape = value.type.shape,
-                               .offset = SummedRegion::kStatisticsBytes + slot.offset,
+                               .offset = begin + slot.offset,
                                .bytes = slot.bytes,
                                .is_state = slot.is_state};
     for (const StateUpdate& update : graph.state_updates())
@@ -28,10 +32,10 @@ std::vector<SummedRegion::Part> parts_of(const Program& program) {
 }
 
 // Buckets of at least `bytes`; the first begins with the statistics.
-std::vector<Bucket> cut_into_buckets(const std::vector<SummedRegion::Part>& parts, size_t bytes) {
-  constexpr size_t kStatistics = SummedRegion::kStatisticsBytes;
+std::vector<Bucket> cut_into_buckets(const std::vector<SummedRegion::Part>& parts,
+                                     size_t statistics, size_t bytes) {
   std::vector<Bucket> buckets;
-  Bucket current = {0, kStatistics, kStatistics, kStatistics};
+  Bucket current = {0, statistics, statistics, statistics};
   for (const SummedRegion::Part& part : parts) {
     if (current.bytes >= bytes) {
       buckets.push_back(current);
@@ -55,31 +59,49 @@ comm::MatrixShape matrix_of(const Shape& shape) {
   return {rows, elements / rows};
 }
 
-SummedRegion::SummedRegion(const Program& program, size_t bucket_bytes)
-    : parts_(parts_of(program)),
-      buckets_(cut_into_buckets(parts_, bucket_bytes)),
-      bytes_(program.plan().gradient_bytes + kStatisticsBytes) {}
+SummedRegion::SummedRegion(const Program& program, const std::vector<Metric>& metrics,
+                           size_t bucket_bytes)
+    : metrics_(metrics, program.graph()),
+      statistics_bytes_(padded((kFirstMetric + metrics_.sums()) * sizeof(float))),
+      parts_(parts_of(program, statistics_bytes_)),
+      buckets_(cut_into_buckets(parts_, statistics_bytes_, bucket_bytes)),
+      bytes_(program.plan().gradient_bytes + statistics_bytes_) {}
 
 void SummedRegion::check(const Program& program) const {
-  const std::vector<Part> others = parts_of(program);
+  for (const Metrics::Part& part : metrics_.parts()) {
+    const Graph& graph = program.graph();
+    const int64_t size = graph.type(graph.output_id(part.output)).shape.elements();
+    require(size == static_cast<int64_t>(part.size), ErrorKind::invalid_argument,
+            "[metric '{}'] got {} and {} sums for batches of different sizes, expected as many for "
+            "all; add up over the rows",
+            part.metric.name, part.size, size);
+  }
+  const std::vector<Part> others = parts_of(program, statistics_bytes_);
   require(others.size() == parts_.size(), ErrorKind::internal,
           "[step] lanes of different sizes sum {} and {} tensors", parts_.size(), others.size());
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part &own = parts_[i], &other = others[i];
-    require(own.name == other.name && own.offset == other.offset && own.bytes == other.bytes,
-            ErrorKind::internal,
+    const bool same = own.name == other.name && own.offset == other.offset &&
+                      own.bytes == other.bytes && own.shape == other.shape &&
+                      own.is_state == other.is_state && own.momentum == other.momentum;
+    require(same, ErrorKind::internal,
             "[step] lanes of different sizes sum '{}' ({} bytes at {}) and '{}' ({} bytes at {})",
             own.name, own.bytes, own.offset, other.name, other.bytes, other.offset);
   }
 }
 
-std::vector<int> SummedRegion::ready_steps(const Program& program) const {
+std::vector<int> SummedRegion::ready_kernels(const Program& program) const {
   const Plan& plan = program.plan();
   std::vector<int> ready(buckets_.size(), 0);
-  ready[0] = plan.buffers[plan.buffer_of[program.graph().output_id("loss")]].first;
+  const auto computed = [&](std::string_view output) {
+    ready[0] =
+        std::max(ready[0], plan.buffers[plan.buffer_of[program.graph().output_id(output)]].first);
+  };
+  computed("loss");
+  for (const Metrics::Part& part : metrics_.parts()) computed(part.output);
   for (const GradientSlot& slot : plan.gradients)
     for (size_t i = 0; i < buckets_.size(); ++i)
-      if (buckets_[i].contains(kStatisticsBytes + slot.offset))
+      if (buckets_[i].contains(statistics_bytes_ + slot.offset))
         ready[i] = std::max(ready[i], slot.ready);
   return ready;
 }

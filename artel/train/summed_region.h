@@ -11,17 +11,18 @@
 
 #include "artel/comm/codecs/error_feedback.h"
 #include "artel/exec/program.h"
+#include "artel/nn/metric.h"
 
 namespace artel {
 
 // A part of the summed region. The first bucket begins with the statistics.
 struct Bucket {
   size_t offset = 0, bytes = 0;
-  // The gradients in it, from `first_gradient` to `gradients_end`, with zeros between them; what is
-  // before and behind them is statistics and observations.
+  // The gradients in it, from `first_gradient` to `gradients_end`, with zeros between them; before
+  // them are statistics, after them observations.
   struct Gradient {
     size_t offset = 0;         // bytes in the region
-    comm::MatrixShape matrix;  // what low-rank codecs take it for
+    comm::MatrixShape matrix;  // how low-rank codecs see it
     size_t bytes() const { return matrix.size() * sizeof(float); }
   };
   size_t first_gradient = 0, gradients_end = 0;
@@ -29,20 +30,35 @@ struct Bucket {
   bool contains(size_t at) const { return at >= offset && at < offset + bytes; }
 };
 
-// What low-rank codecs take a tensor for: its first axis by all others.
+// Some elements of a tensor that is summed, in the layout of the region.
+struct Slice {
+  size_t part = 0;  // of SummedRegion::parts
+  size_t first = 0, count = 0;
+
+  bool operator==(const Slice&) const = default;
+};
+
+// How low-rank codecs see a tensor: its first axis by all others.
 comm::MatrixShape matrix_of(const Shape& shape);
 
 class SummedRegion {
  public:
-  static constexpr size_t kStatisticsBytes = 64;  // at the beginning
-
   SummedRegion() = default;
-  // As the program of one lane size has it; buckets have at least so many bytes.
-  SummedRegion(const Program& program, size_t bucket_bytes);
+  // As in the program of one lane size; buckets have at least this many bytes.
+  SummedRegion(const Program& program, const std::vector<Metric>& metrics, size_t bucket_bytes);
+
+  // At the beginning: the loss, times the lane's share of the batch; whether some worker wants to
+  // stop; then the sums of the metrics.
+  enum Statistic : size_t { kLoss, kStop, kFirstMetric };
+  const Metrics& metrics() const { return metrics_; }
+  size_t statistics_bytes() const { return statistics_bytes_; }
 
   // The gradient of a parameter, or what was observed of a state.
   struct Part {
     std::string name;
+    std::string whole;  // the name of the parameter or state that it is, or of which it is a shard,
+    size_t first = 0;   // and the element of it at which it begins
+    int shard = -1;     // which of its shards; -1: it is whole
     Shape shape;
     size_t offset = 0, bytes = 0;  // in the region
     bool is_state = false;
@@ -56,17 +72,16 @@ class SummedRegion {
   // Lanes are added place by place: throws an internal error if a program of another lane size sums
   // other things, or elsewhere.
   void check(const Program& program) const;
-  // For each bucket, the planned step of a program after which it is final.
-  std::vector<int> ready_steps(const Program& program) const;
+  // For each bucket, the planned kernel of a program after which it is final.
+  std::vector<int> ready_kernels(const Program& program) const;
 
-  static std::span<float> values(std::byte* region, const Part& part) {
-    return {reinterpret_cast<float*>(region + part.offset), part.bytes / sizeof(float)};
-  }
-  static std::span<const float> values(const std::byte* region, const Part& part) {
-    return values(const_cast<std::byte*>(region), part);
+  static std::span<float> values(const Memory& region, const Part& part) {
+    return region.part(part.offset, part.bytes).floats();
   }
 
  private:
+  Metrics metrics_;
+  size_t statistics_bytes_ = 0;
   std::vector<Part> parts_;
   std::vector<Bucket> buckets_;
   size_t bytes_ = 0;

@@ -24,15 +24,16 @@ class Timeline {
  public:
   // The threads of a worker that spans are drawn on; lane l is kFirstLane + l.
   static constexpr int kMain = 0, kWire = 1, kFirstLane = 2;
-  static constexpr size_t kMostSpans = 200'000;  // of one worker; what happens later is left out
+  static constexpr size_t kMostSpans = 200'000;  // of one worker; later ones are dropped
 
-  // A collective call: time is counted from a moment when all workers meet. `group` may be null.
+  // A collective call: time is counted from a moment when all workers meet. `group` may be null;
+  // it is not kept.
   explicit Timeline(comm::Group* group);
 
   void add(std::string_view category, int thread, std::string name, Clock::time_point begin,
            Clock::time_point end);
   // A collective call: worker 0 gets the spans of all workers, the others get none.
-  std::vector<TimelineSpan> gather();
+  std::vector<TimelineSpan> gather(comm::Group* group);
 
   // Adds a span for its own lifetime; with a null timeline it does nothing.
   class Scope {
@@ -54,7 +55,6 @@ class Timeline {
   };
 
  private:
-  comm::Group* group_;
   Clock::time_point origin_;
   std::mutex mutex_;
   std::vector<TimelineSpan> spans_;

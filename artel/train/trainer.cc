@@ -1,16 +1,111 @@
 #include "artel/train/trainer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "artel/data/loader.h"
-#include "artel/predict/batches.h"
 #include "artel/predict/evaluator.h"
-#include "artel/predict/load_weights.h"
+#include "artel/predict/linear.h"
 #include "artel/train/fit_loop.h"
+#include "artel/train/strategies/registry.h"
 #include "artel/train/trainer_state.h"
 
 namespace artel {
+namespace {
+
+// How many sums of a test workers keep before they add them up.
+constexpr size_t kMostSums = size_t{4} << 20;  // bytes
+
+// As many rows as asked for, but fewer if they take so much memory, several of which are read
+// ahead.
+int64_t rows_at_a_time(int64_t rows, const data::SampleLayout& layout) {
+  constexpr int64_t kFew = 64, kMostBytes = int64_t{32} << 20;
+  const auto row = layout.input.elements() * static_cast<int64_t>(size_of(layout.input_type));
+  while (rows > kFew && rows * row > kMostBytes) rows = std::max(kFew, rows / 2);
+  return rows;
+}
+
+// A linear model on sparse rows needs no dense rows, few of which may fit into memory.
+std::optional<Evaluation> evaluate_sparse(TrainerState& s, const data::Dataset& test,
+                                          const data::Augmentation& augment) {
+  const data::SampleLayout& layout = test.layout();
+  const std::string loss = loss_name(s.options.loss);
+  const bool classes = loss == "cross_entropy" && layout.classes == 2;
+  const bool values = loss == "mse" && layout.target_kind == data::TargetKind::values;
+  const std::vector<Metric> metrics = s.metrics_for(layout);
+  const bool counted = metrics.empty() || (metrics.size() == 1 && metrics[0].name == "accuracy");
+  if (!counted || !test.sparse() || !augment.transforms.empty() ||
+      s.model.network().kind() != "linear" || !(classes || values))
+    return {};
+  s.build(input_type(layout));
+  s.fill();
+  const LinearSums sums = evaluate_linear(*test.sparse(), s.parameters, classes);
+  Evaluation result = {.loss = sums.loss / static_cast<double>(test.size()),
+                       .correct = sums.correct,
+                       .samples = test.size(),
+                       .labels = test.size()};
+  result.metrics =
+      Metrics(metrics, {Shape{2}})
+          .values(std::vector{static_cast<double>(sums.correct), static_cast<double>(test.size())});
+  result.accuracy = accuracy_of(result.metrics);
+  return result;
+}
+
+// The rows of a caller as a data set, so that workers can agree on what they are.
+class GivenRows final : public data::Dataset {
+ public:
+  GivenRows(Tensor x, Tensor y) : x_(std::move(x)), y_(std::move(y)) {
+    const auto row = [](const Tensor& rows) {
+      const std::vector<int64_t>& all = rows.shape().extents();
+      return Shape(std::vector<int64_t>(all.begin() + 1, all.end()));
+    };
+    layout_ = {.input = row(x_), .input_type = x_.dtype(), .target = row(y_)};
+    layout_.target_kind =
+        y_.dtype() == DType::f32 ? data::TargetKind::values : data::TargetKind::classes;
+  }
+
+  int64_t size() const override { return x_.shape()[0]; }
+  const data::SampleLayout& layout() const override { return layout_; }
+  void read(int64_t index, std::span<std::byte> input, std::span<std::byte> target) const override {
+    std::memcpy(input.data(), x_.rows(index, index + 1).raw(), input.size());
+    std::memcpy(target.data(), y_.rows(index, index + 1).raw(), target.size());
+  }
+
+ private:
+  Tensor x_, y_;
+  data::SampleLayout layout_;
+};
+
+void check_takes_batches(const Situation& situation) {
+  const StrategyKind& kind = strategy_at_work(situation);
+  require(kind.takes_batches, ErrorKind::unsupported,
+          "train_on_batch: got the strategy \"{}\" ({}), expected one in which workers make each "
+          "step together; try fit",
+          situation.options.strategy, kind.title);
+}
+
+void check_given(const TrainerOptions& options, const Tensor& x, const Tensor& y, bool has_rate) {
+  const auto fits = [](const Tensor& rows) {
+    return rows.shape().rank() >= 1 && (rows.dtype() == DType::f32 || rows.dtype() == DType::i32);
+  };
+  require(fits(x) && fits(y) && x.shape()[0] == y.shape()[0] && x.shape()[0] > 0, ErrorKind::shape,
+          "train_on_batch: got x {} and y {}, expected as many rows of both, f32 or i32",
+          to_string(TensorType{x.dtype(), x.shape()}), to_string(TensorType{y.dtype(), y.shape()}));
+  require(has_rate || (std::holds_alternative<optim::Constant>(options.schedule.shape) &&
+                       options.schedule.warmup == 0 && options.schedule.scaling == "none"),
+          ErrorKind::invalid_argument,
+          "train_on_batch: the schedule cannot know the steps and samples of an epoch; give the "
+          "learning rate of each step");
+}
+
+}  // namespace
+
+struct Trainer::Given {
+  TensorType x, y;  // of one row
+  FitOptions options;
+  std::optional<FitLoop> loop;
+};
 
 Trainer::Trainer(Cluster& cluster, Model model, TrainerOptions options)
     : state_(std::make_unique<TrainerState>(cluster, std::move(model), std::move(options))) {}
@@ -18,37 +113,93 @@ Trainer::~Trainer() = default;
 
 void Trainer::build(const TensorType& sample) { state_->build(sample); }
 bool Trainer::built() const { return state_->built; }
-Parameters& Trainer::parameters() { return state_->parameters; }
-NamedTensors Trainer::weights() const { return state_->checkpoint().weights; }
+Parameters& Trainer::parameters() {
+  state_->fill();
+  return state_->parameters;
+}
+const Parameters& Trainer::layout() const { return state_->parameters; }
+NamedTensors Trainer::weights() const {
+  state_->fill();
+  return tensors_of(state_->parameters.sources());
+}
 const KernelChoices& Trainer::choices() const { return state_->choices; }
 void Trainer::load_weights(const NamedTensors& weights,
                            const std::function<bool(const std::string&)>& wanted) {
-  artel::load_weights(state_->parameters, weights, wanted);
+  given_.reset();
+  state_->in_step = false;
+  state_->load_weights(weights, wanted);
 }
-checkpoint::Checkpoint Trainer::checkpoint() const { return state_->checkpoint(); }
-void Trainer::restore(const checkpoint::Checkpoint& checkpoint) { state_->restore(checkpoint); }
+checkpoint::Checkpoint Trainer::checkpoint() const {
+  state_->fill();
+  return state_->checkpoint();
+}
+void Trainer::restore(const checkpoint::Checkpoint& checkpoint) {
+  given_.reset();
+  state_->restore(checkpoint);
+}
 void Trainer::request_stop() { state_->stop = true; }
+void Trainer::request_leave() { (state_->cluster.elastic() ? state_->leave : state_->stop) = true; }
 
 FitResult Trainer::fit(Tensor x, Tensor y, const FitOptions& options) {
   return fit(data::tensor_dataset(std::move(x), std::move(y)), options);
 }
 
 FitResult Trainer::fit(data::DatasetPtr train, const FitOptions& options) {
-  std::optional<FitLoop> loop;  // outlives the attempt, whose failure ends what it has started
+  require(options.epochs > 0 || options.steps > 0, ErrorKind::invalid_argument,
+          "train.epochs: got {} with train.steps = {}, expected a positive number of one of them; "
+          "for a limit of time only, try many epochs with train.max_seconds",
+          options.epochs, options.steps);
+  FitOptions adapted = options;
+  const StrategyKind& kind = find_strategy(state_->options.strategy, state_->cluster.servers());
+  if (kind.adjust_fit) kind.adjust_fit(adapted, *train);
+  std::optional<FitLoop> loop;  // outlives the attempt: if that fails, the group is aborted first
   FitResult result;
+  state_->stop = false;
+  const std::unique_ptr<Given> given = std::move(given_);
   state_->cluster.attempt([&] {
-    loop.emplace(*this, *state_, std::move(train), options);
+    if (given) given->loop->settle();
+    loop.emplace(*this, *state_, std::move(train), adapted);
     result = loop->run();
   });
   return result;
 }
 
+TrainingState Trainer::train_on_batch(const Tensor& x, const Tensor& y,
+                                      std::optional<double> learning_rate) {
+  check_given(state_->options, x, y, learning_rate.has_value());
+  check_takes_batches({state_->cluster, state_->options, {}});
+  const Situation now = {state_->cluster, state_->options, state_->kept};
+  bool takes_batches = true;
+  const auto rows = std::make_shared<GivenRows>(x, y);
+  const TensorType x_type = input_type(rows->layout()), y_type = target_type(rows->layout());
+  // It outlives the attempt, as in fit, but not its failure: the next call begins anew.
+  std::unique_ptr<Given> given = std::move(given_);
+  TrainingState result;
+  state_->cluster.attempt([&] {
+    if (given && (given->x != x_type || given->y != y_type)) {
+      given->loop->settle();
+      given.reset();
+    }
+    if (!given) {
+      given.reset(new Given{x_type, y_type, {.batch_size = rows->size(), .epochs = 0}, {}});
+      given->loop.emplace(*this, *state_, rows, given->options);
+      // By now all workers know what worker 0 may have restored.
+      takes_batches = strategy_at_work(now).takes_batches;
+    }
+    if (takes_batches) result = given->loop->step_on(x, y, learning_rate);
+  });
+  if (!takes_batches) check_takes_batches(now);
+  given_ = std::move(given);
+  return result;
+}
+
 Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& augment,
-                             int64_t batch_size) {
+                             int64_t batch_size, const TestProgress& progress) {
   TrainerState& s = *state_;
   require(test->size() > 0, ErrorKind::invalid_argument,
           "evaluate: the data set has no samples, expected 1 or more");
-  const int64_t size = std::min(batch_size, test->size());
+  if (const auto result = evaluate_sparse(s, *test, augment)) return *result;
+  const int64_t size = rows_at_a_time(std::min(batch_size, test->size()), test->layout());
   data::Loader loader(
       test,
       {.sampling = {.batch_size = size, .shuffle = false, .last_batch = data::LastBatch::keep},
@@ -56,55 +207,62 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
        .threads = 1,
        .epochs = 1});
   s.build(input_type(loader.layout()));
+  s.fill();
   Evaluator evaluator(s.model, s.sample, target_type(loader.layout()), s.test_loss, s.parameters,
-                      s.choices, s.threads);
+                      s.choices, s.threads, s.metrics_for(loader.layout()), s.shards);
   // Workers take batches in turn; sums are added in the order of batches, so that the result does
   // not depend on the number of workers.
   comm::Group* const group = s.alone ? nullptr : s.cluster.group();
   const int64_t workers = group ? group->size() : 1, rank = group ? group->rank() : 0;
-  std::vector<double> losses, counts;  // of each batch: loss; right answers, samples, labels
+  const size_t width = 2 + evaluator.metrics().sums();  // loss, samples, metrics
+  const size_t most = std::max<size_t>(width, kMostSums / sizeof(double));
+  std::vector<double> total(width), batches;
+  const auto add_batches = [&] {
+    if (group)
+      group->all_reduce(std::as_writable_bytes(std::span(batches)), comm::ElementType::f64, {},
+                        {.label = "test sums"});
+    for (size_t i = 0; i < batches.size(); ++i) total[i % width] += batches[i];
+    batches.clear();
+  };
   for (int64_t number = 0;; ++number) {
     const data::LoaderState place = {0, number * size};
     if (place.position >= test->size()) break;
-    losses.push_back(0);
-    counts.resize(counts.size() + 3, 0);
+    if (progress) progress(place.position, test->size());
+    if (batches.size() + width > most && number % workers == 0) add_batches();
+    batches.resize(batches.size() + width, 0);
     if (number % workers != rank) continue;
     const std::optional<data::Batch> batch =
         workers == 1 ? loader.next()
                      : loader.batch(place, 0, std::min(size, test->size() - place.position));
     const Evaluator::Sums sums = evaluator.evaluate(batch->x, batch->y);
-    losses.back() = sums.loss;
-    counts[counts.size() - 3] = static_cast<double>(sums.correct);
-    counts[counts.size() - 2] = static_cast<double>(sums.samples);
-    counts[counts.size() - 1] = static_cast<double>(count_labels(batch->y));
+    double* const own = &batches[batches.size() - width];
+    own[0] = sums.loss;
+    own[1] = static_cast<double>(sums.samples);
+    std::copy(sums.metrics.begin(), sums.metrics.end(), own + 2);
   }
-  if (group) {
-    group->all_reduce(std::as_writable_bytes(std::span(losses)), comm::ElementType::f64, {},
-                      {.label = "test losses"});
-    group->all_reduce(std::as_writable_bytes(std::span(counts)), comm::ElementType::f64, {},
-                      {.label = "test counts"});
+  add_batches();
+  Evaluation result = {.samples = static_cast<int64_t>(total[1])};
+  result.loss = total[0] / std::max(1.0, total[1]);
+  result.metrics = evaluator.metrics().values(std::span(total).subspan(2));
+  if (const MetricValue* accuracy = find_metric(result.metrics, "accuracy")) {
+    result.accuracy = accuracy->value;
+    result.correct = static_cast<int64_t>(accuracy->sums[0]);
+    result.labels = static_cast<int64_t>(accuracy->sums[1]);
   }
-  Evaluation result;
-  for (size_t i = 0; i < losses.size(); ++i) {
-    result.loss += losses[i];
-    result.correct += static_cast<int64_t>(counts[3 * i]);
-    result.samples += static_cast<int64_t>(counts[3 * i + 1]);
-    result.labels += static_cast<int64_t>(counts[3 * i + 2]);
-  }
-  result.loss /= static_cast<double>(std::max<int64_t>(1, result.samples));
-  result.accuracy = static_cast<double>(result.correct) /
-                    static_cast<double>(std::max<int64_t>(1, result.labels));
   return result;
 }
 
 Tensor Trainer::predict(const Tensor& x) {
   TrainerState& s = *state_;
+  require(x.shape().rank() > 0, ErrorKind::shape, "predict: got a single number, expected rows");
   Shape sample = x.shape();
   sample = Shape(std::vector<int64_t>(sample.extents().begin() + 1, sample.extents().end()));
   s.build({x.dtype(), sample});
+  s.fill();
   if (!s.predictor)
-    s.predictor = std::make_unique<Evaluator>(s.model, s.sample, std::nullopt, s.test_loss,
-                                              s.parameters, s.choices, s.threads);
+    s.predictor =
+        std::make_unique<Evaluator>(s.model, s.sample, std::nullopt, s.test_loss, s.parameters,
+                                    s.choices, s.threads, std::vector<Metric>(), s.shards);
   return s.predictor->predict(x);
 }
 

@@ -1,6 +1,11 @@
 // The training loop: model, data, batches, forward, loss, backward, update, until a criterion
 // holds.
 //
+//   artel::Trainer digits(cluster, artel::nn::model_by_name("lenet5"),
+//                         {.optimizer = artel::optim::sgd(0.1, {.momentum = 0.9})});
+//   digits.fit(images, labels, {.batch_size = 64, .epochs = 5});
+//   const double accuracy = digits.evaluate(samples).accuracy;
+//
 // A Trainer owns the parameters and the optimizer's state. Everything random is a function of the
 // seed, the step and the sample, so two runs with equal options give the same bits; a run that is
 // resumed from a checkpoint gives the bits of one that was never stopped. Calls come from one
@@ -24,6 +29,7 @@
 #include "artel/optim/config.h"
 #include "artel/optim/schedule.h"
 #include "artel/ps/report.h"
+#include "artel/train/strategy_options.h"
 #include "artel/train/timeline.h"
 
 namespace artel {
@@ -31,8 +37,10 @@ namespace artel {
 struct TrainerOptions {
   optim::OptimizerConfig optimizer = optim::sgd(0.1);
   optim::ScheduleConfig schedule = {};
-  std::string loss = "cross_entropy";
+  LossChoice loss = "cross_entropy";  // by name, or a function
+  std::vector<Metric> metrics = {};   // none: accuracy, of data with classes
   double label_smoothing = 0;
+  std::vector<double> class_weights = {};  // of the training loss; see LabelOptions. Empty: all 1
   uint64_t seed = 0;
   int threads = 0;  // cores of this worker; 0: all that it was given
   int lanes =
@@ -44,20 +52,9 @@ struct TrainerOptions {
   bool check_numbers = false;      // stop at the first op that gives NaN or infinity, naming it
   bool check_memory = false;       // stop at the first op that reads or writes what it may not
   std::vector<std::string> freeze = {};  // parameters whose names begin so are not trained
-  // How the gradients of several workers meet (train/exchange.h).
+  // How workers train together (train/strategies/registry.h), and the options of that.
   std::string strategy = "auto";
-  std::string reduction = "exact";
-  std::string compress = {};
-  int coordinators = 1;
-  // Steps between averages of the workers' weights (train/averaging.h); 1: none are needed.
-  int64_t local_steps = 1;
-  double outer_momentum = 0;
-  double outer_learning_rate = 1;
-  // With parameter servers (Cluster::servers), for the strategies "ps" and "downpour".
-  std::optional<int64_t> delay = 0;         // nothing: no limit
-  int64_t push_every = 1, fetch_every = 1;  // steps of "downpour"
-  int64_t synchronous_epochs = 1;           // that "downpour" begins with
-  bool allow_lossy = false;  // "auto" may choose local steps and compression by itself
+  StrategyOptions strategy_options = {};
 };
 
 // What a callback sees after a step or an epoch.
@@ -67,57 +64,117 @@ struct TrainingState {
   int64_t samples = 0;            // in this call of fit
   double loss = 0;                // of the step; after an epoch its mean
   double learning_rate = 0;
-  double accuracy = 0;                      // on the training batches, for class targets
+  double accuracy = 0;                      // that of `metrics`; 0 without it
   bool tested = false;                      // after an epoch with a validation set:
   double test_loss = 0, test_accuracy = 0;  // what it gave
-  double seconds = 0;                       // since fit began
-  double seconds_waited = 0;                // of these, waiting for data
-  double seconds_exchanging = 0;            // and waiting for the sums of other workers
-  int64_t sent_bytes = 0;                   // to other workers, by this one
+  std::vector<MetricValue> metrics = {};    // on the training batches
+  std::vector<MetricValue> test_metrics = {};
+  double seconds = 0;             // since fit began
+  double seconds_waited = 0;      // of these, waiting for data
+  double seconds_exchanging = 0;  // and waiting for the sums of other workers
+  double seconds_on_wire = 0;     // exchanging sums, most of it while computing
+  int64_t sent_bytes = 0;         // to other workers, by this one
+  int64_t received_bytes = -1;    // from them; -1: not known
+  int64_t own_samples = 0;        // of `samples`, those that this worker has computed
+  int own_lanes = 0;              // of the batch, in the last step; 0: not known
+  int workers = 1;                // that made the step
+  // Of the first step after a change of the workers: how many went and came before it, and the
+  // seconds since the step was broken off.
+  int left = 0, joined = 0;
+  double seconds_lost = 0;
+  // Other measurements of the step by the strategy; on worker 0.
+  std::vector<std::pair<std::string, double>> measures = {};
 };
 
 // Returns false to stop training after the current step.
 using Callback = std::function<bool(const TrainingState&)>;
 
+// Called with the samples that are done, and all of them.
+using TestProgress = std::function<void(int64_t done, int64_t samples)>;
+
 struct FitOptions {
   int64_t batch_size = 32;  // of all workers together
-  // The samples of an epoch that do not fill a batch make a smaller one, whose gradient is the mean
-  // over them; otherwise each epoch leaves other ones out.
+  // The last samples of an epoch, if they do not fill a batch, make a smaller one, whose gradient
+  // is the mean over them; otherwise they are left out, different ones in each epoch.
   bool keep_last_batch = false;
   int64_t epochs = 1;
-  int64_t steps = 0;  // stop after so many steps in all; 0: by epochs
+  int64_t steps = 0;  // stop after this many steps in all; 0: by epochs
   data::Augmentation augment = {};
   int loader_threads = 1;
   data::DatasetPtr validation = {};
   // Other criteria to stop by; 0: unused.
   double target_accuracy = 0;  // on the validation set
-  int64_t patience = 0;        // epochs without a better validation loss
+  int64_t patience = 0;        // epochs without a better `best_by`
   double max_seconds = 0;
-  // Where checkpoints go; empty: nowhere. Saved at the end of each epoch, every `save_every` steps
-  // if that is not 0, and when training stops.
+  // What makes an epoch the best so far: "loss" or the name of a metric, on the validation set or,
+  // without one, on the training batches.
+  std::string best_by = "loss";
+  // Where checkpoints go, as worker 0 says; empty: nowhere. Saved at the end of each epoch, every
+  // `save_every` steps if that is not 0, and when training stops. One that cannot be saved, or
+  // whose weights are not finite, is a warning and leaves those before it as they are; `fit` throws
+  // only if it is the last.
   std::filesystem::path checkpoints = {};
   int64_t save_every = 0;
   int keep_last = 3;
   bool resume = false;  // continue from the newest good checkpoint in that folder, if there is one
+  // Where each worker keeps only a part of the network: after each epoch and at the end all have
+  // all weights, and at the end worker 0 has what the optimizer remembers. Otherwise only
+  // checkpoints have all of it, and the weights are gathered only for tests.
+  bool whole = true;
   bool timeline = false;  // record FitResult::timeline
+  // Called once at worker 0, with the number of finished steps and the folder of checkpoints: when
+  // all have agreed, hold the same state and are about to begin, and at whoever becomes worker 0
+  // because those before it have ended.
+  std::function<void(int64_t step, const std::filesystem::path& checkpoints)> before_leading = {};
+  // Called at a worker that has been worker 0 and is so no longer: it leaves, or it had been given
+  // up and has joined the others again.
+  std::function<void()> after_leading = {};
+  // Called at worker 0 before the first step of each membership.
+  std::function<void(const Membership&)> before_membership = {};
+  // Called at worker 0 before it saves a checkpoint, which fails if this throws.
+  std::function<void()> before_save = {};
+  TestProgress while_testing = {};  // of the validation set
   std::vector<Callback> after_step = {};
   std::vector<Callback> after_epoch = {};
 };
 
+// Workers that went or came while training went on.
+struct ChangedWorkers {
+  std::vector<MembershipChange::Gone> gone;
+  std::vector<comm::control::Participant> came;
+  std::vector<int> staying;    // numbers of those who went on
+  int64_t step = 0;            // that was finished before
+  double at = 0;               // seconds since fit began
+  double seconds = 0;          // until they had found each other,
+  double until_next_step = 0;  // and until they had finished the next step
+};
+
+// An epoch that was better than all before it.
+struct BestEpoch {
+  std::string by;    // see FitOptions::best_by
+  double value = 0;  // of that
+  int64_t epoch = 0, step = 0;
+};
+
 struct FitResult {
   TrainingState last;
-  ps::Report servers;      // what parameter servers have seen; at worker 0
-  std::string stopped_by;  // "epochs", "steps", "target accuracy", "patience", "time", "callback"
+  std::optional<BestEpoch> best;  // nothing before the end of the first epoch
+  ps::Report servers;             // what parameter servers have seen; on worker 0
+  std::string stopped_by;         // "epochs", "steps", "target accuracy", "patience", "time",
+                           // "callback", "request", "leave" (this worker has left, the others go
+                           // on), or what a strategy says, such as "tolerance"
   std::vector<TrainingState> epochs;
-  std::vector<TimelineSpan> timeline;  // of all workers, at worker 0
+  std::vector<TimelineSpan> timeline;  // of all workers, on worker 0
+  std::vector<ChangedWorkers> changes;
 };
 
 struct Evaluation {
   double loss = 0;
-  double accuracy = 0;  // of class targets; else 0
+  double accuracy = 0;  // that of `metrics`; 0 without it
   int64_t correct = 0;
   int64_t samples = 0;
   int64_t labels = 0;  // as many as samples, or one for each position of a text
+  std::vector<MetricValue> metrics = {};
 };
 
 struct TrainerState;
@@ -130,8 +187,19 @@ class Trainer {
   FitResult fit(data::DatasetPtr train, const FitOptions& options);
   // Rows of x with their targets y: i32 classes or f32 values.
   FitResult fit(Tensor x, Tensor y, const FitOptions& options);
+  // One step on a batch of your own, for loops that `fit` does not offer: rows of x (f32, or i32
+  // tokens) with their targets y (i32 classes or f32 values). The same bits as `fit` on the same
+  // batches. A collective call: each worker gives the whole global batch and computes its share of
+  // it, and all begin with the state of worker 0 at the first call, after a `fit` or a `restore`,
+  // and with rows of another type. The learning rate is that of the options if none is given.
+  // These steps count like those of `fit`: a later `fit` continues from their number, and with its
+  // data where it left off. Throws for schedules without a learning rate of their own, for
+  // local steps (also those that "auto" has chosen) and for strategies with servers.
+  TrainingState train_on_batch(const Tensor& x, const Tensor& y,
+                               std::optional<double> learning_rate = {});
+  // `progress` is told how many samples of how many are done.
   Evaluation evaluate(data::DatasetPtr test, const data::Augmentation& augment = {},
-                      int64_t batch_size = 256);
+                      int64_t batch_size = 256, const TestProgress& progress = {});
   // The network's output for rows of inputs.
   Tensor predict(const Tensor& x);
 
@@ -140,6 +208,8 @@ class Trainer {
   void build(const TensorType& sample);
   bool built() const;
   Parameters& parameters();
+  // Names and shapes of the parameters, whose values may not have been made yet.
+  const Parameters& layout() const;
   NamedTensors weights() const;
   // As in predict/load_weights.h.
   void load_weights(const NamedTensors& weights,
@@ -148,15 +218,22 @@ class Trainer {
   // Which kernel runs which shape, as far as that has been decided.
   const KernelChoices& choices() const;
 
-  // The state of a run: weights, optimizer, step, sampler, kernel choices.
+  // The state of a run: weights, optimizer, step, sampler, kernel choices. What a lossy codec holds
+  // back on each worker (cluster.compress) is gathered by `fit` alone: a run that goes on from a
+  // checkpoint made after `train_on_batch` does without it, and says so.
   checkpoint::Checkpoint checkpoint() const;
   void restore(const checkpoint::Checkpoint& checkpoint);
 
   // Stops `fit` after the current step; safe in a signal handler and from any thread.
   void request_stop();
+  // The same for this worker alone: it hands its lanes over to the others. Stops `fit` if there are
+  // none, or where workers cannot meet again (Cluster::elastic).
+  void request_leave();
 
  private:
+  struct Given;
   std::unique_ptr<TrainerState> state_;
+  std::unique_ptr<Given> given_;  // while batches are given
 };
 
 }  // namespace artel

@@ -1,50 +1,47 @@
 #include "artel/train/trainer_state.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
-#include "artel/exec/kernels/gemm_bf16.h"
+#include "artel/base/json.h"
+#include "artel/exec/peak.h"
 #include "artel/predict/batches.h"
 #include "artel/predict/load_weights.h"
+#include "artel/train/exchange.h"
+#include "artel/train/kept_states.h"
 #include "artel/train/name_prefixes.h"
+#include "artel/train/strategies/registry.h"
+#include "artel/train/strategies/tensor.h"
+#include "artel/train/strategy.h"
 
 namespace artel {
 namespace {
 
 using Json = nlohmann::json;
 
-const std::string kOuterVelocity = "outer velocity/";
+// Null stands for a number that is not finite.
+double number_in(const Json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
 
-// Names of a worker's own state among the tensors of a checkpoint: "worker 3/bucket 0/sum".
-constexpr std::string_view kWorker = "worker ";
-constexpr size_t kMostWorkers = 1 << 16;
+Json best_json(const std::optional<BestEpoch>& best) {
+  if (!best) return {};
+  return {{"by", best->by}, {"value", best->value}, {"epoch", best->epoch}, {"step", best->step}};
+}
 
-void add_own_state(NamedTensors& tensors, size_t worker, const OwnState& state) {
-  for (const auto& [name, values] : state) {
-    Tensor tensor({static_cast<int64_t>(values.size())});
-    std::copy(values.begin(), values.end(), tensor.values<float>().begin());
-    tensors.push_back({fmt::format("{}{}/{}", kWorker, worker, name), std::move(tensor)});
+std::optional<BestEpoch> best_in(const Json& state) {
+  // Before one could choose, it was the loss, without the epoch that had it.
+  if (state.contains("best_loss")) {
+    const double loss = number_in(state["best_loss"]);
+    if (!state.at("has_best") || !std::isfinite(loss)) return {};
+    return BestEpoch{.by = "loss", .value = loss};
   }
-}
-
-void read_own_state(const NamedTensor& tensor, std::vector<OwnState>& states) {
-  if (!tensor.name.starts_with(kWorker)) return;
-  const char* const begin = tensor.name.data() + kWorker.size();
-  const char* const end = tensor.name.data() + tensor.name.size();
-  size_t worker = 0;
-  const auto [slash, error] = std::from_chars(begin, end, worker);
-  if (error != std::errc{} || slash == end || worker >= kMostWorkers) return;
-  if (worker >= states.size()) states.resize(worker + 1);
-  const std::span<const float> values = tensor.tensor.values<float>();
-  states[worker][std::string(slash + 1, end)].assign(values.begin(), values.end());
-}
-
-// Gradients that other workers will read lie in shared memory from the start.
-std::function<std::shared_ptr<std::byte>(size_t)> sum_memory(comm::Group* group) {
-  if (!group) return {};
-  return [group](size_t bytes) { return group->allocate(bytes); };
+  const Json& best = state.at("best");
+  if (best.is_null()) return {};
+  return BestEpoch{best.at("by"), best.at("value"), best.at("epoch"), best.at("step")};
 }
 
 }  // namespace
@@ -59,34 +56,24 @@ TensorType target_type(const data::SampleLayout& layout) {
   return {layout.target_type(), layout.target};
 }
 
-ExchangeOptions exchange_options(const TrainerOptions& options) {
-  return {.strategy = options.strategy,
-          .reduction = options.reduction,
-          .compress = options.local_steps > 1 ? "" : options.compress,
-          .coordinators = options.coordinators,
-          .seed = options.seed};
-}
-
 TrainerState::TrainerState(Cluster& cluster, Model model, TrainerOptions given)
     : cluster(cluster), model(std::move(model)), options(std::move(given)) {
-  // The rule with which DistBelief trains, unless another one is asked for.
-  const auto* sgd = std::get_if<optim::Sgd>(&options.optimizer.rule);
-  if (options.strategy == "downpour" && sgd && sgd->momentum == 0)
-    options.optimizer.rule = optim::Adagrad{.weight_decay = sgd->weight_decay};
-  loss = loss_by_name(options.loss, options.label_smoothing);
-  test_loss = loss_by_name(options.loss);
+  if (const StrategyKind& kind = find_strategy(options.strategy); kind.adjust) kind.adjust(options);
+  loss = make_loss(options.loss, {options.label_smoothing, options.class_weights});
+  test_loss = make_loss(options.loss);
   choices.tune = options.tune;
   choices.exact_convolutions = options.exact_convolutions;
   require(options.precision == "fp32" || options.precision == "bf16", ErrorKind::invalid_argument,
           "precision: got \"{}\", expected \"fp32\" or \"bf16\"", options.precision);
   choices.bf16 = options.precision == "bf16";
-  require(!choices.bf16 || kernels::has_bf16(), ErrorKind::unsupported,
+  require(!choices.bf16 || has_bf16(), ErrorKind::unsupported,
           "train.precision: got \"bf16\", but this processor does not multiply bf16 numbers "
           "(AVX512_BF16); try \"fp32\"");
   threads = options.threads > 0 ? options.threads : cluster.cores();
   require(options.lanes >= 0, ErrorKind::invalid_argument,
           "lanes: got {}, expected a positive number, or 0 for one a core", options.lanes);
   lanes = options.lanes > 0 ? options.lanes : threads * cluster.size();
+  shards = shards_of(options.strategy_options);
 }
 
 bool TrainerState::trained(const std::string& name) const {
@@ -99,56 +86,121 @@ void TrainerState::build(const TensorType& type) {
             to_string(sample), to_string(type));
     return;
   }
-  ModelGraph graph = inference_graph(model, batch_of(type, 1));
+  ModelGraph graph = inference_graph(model, batch_of(type, 1), ShardPart::all(shards));
   const Program program(std::move(graph.graph), {}, choices);
   parameters = Parameters(program.parameter_entries());
-  for (const ParameterEntry& entry : parameters.entries())
-    parameters.set(entry.name, nn::initial_value(options.seed, entry.name, entry.shape,
-                                                 graph.initialisers.at(entry.name)));
+  first_values = FirstValues(options.seed, std::move(graph.initialisers));
   check_prefixes("train.freeze", options.freeze, parameters);
-  if (options.outer_momentum > 0) outer_velocity = Parameters(parameters.entries());
+  std::vector<std::string> rated;
+  for (const optim::RateFactor& rate : optim::parse_rates(options.optimizer.rates))
+    rated.push_back(rate.prefix);
+  check_prefixes("train.optimizer.rates", rated, parameters);
   sample = type;
   built = true;
 }
 
+void TrainerState::load_weights(const NamedTensors& weights,
+                                const std::function<bool(const std::string&)>& wanted) {
+  if (!first_values.pending()) return artel::load_weights(parameters, weights, wanted);
+  check_weights_fit(parameters, weights, wanted);
+  for (const NamedTensor& weight : weights)
+    if (parameters.contains(weight.name) && (!wanted || wanted(weight.name)))
+      first_values.load(weight.name, weight.tensor);
+}
+
+void TrainerState::fill() {
+  require(!in_parts, ErrorKind::invalid_argument,
+          "fit: each worker has only a part of the network, because FitOptions::whole was false; "
+          "use the checkpoint, or train with whole = true");
+  first_values.fill(threads, parameters);
+  if (stepper && !pending_optimizer.empty())
+    stepper->update().set_state(std::exchange(pending_optimizer, {}));
+}
+
+std::vector<Metric> TrainerState::metrics_for(const data::SampleLayout& layout) const {
+  if (!options.metrics.empty()) return options.metrics;
+  // Targets may be shares of classes, as mixup makes them.
+  const bool shares = layout.target_kind == data::TargetKind::values && layout.classes > 0 &&
+                      layout.target == Shape{layout.classes};
+  if (layout.target_kind != data::TargetKind::classes && !shares) return {};
+  Metric accuracy = metric_by_name("accuracy");
+  accuracy.where_it_fits = true;
+  return {accuracy};
+}
+
 Stepper& TrainerState::stepper_for(const data::SampleLayout& layout) {
   const TensorType target = target_type(layout);
-  if (stepper && stepper_target == target) return *stepper;
-  stepper = std::make_unique<Stepper>(
-      model, sample, target, loss, options.optimizer, parameters, choices,
-      StepperOptions{.threads = threads,
-                     .lanes = lanes,
-                     .seed = options.seed,
-                     .memory_limit = options.memory_limit,
-                     .check_numbers = options.check_numbers,
-                     .check_memory = options.check_memory,
-                     .mixtures = layout.target_kind == data::TargetKind::values &&
-                                 layout.classes > 0 && layout.target == Shape{layout.classes},
-                     .trained = [this](const std::string& name) { return trained(name); },
-                     .allocate_sums = sum_memory(cluster.group())});
-  stepper_target = target;
-  if (!pending_optimizer.empty()) stepper->update().set_state(std::exchange(pending_optimizer, {}));
+  if (stepper_target != target) drop_stepper();
+  if (!stepper) {
+    stepper = std::make_unique<Stepper>(
+        model, sample, target, loss, options.optimizer, parameters, choices,
+        StepperOptions{.threads = threads,
+                       .lanes = lanes,
+                       .shards = shards,
+                       .seed = options.seed,
+                       .memory_limit = options.memory_limit,
+                       .check_numbers = options.check_numbers,
+                       .check_memory = options.check_memory,
+                       .trained = [this](const std::string& name) { return trained(name); },
+                       .metrics = metrics_for(layout)});
+    stepper_target = target;
+    stepper_generation = -1;
+  }
+  if (stepper_generation != cluster.membership().generation) {
+    stepper->set_sum_memory([membership = cluster.membership()](size_t bytes) {
+      return allocate_sums(membership, bytes);
+    });
+    stepper_generation = cluster.membership().generation;
+  }
   return *stepper;
 }
 
-checkpoint::Checkpoint TrainerState::checkpoint() const {
-  checkpoint::Checkpoint result;
-  result.step = step;
-  for (const ParameterEntry& entry : parameters.entries())
-    result.weights.push_back({entry.name, parameters.get(entry.name)});
-  if (stepper) result.optimizer = stepper->update().state();
-  for (const ParameterEntry& entry : outer_velocity.entries())
-    if (entry.trained)
-      result.optimizer.push_back({kOuterVelocity + entry.name, outer_velocity.get(entry.name)});
-  for (size_t worker = 0; worker < own_states.size(); ++worker)
-    add_own_state(result.optimizer, worker, own_states[worker]);
-  result.state = state_text();
+void TrainerState::drop_stepper() {
+  if (stepper && pending_optimizer.empty()) pending_optimizer = stepper->update().state();
+  stepper.reset();
+}
+
+checkpoint::Snapshot TrainerState::snapshot() const {
+  const StrategyStates strategies = strategy_states();
+  checkpoint::Snapshot result = {
+      .step = step,
+      .weights = parameters.sources(),
+      .optimizer = stepper ? stepper->update().sources() : sources_of(pending_optimizer),
+      .state = state_text(strategies)};
+  for (TensorSource& tensor : sources_of(to_tensors(strategies)))
+    result.optimizer.push_back(std::move(tensor));
   return result;
 }
 
-std::string TrainerState::state_text() const {
+checkpoint::Checkpoint TrainerState::checkpoint() const {
+  const checkpoint::Snapshot now = snapshot();
+  return {now.step, tensors_of(now.weights), tensors_of(now.optimizer), now.state};
+}
+
+StrategyStates TrainerState::strategy_states() const {
+  if (!strategy) return kept;
+  // What a worker keeps for itself is outdated once another strategy is at work.
+  StrategyStates all = kept;
+  for (auto& [owner, state] : all) drop_tensors_of_workers(state);
+  StrategyState own = strategy->state();
+  if (own.values.empty() && own.tensors.empty())
+    all.erase(strategy->kept_as());
+  else
+    all[strategy->kept_as()] = std::move(own);
+  return all;
+}
+
+void TrainerState::set_strategy(Strategy* next) {
+  kept = strategy_states();
+  strategy = next;
+  if (!next) return;
+  if (const auto own = kept.find(next->kept_as()); own != kept.end()) own->second.tensors.clear();
+}
+
+std::string TrainerState::state_text(const StrategyStates& strategies) const {
   return Json({{"step", step},
                {"lanes", lanes},
+               {"shards", shards},
                {"seed", options.seed},
                {"loader", {{"epoch", position.epoch}, {"position", position.position}}},
                {"plateau",
@@ -159,56 +211,65 @@ std::string TrainerState::state_text() const {
                  {"factor", plateau.factor}}},
                {"epoch",
                 {{"loss", epoch.loss},
-                 {"correct", epoch.correct},
-                 {"labels", epoch.labels},
-                 {"samples", epoch.samples}}},
-               {"best_loss", best_loss},
-               {"has_best", has_best},
+                 {"samples", epoch.samples},
+                 {"metrics", epoch.metrics},
+                 {"counted", counted}}},
+               {"best", best_json(best)},
                {"bad_epochs", bad_epochs},
-               {"saving", {{"local_steps", economy.local_steps}, {"compress", economy.compress}}},
-               {"own_purpose", own_purpose},
+               {"strategies", to_json(strategies)},
                {"plan", to_string(choices)}})
       .dump();
 }
 
-void TrainerState::restore(const checkpoint::Checkpoint& saved) {
-  artel::load_weights(parameters, saved.weights);
+void TrainerState::restore(checkpoint::Checkpoint saved) {
+  load_weights(std::exchange(saved.weights, {}));
+  in_step = in_parts = false;
   restore_state(saved.state);
-  own_states.clear();
+  for (auto& [owner, state] : kept) state.tensors.clear();
   stepper.reset();
-  pending_optimizer = saved.optimizer;
-  for (const NamedTensor& tensor : saved.optimizer) {
-    if (tensor.name.starts_with(kOuterVelocity) && !outer_velocity.entries().empty())
-      outer_velocity.set(tensor.name.substr(kOuterVelocity.size()), tensor.tensor);
-    read_own_state(tensor, own_states);
-  }
+  pending_optimizer.clear();
+  for (NamedTensor& tensor : saved.optimizer)
+    if (!read_tensor(tensor, kept)) pending_optimizer.push_back(std::move(tensor));
 }
 
 void TrainerState::restore_state(const std::string& text) {
   try {
-    const Json state = Json::parse(text);
-    const int saved_lanes = state.at("lanes");
+    const Json state = parse_json(text, "checkpoint");
+    const int saved_lanes = state.at("lanes"), lanes_before = lanes;
+    const std::string choices_before = to_string(choices);
     require(options.lanes == 0 || options.lanes == saved_lanes, ErrorKind::invalid_argument,
-            "the checkpoint was made with lanes = {}, not {}; with another number the result "
-            "would have other bits",
-            saved_lanes, options.lanes);
+            "cluster.lanes: got {}, but the run has {}; with another number the result would have "
+            "other bits",
+            options.lanes, saved_lanes);
     lanes = saved_lanes;
+    const int saved_shards = state.value("shards", 1);
+    require(shards == saved_shards, ErrorKind::invalid_argument,
+            "cluster.shards: got {}, but the run has {}; with another number the result would have "
+            "other bits; try cluster.shards = {}",
+            shards, saved_shards, saved_shards);
     step = state.at("step");
     position = {state.at("loader").at("epoch"), state.at("loader").at("position")};
     const Json& p = state.at("plateau");
-    plateau = {p.at("started"), p.at("best"), p.at("bad_epochs"), p.at("cooldown_left"),
+    plateau = {p.at("started"), number_in(p.at("best")), p.at("bad_epochs"), p.at("cooldown_left"),
                p.at("factor")};
     const Json& e = state.at("epoch");
-    epoch = {e.at("loss"), e.at("correct"), e.at("labels"), e.at("samples")};
-    best_loss = state.at("best_loss");
-    has_best = state.at("has_best");
+    epoch = {number_in(e.at("loss")), e.at("samples")};
+    // Before there were other metrics, the accuracy had two numbers of its own.
+    epoch.metrics.clear();
+    for (const Json& sum :
+         e.contains("metrics") ? e["metrics"] : Json{e.at("correct"), e.at("labels")})
+      epoch.metrics.push_back(number_in(sum));
+    counted = e.value("counted", std::vector<std::string>());
+    best = best_in(state);
     bad_epochs = state.at("bad_epochs");
-    if (state.contains("saving"))
-      economy = {state["saving"].at("local_steps"), state["saving"].at("compress")};
-    own_purpose = state.value("own_purpose", "");
+    read_values(state, kept);
     const bool tune = choices.tune;
     choices = parse_choices(state.at("plan").get<std::string>());
     choices.tune = tune;
+    if (lanes != lanes_before || to_string(choices) != choices_before) {
+      drop_stepper();
+      predictor.reset();
+    }
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[checkpoint] the state of the run is not readable: {}", error.what());
   }

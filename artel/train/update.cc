@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "artel/base/error.h"
 #include "artel/optim/clipping.h"
@@ -16,92 +17,149 @@ Update::Update(const optim::OptimizerConfig& config, Parameters& parameters, Thr
       parameters_(parameters),
       pool_(pool) {
   for (const ParameterEntry& entry : parameters.entries()) {
-    if (!entry.trained || (trained && !trained(entry.name))) continue;
+    if (entry.is_state || (trained && !trained(entry.name))) continue;
+    place_of_.emplace(entry.name, places_.size());
     places_.push_back({entry, floats_});
     floats_ += (static_cast<size_t>(entry.shape.elements()) + 15) / 16 * 16;
   }
   for (size_t slot = 0; slot < optimizer_->slots().size(); ++slot)
-    memory_.push_back(allocate(floats_ * sizeof(float)));
+    memory_.push_back(cpu().allocate(floats_ * sizeof(float)));
 }
 
 void Update::bind(const SummedRegion& region) {
   targets_.clear();
   for (const SummedRegion::Part& part : region.parts()) {
-    const ParameterEntry& entry = parameters_.entry(part.name);
-    Target target = {part, optim::decays(config_, entry.shape), parameters_.values(entry)};
-    for (const Place& place : places_)
-      for (size_t slot = 0; slot < memory_.size() && place.entry.name == part.name; ++slot)
-        target.memory.emplace_back(reinterpret_cast<float*>(at(slot, place)), target.values.size());
+    const ParameterEntry& entry = parameters_.entry(part.whole);
+    const size_t count = part.bytes / sizeof(float);
+    Target target = {part, optim::decays(config_, entry.shape),
+                     parameters_.values(entry).subspan(part.first, count)};
+    for (const std::span<float> slot : memory_of(part.whole))
+      target.memory.push_back(slot.subspan(part.first, count));
     targets_.push_back(std::move(target));
   }
 }
 
-void Update::apply(const Bucket& bucket, const std::byte* total, const Options& options) {
+void Update::apply(const Bucket& bucket, const Memory& total, const Options& options) {
   for (const Target& target : targets_) {
     if (!bucket.contains(target.offset)) continue;
     const std::span<const float> sums = SummedRegion::values(total, target);
     if (target.is_state)  // moves towards the mean over lanes of what they observed
       optim::follow(target.values, sums, target.momentum, options.lanes, options.lanes);
     else
-      optimizer_->update(pool_, {target.name, target.decays}, options.step, options.learning_rate,
+      optimizer_->update(pool_, {target.whole, target.decays}, options.step, options.learning_rate,
                          options.gradient_scale, target.values, sums, target.memory);
   }
 }
 
-float Update::clip_scale(const std::byte* total, float scale) {
-  double squares = 0;
+Update::Moved Update::moved(const Slice& slice, const Memory& total) const {
+  const Target& target = targets_[slice.part];
+  Moved result = {target,
+                  target.values.subspan(slice.first, slice.count),
+                  SummedRegion::values(total, target).subspan(slice.first, slice.count),
+                  {},
+                  {target.whole, target.decays}};
+  for (const std::span<float> slot : target.memory)
+    result.memory.push_back(slot.subspan(slice.first, slice.count));
+  return result;
+}
+
+optim::Optimizer::Part Update::part_of(const Moved& moved, const Options& options) {
+  return {moved.info,   options.step, options.learning_rate, options.gradient_scale,
+          moved.values, moved.sums,   moved.memory};
+}
+
+std::vector<optim::Norms> Update::begin(const Slice& slice, const Memory& total,
+                                        const Options& options) {
+  const Moved moving = moved(slice, total);
+  if (moving.target.is_state) return {};
+  return optimizer_->begin(pool_, part_of(moving, options));
+}
+
+void Update::finish(const Slice& slice, const Memory& total, const Options& options,
+                    const optim::Norms& norms) {
+  const Moved moving = moved(slice, total);
+  if (moving.target.is_state)
+    optim::follow(moving.values, moving.sums, moving.target.momentum, options.lanes, options.lanes);
+  else
+    optimizer_->finish(pool_, part_of(moving, options), norms);
+}
+
+std::vector<double> Update::squares(const Slice& slice, const Memory& total) {
+  const Moved moving = moved(slice, total);
+  if (moving.target.is_state) return {};
+  return optim::squares_of_chunks(pool_, moving.sums);
+}
+
+std::vector<double> Update::squares(const Memory& total) {
+  std::vector<double> sums;
   for (const Target& target : targets_)
-    if (!target.is_state)
-      squares += optim::sum_of_squares(pool_, SummedRegion::values(total, target));
-  return clip_scale(squares, scale);
+    sums.push_back(
+        target.is_state ? 0 : optim::sum_of_squares(pool_, SummedRegion::values(total, target)));
+  return sums;
+}
+
+float Update::clip_scale(const Memory& total, float scale) {
+  const std::vector<double> sums = squares(total);
+  return clip_scale(std::accumulate(sums.begin(), sums.end(), 0.0), scale);
 }
 
 float Update::clip_scale(double squares, float scale) const {
   return optim::clip_scale(scale * std::sqrt(squares), config_.clip_norm);
 }
 
-std::byte* Update::at(size_t slot, const Place& place) const {
-  return memory_[slot].get() + place.offset * sizeof(float);
+std::span<float> Update::at(size_t slot, const Place& place) const {
+  return memory_[slot].floats().subspan(place.offset,
+                                        static_cast<size_t>(place.entry.shape.elements()));
 }
 
-std::string Update::name_of(size_t slot, const Place& place) const {
-  return optimizer_->slots()[slot] + "/" + place.entry.name;
-}
-
-NamedTensors Update::state() const {
-  NamedTensors tensors;
-  ThreadPool here(1);
+std::vector<Update::Remembered> Update::remembered() const {
+  std::vector<Remembered> all;
   for (size_t slot = 0; slot < memory_.size(); ++slot)
-    for (const Place& place : places_) {
-      Tensor tensor(place.entry.shape);
-      convert_layout(here, place.entry.shape, DType::f32, at(slot, place), place.entry.layout,
-                     tensor.raw(), Layout::row_major());
-      tensors.push_back({name_of(slot, place), std::move(tensor)});
-    }
-  return tensors;
+    for (const Place& place : places_)
+      all.push_back(
+          {optimizer_->slots()[slot] + "/" + place.entry.name, place.entry, at(slot, place)});
+  return all;
 }
 
-void Update::set_state(const NamedTensors& state) {
+std::vector<TensorSource> Update::sources() const {
+  std::vector<TensorSource> all;
+  for (const auto& [name, parameter, values] : remembered())
+    all.push_back(source_of(name, parameter.shape, parameter.layout, values));
+  return all;
+}
+
+NamedTensors Update::state() const { return tensors_of(sources()); }
+
+void Update::set_state(NamedTensors state) {
   ThreadPool here(1);
-  for (size_t slot = 0; slot < memory_.size(); ++slot)
-    for (const Place& place : places_) {
-      const std::string name = name_of(slot, place);
-      const auto found = std::find_if(state.begin(), state.end(),
-                                      [&](const NamedTensor& t) { return t.name == name; });
-      if (found == state.end()) continue;  // it was frozen then, and begins now
-      require(found->tensor.shape() == place.entry.shape, ErrorKind::corrupt,
-              "[optimizer state] '{}' has the shape {}, expected {}", name,
-              to_string(found->tensor.shape()), to_string(place.entry.shape));
-      convert_layout(here, place.entry.shape, DType::f32, found->tensor.raw(), Layout::row_major(),
-                     at(slot, place), place.entry.layout);
-    }
+  std::map<std::string_view, Tensor*> by_name;
+  for (NamedTensor& each : state) by_name.emplace(each.name, &each.tensor);
+  for (const auto& [name, parameter, values] : remembered()) {
+    const auto found = by_name.find(name);
+    if (found == by_name.end()) continue;  // it was frozen then, and begins now
+    Tensor& tensor = *found->second;
+    require(tensor.shape() == parameter.shape, ErrorKind::corrupt,
+            "[optimizer state] '{}' has the shape {}, expected {}", name, to_string(tensor.shape()),
+            to_string(parameter.shape));
+    convert_layout(here, parameter.shape, DType::f32, tensor.raw(), Layout::row_major(),
+                   std::as_writable_bytes(values).data(), parameter.layout);
+    tensor = {};
+  }
 }
 
 std::vector<std::span<float>> Update::memory() {
   std::vector<std::span<float>> blocks;
-  for (const auto& memory : memory_)
-    blocks.emplace_back(reinterpret_cast<float*>(memory.get()), floats_);
+  for (const Memory& memory : memory_) blocks.push_back(memory.floats());
   return blocks;
+}
+
+std::vector<std::span<float>> Update::memory_of(const std::string& parameter) {
+  std::vector<std::span<float>> slots;
+  const auto found = place_of_.find(parameter);
+  if (found == place_of_.end()) return slots;
+  for (size_t slot = 0; slot < memory_.size(); ++slot)
+    slots.push_back(at(slot, places_[found->second]));
+  return slots;
 }
 
 }  // namespace artel

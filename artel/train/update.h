@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -36,23 +37,47 @@ class Update {
     int64_t step = 0;
     float learning_rate = 0;
     float gradient_scale = 1;
-    int lanes = 1;  // that were summed
+    int lanes = 1;  // how many were summed
   };
   // `total` is the region summed over lanes.
-  void apply(const Bucket& bucket, const std::byte* total, const Options& options);
+  void apply(const Bucket& bucket, const Memory& total, const Options& options);
+
+  // The same for some elements of a target, in the two halves of optim::Optimizer. States have no
+  // norms.
+  optim::Optimizer::Scope scope() const { return optimizer_->scope(); }
+  std::vector<optim::Norms> begin(const Slice& slice, const Memory& total, const Options& options);
+  void finish(const Slice& slice, const Memory& total, const Options& options,
+              const optim::Norms& norms);
+  // The terms of the sum of squares of its gradient, chunk by chunk (optim/clipping.h); none for
+  // states.
+  std::vector<double> squares(const Slice& slice, const Memory& total);
 
   bool clips() const { return config_.clip_norm > 0; }
-  // What clipping the norm of the whole gradient, `scale` times the sum, multiplies it by.
-  float clip_scale(const std::byte* total, float scale = 1);
-  // The same where the squares of the sum, added up parameter by parameter, are known.
+  // The sum of the squares of each gradient, in the order of the targets; 0 for states.
+  std::vector<double> squares(const Memory& total);
+  // The factor by which clipping the norm of the whole gradient, `scale` times the sum, scales it.
+  float clip_scale(const Memory& total, float scale = 1);
+  // The same if the squares of the sum, added up parameter by parameter, are known already.
   float clip_scale(double squares, float scale = 1) const;
 
-  // What the optimizer remembers, one row-major tensor for each slot and trained parameter, for
-  // checkpoints; and as raw memory, one block for each slot.
+  // What the optimizer remembers: one tensor for each slot and trained parameter, under the name
+  // that it has in checkpoints, in the layout of the parameter.
+  struct Remembered {
+    std::string name;
+    const ParameterEntry& parameter;
+    std::span<float> values;
+  };
+  std::vector<Remembered> remembered() const;
+  // The same row-major, for checkpoints: piece by piece as it is now, or copied. And as raw memory,
+  // one block for each slot.
+  std::vector<TensorSource> sources() const;
   NamedTensors state() const;
-  // Parameters of which there is nothing, because they were frozen, begin with zeros.
-  void set_state(const NamedTensors& state);
+  // Parameters that are missing in it, because they were frozen, start with zeros. Tensors are
+  // dropped as they are used.
+  void set_state(NamedTensors state);
   std::vector<std::span<float>> memory();
+  // The same of one parameter; none if it is not trained.
+  std::vector<std::span<float>> memory_of(const std::string& parameter);
 
  private:
   // A trained parameter and its place in each block of memory.
@@ -60,16 +85,27 @@ class Update {
     ParameterEntry entry;
     size_t offset = 0;  // floats
   };
-  std::byte* at(size_t slot, const Place& place) const;
-  std::string name_of(size_t slot, const Place& place) const;
+  // A slice of a target with the part of the region that moves it, ready for the optimizer.
+  struct Moved {
+    const Target& target;
+    std::span<float> values;
+    std::span<const float> sums;
+    std::vector<std::span<float>> memory;
+    optim::ParameterInfo info;
+  };
+  Moved moved(const Slice& slice, const Memory& total) const;
+  static optim::Optimizer::Part part_of(const Moved& moved, const Options& options);
+
+  std::span<float> at(size_t slot, const Place& place) const;
 
   optim::OptimizerConfig config_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   Parameters& parameters_;
   ThreadPool& pool_;
   std::vector<Place> places_;
+  std::map<std::string, size_t> place_of_;  // by the name of a parameter
   size_t floats_ = 0;
-  std::vector<std::shared_ptr<std::byte>> memory_;  // by slot of the optimizer
+  std::vector<Memory> memory_;  // by slot of the optimizer
   std::vector<Target> targets_;
 };
 

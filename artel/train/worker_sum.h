@@ -8,7 +8,7 @@
 
 namespace artel {
 
-// What a worker sends, on average, when each of `workers` adds up its part of so many bytes and
+// What a worker sends, on average, when each of `workers` adds up its part of this many bytes and
 // sends the sum to all others.
 int64_t all_reduce_bytes(size_t bytes, int workers);
 

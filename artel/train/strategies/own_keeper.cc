@@ -1,24 +1,29 @@
 #include "artel/train/strategies/own_keeper.h"
 
+#include <fmt/format.h>
+
 #include "artel/base/log.h"
 #include "artel/base/random.h"
-#include "artel/train/agreement.h"
-#include "artel/train/trainer_state.h"
+#include "artel/train/kept_states.h"
 
 namespace artel {
+namespace {
 
-// What own states fit: an exchange of the same kind, by as many workers, of the same values in the
-// same places, that goes on from the same weights.
+constexpr const char* kPurpose = "purpose";
+
+}  // namespace
+
+// Which exchange the states fit: one of the same kind, by as many workers, of the same values in
+// the same places, that continues from the same weights.
 std::string OwnKeeper::purpose() const {
-  TrainerState& s = fit_.state;
   std::string places;
-  for (const SummedRegion::Part& part : fit_.stepper.region().parts())
+  for (const SummedRegion::Part& part : fit_.stepper->region().parts())
     places += fmt::format("{} {} {},", part.name, part.offset, part.bytes);
-  for (const ParameterEntry& entry : s.parameters.entries())
+  for (const ParameterEntry& entry : fit_.parameters.entries())
     places +=
         fmt::format("{} {} [{}],", entry.name, entry.offset, fmt::join(entry.layout.order, " "));
-  const auto weights = std::as_bytes(s.parameters.block());
-  return fmt::format("{} workers, {}, places {:x}, weights {:x}", s.cluster.size(), kind_,
+  const auto weights = std::as_bytes(fit_.parameters.block());
+  return fmt::format("{} workers, {}, places {:x}, weights {:x}", fit_.cluster.size(), kind_,
                      hash_name(places),
                      hash_name({reinterpret_cast<const char*>(weights.data()), weights.size()}));
 }
@@ -31,24 +36,43 @@ void OwnKeeper::keep(int64_t step, const std::function<OwnState()>& state) {
 
 void OwnKeeper::gather(int64_t step) {
   if (gathered_ == step) return;
-  fit_.state.own_states = gather_states(*fit_.state.cluster.group(), own_);
-  fit_.state.own_purpose = purpose();
+  const std::vector<OwnState> states = gather_states(*fit_.group(), own_);
+  all_ = {.values = {{kPurpose, purpose()}}};
+  for (size_t worker = 0; worker < states.size(); ++worker)
+    for (const auto& [name, values] : states[worker])
+      all_.tensors.push_back({name_of_worker(worker, name),
+                              Tensor::from({static_cast<int64_t>(values.size())}, values)});
   gathered_ = step;
 }
 
-std::optional<OwnState> OwnKeeper::restore() {
-  TrainerState& s = fit_.state;
-  if (s.step == 0 || s.step >= fit_.last_step) return std::nullopt;
-  comm::Group& group = *s.cluster.group();
-  fit_.stepper.buckets(fit_.batch_size);
-  const bool fits =
-      static_cast<int>(s.own_states.size()) == group.size() && s.own_purpose == purpose();
-  if (!broadcast_text(group, fits ? "yes" : "").empty()) return scatter_states(group, s.own_states);
-  if (group.rank() == 0)
+void OwnKeeper::add_to(StrategyState& state) const {
+  if (gathered_ != fit_.step || fit_.cluster.rank() != 0) return;
+  state.values.insert(all_.values.begin(), all_.values.end());
+  state.tensors.insert(state.tensors.end(), all_.tensors.begin(), all_.tensors.end());
+}
+
+std::optional<OwnState> OwnKeeper::restore(const StrategyState& kept) {
+  const auto found = kept.values.find(kPurpose);
+  const std::string before = found == kept.values.end() ? "" : found->second;
+  OwnState own;
+  for (const NamedTensor& tensor : kept.tensors) {
+    const std::optional<size_t> worker = worker_of(tensor.name);
+    if (!worker) continue;
+    all_.tensors.push_back(tensor);
+    if (*worker != static_cast<size_t>(fit_.cluster.rank())) continue;
+    const std::span<const float> values = tensor.tensor.values<float>();
+    own[tensor.name.substr(tensor.name.find('/') + 1)].assign(values.begin(), values.end());
+  }
+  if (!before.empty()) all_.values = {{kPurpose, before}};
+  gathered_ = fit_.step;
+  if (fit_.step == 0 || fit_.step >= fit_.last_step) return std::nullopt;
+  fit_.stepper->buckets(fit_.batch_size);
+  if (before == purpose()) return own;
+  if (fit_.cluster.rank() == 0)
     log(LogLevel::warning,
-        "step {}: what the workers had kept for themselves does not fit this run, which goes on "
-        "without: not with the bits of one that was never stopped (was for {}; is {})",
-        s.step, s.own_purpose.empty() ? "nothing" : s.own_purpose, purpose());
+        "step {}: what the workers had kept for themselves does not fit this run, which continues "
+        "without it, and not with the bits of a run that was never stopped (was for {}; is {})",
+        fit_.step, before.empty() ? "nothing" : before, purpose());
   return std::nullopt;
 }
 

@@ -7,12 +7,16 @@
 
 namespace artel {
 
-// What both have in common. Worker 0 waits for the others at the end and gets what they made.
+// The parameters of a fit on its servers. Throws for options that do not go with them.
+std::unique_ptr<RemoteParameters> remote_parameters(const Fit& fit, RemoteOptions options);
+
+// What both have in common. At the end, worker 0 waits for the others and gets the final weights.
 class Served : public Strategy {
  public:
   Served(const Fit& fit, std::unique_ptr<RemoteParameters> remote);
 
   void fetch() override { remote_->fetch(true, false); }
+  bool has_state() const override { return !remote_->ahead(); }
   bool finish() override;
   void leave() override { remote_->leave(); }
   Traffic traffic() const override;
@@ -32,6 +36,8 @@ class ServedTogether final : public Served {
                  std::optional<int64_t> until = {});
 
   Outcome step(const data::Batch& batch, const StepOptions& options) override;
+  void after_step(int64_t step) override;
+  bool in_step() const override { return true; }  // servers have the state of the optimizer
   std::unique_ptr<Strategy> successor() override;
 
  private:
@@ -44,6 +50,7 @@ class ServedApart final : public Served {
   ServedApart(const Fit& fit, std::unique_ptr<RemoteParameters> remote);
 
   Outcome step(const data::Batch& batch, const StepOptions& options) override;
+  void after_step(int64_t step) override;
   bool collective() const override { return false; }
   bool stops(const Outcome& outcome, bool wish) const override;
 };

@@ -3,64 +3,107 @@
 #include <array>
 
 #include "artel/base/log.h"
-#include "artel/train/strategies/local_steps.h"
-#include "artel/train/trainer_state.h"
+#include "artel/train/economy.h"
+#include "artel/train/exchange.h"
+#include "artel/train/strategies/local_steps_strategy.h"
+#include "artel/train/strategies/own_keeper.h"
+#include "artel/train/strategies/shared_options.h"
+#include "artel/train/strategy.h"
 
 namespace artel {
 namespace {
 
-// Of the steps by which the wire is judged: the first ones are slower than usual.
+// The steps by which the network is judged; the first ones are slower than usual.
 constexpr int64_t kWarmUpSteps = 4, kMeasuredSteps = 12;
 
-}  // namespace
+ExchangeOptions exchange_options(const TrainerOptions& options) {
+  const auto& own = options.strategy_options.of<SynchronousOptions>();
+  return {.strategy = options.strategy,
+          .reduction = own.reduction,
+          .compress = options.strategy_options.of<PackingOptions>().compress,
+          .coordinators = static_cast<int>(own.coordinators),
+          .seed = options.seed};
+}
+
+class Synchronous final : public Strategy {
+ public:
+  explicit Synchronous(const Fit& fit);
+
+  Outcome step(const data::Batch& batch, const StepOptions& options) override;
+  void after_step(int64_t step) override;
+  bool in_step() const override { return true; }
+  bool computes_first() const override { return true; }
+  void settle(int64_t step, const Pause& pause) override;
+  // What a lossy codec has held back on each worker.
+  StrategyState state() const override;
+  void restore(const StrategyState& kept) override;
+  // Local steps, if exchanges may be lossy and the first steps have shown that the network is too
+  // slow.
+  std::unique_ptr<Strategy> successor() override;
+  Traffic traffic() const override;
+
+ private:
+  void weigh();
+
+  Exchange exchange_;
+  OwnKeeper keeper_;
+  bool stepped_ = false;
+  double computing_ = 0;  // seconds of the last step
+  // While it may still choose to exchange less: what the steps so far have cost.
+  bool weighs_ = false;
+  int64_t measured_ = 0;
+  StepCost cost_;
+  Exchange::Traffic traffic_before_;
+  Economy economy_;
+};
 
 Synchronous::Synchronous(const Fit& fit)
     : Strategy(fit),
-      exchange_(fit.state.cluster.group(), exchange_options(fit.state.options), fit.timeline),
-      keeper_(fit, fmt::format("compress \"{}\"", fit.state.options.compress)) {
-  TrainerState& s = fit.state;
-  comm::Group* const group = s.cluster.group();
-  if (!group || !exchange_.lossy()) {
-    s.own_states.clear();  // of another exchange
-  } else if (const auto own = keeper_.restore()) {
-    exchange_.set_state(*own, fit.stepper.buckets(fit.batch_size));
-  }
-  weighs_ = s.options.allow_lossy && s.options.strategy == "auto" && !exchange_.lossy() && group &&
-            group->size() > 1;
+      exchange_(fit.cluster.membership(), exchange_options(fit.options), fit.timeline),
+      keeper_(fit, fmt::format("compress \"{}\"", fit.options_of<PackingOptions>().compress)),
+      weighs_(may_choose_local_steps({fit.cluster, fit.options, fit.kept})) {}
+
+StrategyState Synchronous::state() const {
+  StrategyState state;
+  keeper_.add_to(state);
+  return state;
+}
+
+void Synchronous::restore(const StrategyState& kept) {
+  if (!fit_.group() || !exchange_.lossy()) return;
+  if (const auto own = keeper_.restore(kept))
+    exchange_.set_state(*own, fit_.stepper->buckets(fit_.batch_size));
 }
 
 Strategy::Outcome Synchronous::step(const data::Batch& batch, const StepOptions& options) {
-  TrainerState& s = fit_.state;
-  const std::vector<Bucket>& buckets = fit_.stepper.buckets(batch.total);
-  exchange_.begin_step(options.number, buckets, fit_.division.layout());
-  const double computing = compute(batch, options, {0, s.lanes},
-                                   [&](int bucket, const std::vector<std::byte*>& partials) {
-                                     exchange_.start(bucket, buckets[bucket], partials);
-                                   });
-  const StepStatistics statistics = fit_.stepper.read_statistics(exchange_.wait(0), options.number);
-  update(options, batch.total, 1, s.lanes, [&](int bucket) { return exchange_.wait(bucket); });
+  const std::vector<Bucket>& buckets = fit_.stepper->buckets(batch.total);
+  exchange_.begin_step(options.number, buckets, fit_.division->layout());
+  computing_ = compute(batch, options, {0, fit_.lanes},
+                       [&](int bucket, const std::vector<Memory>& partials) {
+                         exchange_.start(bucket, buckets[bucket], partials);
+                       });
+  const StepStatistics statistics =
+      fit_.stepper->read_statistics(exchange_.wait(0).floats(), options.number);
+  update(options, batch.total, 1, fit_.lanes, [&](int bucket) { return exchange_.wait(bucket); });
   stepped_ = true;
-  if (weighs_) weigh(computing);
-  const bool balances = !exchange_.lossy() && !economy_.any() && s.cluster.size() > 1;
-  if (balances && options.number % Division::kBalanceEvery == 0)
-    fit_.division.balance(options.number);
-  Outcome outcome = outcome_of(statistics, 1);
-  outcome.together = {.loss = statistics.loss * static_cast<double>(batch.total),
-                      .correct = static_cast<double>(statistics.correct),
-                      .labels = static_cast<double>(statistics.labels),
-                      .stop = statistics.stop};
-  return outcome;
+  return outcome_together(statistics, batch);
+}
+
+void Synchronous::after_step(int64_t step) {
+  if (weighs_) weigh();
+  const bool balances = !exchange_.lossy() && !economy_.any() && fit_.cluster.size() > 1;
+  if (balances && step % Division::kBalanceEvery == 0) fit_.division->balance(step);
 }
 
 void Synchronous::settle(int64_t step, const Pause& pause) {
-  if (!fit_.state.cluster.group() || !exchange_.lossy() || !stepped_) return;
+  if (!fit_.group() || !exchange_.lossy() || !stepped_) return;
   keeper_.keep(step, [&] { return exchange_.state(); });
   if (fit_.saves || pause.ends) keeper_.gather(step);
 }
 
-// After the first steps: all workers learn the largest costs and choose the same.
-void Synchronous::weigh(double computing) {
-  cost_.computing += computing;
+// After the first steps: all workers learn the largest costs and make the same choice.
+void Synchronous::weigh() {
+  cost_.computing += computing_;
   if (++measured_ == kWarmUpSteps) {
     cost_ = {};
     traffic_before_ = exchange_.traffic();
@@ -70,28 +113,63 @@ void Synchronous::weigh(double computing) {
   const Exchange::Traffic& traffic = exchange_.traffic();
   std::array costs = {cost_.computing, traffic.waited_seconds - traffic_before_.waited_seconds,
                       traffic.wire_seconds - traffic_before_.wire_seconds};
-  fit_.state.cluster.group()->all_reduce(std::as_writable_bytes(std::span(costs)),
-                                         comm::ElementType::f64, comm::ReductionKind::max,
-                                         {.label = "cost of steps"});
+  fit_.group()->all_reduce(std::as_writable_bytes(std::span(costs)), comm::ElementType::f64,
+                           comm::ReductionKind::max, {.label = "cost of steps"});
   cost_ = {costs[0], costs[1], costs[2]};
   economy_ = choose_economy(cost_);
 }
 
 std::unique_ptr<Strategy> Synchronous::successor() {
   if (!economy_.any()) return nullptr;
-  if (fit_.state.cluster.rank() == 0)
+  if (fit_.cluster.rank() == 0)
     log(LogLevel::info,
-        "the wire costs {:.0f} % of computing: averaging weights every {} steps{}{}",
+        "the network costs {:.0f} % of computing: averaging weights every {} steps{}{}",
         100 * cost_.waiting / cost_.computing, economy_.local_steps,
         economy_.compress.empty() ? "" : ", packed by ", economy_.compress);
-  fit_.state.economy = economy_;
-  // As a run that is resumed from here begins.
-  fit_.division.set(comm::LaneLayout::even(fit_.state.lanes, fit_.state.cluster.size()));
+  // A run that is resumed from here begins in the same way.
+  fit_.division->set(comm::LaneLayout::even(fit_.lanes, fit_.cluster.size()));
   return std::make_unique<LocalSteps>(fit_, economy_, cost_.computing / kMeasuredSteps, traffic());
 }
 
 Strategy::Traffic Synchronous::traffic() const {
-  return {exchange_.traffic().waited_seconds, exchange_.traffic().sent_bytes};
+  const Exchange::Traffic& traffic = exchange_.traffic();
+  // Each worker gets about as much as it sends.
+  return {traffic.waited_seconds, traffic.sent_bytes, traffic.sent_bytes, traffic.wire_seconds};
+}
+
+}  // namespace
+
+void SynchronousOptions::visit(KeyVisitor& field) {
+  field({.name = "cluster.reduction",
+         .help = "`exact`: the same bits on any number of workers; `fast`: not necessarily.",
+         .choices = {"exact", "fast"}},
+        reduction);
+  field({.name = "cluster.coordinators",
+         .help = "Workers that sum for the others, with the strategy `coordinator`.",
+         .least = 1,
+         .with = {"coordinator"}},
+        coordinators);
+}
+
+StrategyKind synchronous_kind() {
+  return {
+      .title = "In step",
+      .help =
+          "Each step is one update with the sum of all workers' gradients. The name says how "
+          "the sum is formed; `auto` and `allreduce` (always exact) pick the fastest way for "
+          "the machines at hand.",
+      .names = exchange_names(),
+      .visit_keys = keys_of<SynchronousOptions, PackingOptions, EconomyOptions, ShardsOptions>(),
+      .compared_as = exchange_names(),
+      .compared_settings =
+          [](const std::string& name) {
+            // The canonical order hides the path that sums take; to compare paths, it is off.
+            const bool canonical = name == "auto" || name == "coordinator";
+            return std::vector<std::string>{
+                "cluster.strategy=" + name,
+                std::string("cluster.reduction=") + (canonical ? "exact" : "fast")};
+          },
+      .make = [](const Fit& fit) { return std::make_unique<Synchronous>(fit); }};
 }
 
 }  // namespace artel

@@ -1,6 +1,8 @@
 // Exchanging less: local steps between averages, and packed gradients.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "artel/train/economy.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/train/workers.h"

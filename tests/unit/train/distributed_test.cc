@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "artel/comm/balance.h"
-#include "artel/train/agreement.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -47,24 +46,6 @@ TEST(Distributed, FastReductionIsCloseAndEqualOnAllWorkers) {
       for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(result[i], expected[i], 1e-3);
     }
   }
-}
-
-TEST(Distributed, DifferencesAreFoundBeforeTheFirstStep) {
-  std::vector<std::string> messages(2);
-  EXPECT_THROW(on_workers(2,
-                          [&](int rank, Cluster& cluster) {
-                            try {
-                              train(cluster, {.batch = rank == 0 ? 13 : 16});
-                            } catch (const Error& error) {
-                              messages[rank] = error.what();
-                              throw;
-                            }
-                          }),
-               Error);
-  for (const std::string& message : messages)
-    EXPECT_EQ(message,
-              "the workers were started differently: worker 1 has 'batch_size = 16', worker 0 has "
-              "'batch_size = 13'; start all with the same configuration, data and version");
 }
 
 TEST(Distributed, NeedsALaneForEachWorker) {

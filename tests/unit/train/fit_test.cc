@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "artel/data/loader.h"
+#include "artel/train/strategies/downpour.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/train/servers.h"
 #include "tests/unit/train/workers.h"
 
@@ -108,12 +110,141 @@ TEST(Fit, GoesOnAfterAStopAtTheEndOfAnEpoch) {
   EXPECT_EQ(whole_epochs.size(), 20u);
 }
 
+// Whose reason it is differs: the test at the end of the epoch is made by all workers or by none.
+TEST(Fit, TheWishOfOneWorkerAtTheEndOfAnEpochStopsAll) {
+  const std::vector<float> expected = alone({});
+  for (const int who : {0, 1})
+    on_workers(2, [&](int rank, Cluster& cluster) {
+      Trainer trainer(cluster, network(), trainer_options({}));
+      FitOptions fit = Setting{}.fit;
+      fit.batch_size = 13;
+      fit.after_step.push_back(
+          [&](const TrainingState& state) { return rank != who || state.step < 2; });
+      EXPECT_EQ(trainer.fit(samples(), fit).last.step, 3);
+      fit.after_step.clear();
+      const FitResult rest = trainer.fit(samples(), fit);
+      EXPECT_EQ(rest.last.step, 9);
+      EXPECT_EQ(rest.epochs.size(), 3u);  // the first of them was due
+      EXPECT_TRUE(same_bits(expected, flat(trainer.weights()))) << "worker " << rank;
+    });
+}
+
+// Worker 1 has trained with other lanes and kernels before worker 0 reads the checkpoint.
+TEST(Fit, GoesOnWithTheLanesAndKernelsOfACheckpoint) {
+  const Model model =
+      nn::sequential({nn::conv(16, {3, 3}, {.padding = {1, 1}}),
+                      nn::conv(16, {3, 3}, {.padding = {1, 1}}), nn::flatten(), nn::dense(3)});
+  const auto options = [](int lanes, bool exact) {
+    TrainerOptions options = trainer_options({.lanes = lanes});
+    options.exact_convolutions = exact;
+    return options;
+  };
+  const TemporaryFolder folder;
+  const auto train = [&](bool exact) {
+    const std::filesystem::path checkpoints = folder / (exact ? "exact" : "fast");
+    Cluster cluster;
+    Trainer trainer(cluster, model, options(4, exact));
+    trainer.fit(samples(), {.batch_size = 13, .steps = 2, .checkpoints = checkpoints});
+    trainer.fit(samples(), {.batch_size = 13, .epochs = 3});
+    return flat(trainer.weights());
+  };
+  const std::vector<float> expected = train(true);
+  EXPECT_FALSE(same_bits(expected, train(false)));
+  on_workers(2, [&](int rank, Cluster& cluster) {
+    Trainer trainer(cluster, model, options(0, false));
+    trainer.fit(samples(), {.batch_size = 13, .steps = 1});
+    const FitResult result = trainer.fit(
+        samples(),
+        {.batch_size = 13, .epochs = 3, .checkpoints = folder / "exact", .resume = rank == 0});
+    EXPECT_EQ(result.last.step, 9);
+    EXPECT_TRUE(same_bits(expected, flat(trainer.weights()))) << "worker " << rank;
+  });
+}
+
+TEST(Fit, ACheckpointThatIsPassedOnIsWhole) {
+  Cluster cluster;
+  Trainer trainer(cluster, network(), trainer_options({}));
+  trainer.fit(samples(), {.batch_size = 13, .steps = 2});
+  const checkpoint::Checkpoint saved = trainer.checkpoint();
+  ASSERT_FALSE(saved.optimizer.empty());
+  Trainer other(cluster, network(), trainer_options({}));
+  other.build({DType::f32, {1, 6, 6}});
+  other.restore(saved);
+  const checkpoint::Checkpoint again = other.checkpoint();
+  EXPECT_TRUE(same_bits(flat(again.optimizer), flat(saved.optimizer)));
+  EXPECT_EQ(again.state, saved.state);
+}
+
+// Samples whose first number is NaN as long as `spoilt` says so.
+class Spoilt final : public data::Dataset {
+ public:
+  explicit Spoilt(const bool& spoilt) : spoilt_(spoilt) {}
+  int64_t size() const override { return good_->size(); }
+  const data::SampleLayout& layout() const override { return good_->layout(); }
+  void read(int64_t index, std::span<std::byte> input, std::span<std::byte> target) const override {
+    good_->read(index, input, target);
+    if (spoilt_) *reinterpret_cast<float*>(input.data()) = NAN;
+  }
+
+ private:
+  const bool& spoilt_;
+  data::DatasetPtr good_ = samples();
+};
+
+TEST(Fit, ATestLossThatIsNoNumberIsNeverTheBest) {
+  const TemporaryFolder folder;
+  bool spoilt = true;
+  Cluster cluster;
+  Trainer trainer(cluster, nn::sequential({nn::flatten(), nn::dense(3)}), trainer_options({}));
+  std::vector<bool> has_best;
+  FitOptions fit = {.batch_size = 13,
+                    .epochs = 6,
+                    .validation = std::make_shared<Spoilt>(spoilt),
+                    .patience = 3,
+                    .checkpoints = folder / "checkpoints",
+                    .keep_last = 0};
+  fit.after_epoch.push_back([&](const TrainingState& state) {
+    EXPECT_EQ(std::isfinite(state.test_loss), state.epoch == 2) << state.epoch;
+    has_best.push_back(checkpoint::best_checkpoint(folder / "checkpoints").has_value());
+    spoilt = state.epoch != 1;
+    return true;
+  });
+  // Epoch 2 is the best, and those without a number count as bad ones.
+  EXPECT_EQ(trainer.fit(samples(), fit).stopped_by, "patience");
+  EXPECT_EQ(has_best, (std::vector{false, false, true, true, true}));
+  EXPECT_EQ(checkpoint::load_checkpoint(*checkpoint::best_checkpoint(folder / "checkpoints")).step,
+            6);
+}
+
+// Whoever asks, and while the network is built: one step is made, as of any request.
+TEST(Fit, ARequestToStopDuringTheStartIsHeeded) {
+  const auto stopped_at = [](Cluster& cluster, bool asks) {
+    Trainer* asked = nullptr;
+    const nn::Layer asking = {"asking", [&](nn::Build&, Value x) {
+                                if (asked && asks) asked->request_stop();
+                                return x;
+                              }};
+    Trainer trainer(cluster, nn::sequential({nn::flatten(), asking, nn::dense(3)}),
+                    trainer_options({}));
+    asked = &trainer;
+    const FitResult result = trainer.fit(samples(), {.batch_size = 13, .epochs = 2});
+    EXPECT_EQ(result.stopped_by, "request");
+    return result.last.step;
+  };
+  Cluster alone;
+  EXPECT_EQ(stopped_at(alone, true), 1);
+  for (const int who : {0, 1})
+    on_workers(2, [&](int rank, Cluster& cluster) {
+      EXPECT_EQ(stopped_at(cluster, rank == who), 1) << "worker " << rank;
+    });
+}
+
 TEST(Fit, ARunOnServersIsTestedAtItsEndToo) {
   for (const char* strategy : {"ps", "downpour"})
     for (const int64_t delay : {0, 2}) {
       TrainerOptions options = trainer_options({.strategy = strategy});
-      options.delay = delay;
-      options.synchronous_epochs = delay == 0 ? 1 : 0;
+      options.strategy_options.of<DelayOptions>().delay = delay;
+      options.strategy_options.of<DownpourOptions>().synchronous_epochs = delay == 0 ? 1 : 0;
       on_workers_and_servers(2, 1, [&](int rank, Cluster& cluster) {
         Trainer trainer(cluster, network(), options);
         const FitResult result =

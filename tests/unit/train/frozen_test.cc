@@ -59,7 +59,7 @@ TEST(Frozen, HaveNoMemoryAndNoTraffic) {
   for (const std::span<float> block : stepper.update().memory())
     EXPECT_EQ(static_cast<int64_t>(block.size()), floats);
   EXPECT_EQ(stepper.update().memory().size(), 2u);  // Adam's two moments
-  EXPECT_EQ(stepper.region().bytes(), SummedRegion::kStatisticsBytes + sizeof(float) * floats);
+  EXPECT_EQ(stepper.region().bytes(), stepper.region().statistics_bytes() + sizeof(float) * floats);
   int64_t saved = 0;
   for (const NamedTensor& tensor : stepper.update().state()) saved += tensor.tensor.elements();
   EXPECT_EQ(saved, 2 * kHead);

@@ -14,9 +14,9 @@ namespace {
 using Body = std::function<Value(nn::Build&, Value)>;
 
 void check(const Shape& input, const Body& body) {
-  testing::Harness harness({input}, [&](Graph& graph, const std::vector<Value>& p) {
+  tests::Harness harness({input}, [&](Graph& graph, const std::vector<Value>& p) {
     nn::Build build(graph, true);
-    return testing::probe(body(build, p[0]));
+    return tests::probe(body(build, p[0]));
   });
   const std::vector<ParameterEntry> entries = harness.program().parameter_entries();
   for (const ParameterEntry& entry : entries) {

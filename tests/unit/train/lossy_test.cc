@@ -2,6 +2,7 @@
 // stopped and go on.
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <cmath>
 
 #include "tests/support/temporary_folder.h"
@@ -39,17 +40,26 @@ struct Case {
 
 // The mean loss of the last epoch.
 double final_loss(const Case& how, const std::string& codec) {
-  TrainerOptions options = {.optimizer = optim::sgd(0.05),
-                            .seed = 2,
-                            .threads = 1,
-                            .lanes = 4,
-                            .strategy = how.strategy,
-                            .compress = codec,
-                            .local_steps = how.local_steps};
+  TrainerOptions options = {
+      .optimizer = optim::sgd(0.05),
+      .seed = 2,
+      .threads = 1,
+      .lanes = 2,  // one for each worker, so that no load moves them
+      .strategy = how.strategy,
+      .strategy_options = {LocalStepsOptions{how.local_steps}, PackingOptions{codec}}};
   double loss = NAN;
+  std::barrier steps(2);
   on_workers_and_servers(2, how.servers, [&](int rank, Cluster& cluster) {
+    // The load of the machine would otherwise decide how far apart the workers of Downpour are, and
+    // that decides how fast they learn.
+    const std::shared_ptr<void> leave(nullptr, [&](void*) { steps.arrive_and_drop(); });
+    FitOptions fit = {.batch_size = 12, .epochs = 30};
+    fit.after_step.push_back([&](const TrainingState&) {
+      steps.arrive_and_wait();
+      return true;
+    });
     Trainer trainer(cluster, odd_network(), options);
-    const FitResult result = trainer.fit(odd_samples(), {.batch_size = 12, .epochs = 30});
+    const FitResult result = trainer.fit(odd_samples(), fit);
     for (const float weight : flat(trainer.weights())) ASSERT_LT(std::fabs(weight), 10) << codec;
     if (rank == 0) loss = result.last.loss;
   });
@@ -87,13 +97,14 @@ INSTANTIATE_TEST_SUITE_P(Ways, Resumed,
 // Whether it was stopped between two averages, at one, or in the middle of an epoch of 10 steps.
 TEST_P(Resumed, HasTheBitsOfARunThatWasNeverStopped) {
   const auto options = [&] {
-    return TrainerOptions{.optimizer = optim::sgd(0.05, {.momentum = 0.9}),
-                          .seed = 2,
-                          .threads = 1,
-                          .lanes = 6,
-                          .compress = GetParam().compress,
-                          .local_steps = GetParam().local_steps,
-                          .outer_momentum = GetParam().outer_momentum};
+    return TrainerOptions{
+        .optimizer = optim::sgd(0.05, {.momentum = 0.9}),
+        .seed = 2,
+        .threads = 1,
+        .lanes = 6,
+        .strategy_options = {LocalStepsOptions{.local_steps = GetParam().local_steps,
+                                               .outer_momentum = GetParam().outer_momentum},
+                             PackingOptions{GetParam().compress}}};
   };
   const TemporaryFolder folder;
   const auto run = [&](const std::string& name, std::vector<int64_t> ends, bool by_request) {
@@ -121,8 +132,11 @@ TEST(Resumed, InOneTrainerToo) {
   std::vector<float> parts, whole;
   for (const bool once : {true, false})
     on_workers(2, [&](int rank, Cluster& cluster) {
-      Trainer trainer(cluster, odd_network(),
-                      {.threads = 1, .lanes = 4, .compress = "top-k 10%", .local_steps = 4});
+      Trainer trainer(
+          cluster, odd_network(),
+          {.threads = 1,
+           .lanes = 4,
+           .strategy_options = {LocalStepsOptions{.local_steps = 4}, PackingOptions{"top-k 10%"}}});
       if (!once) trainer.fit(odd_samples(), {.batch_size = 12, .steps = 5});
       trainer.fit(odd_samples(), {.batch_size = 12, .steps = 10});
       if (rank == 0) (once ? whole : parts) = flat(trainer.weights());

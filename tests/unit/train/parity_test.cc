@@ -10,6 +10,7 @@
 #include "artel/exec/libraries.h"
 #include "artel/exec/program.h"
 #include "artel/nn/model.h"
+#include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/classic.h"
 #include "artel/nn/zoo/gpt2.h"
@@ -40,6 +41,11 @@ class Golden {
   std::map<std::string, Tensor> tensors_;
 };
 
+// The network's output, which a training step does not keep otherwise.
+Metric logits() {
+  return {.name = "logits", .sums = [](Value prediction, Value) { return prediction; }};
+}
+
 TensorType type_of(const Tensor& tensor) { return {tensor.dtype(), tensor.shape()}; }
 
 // Trains with SGD of rate 0.02 and momentum 0.9, as the files were made.
@@ -49,11 +55,11 @@ class SmallTrainer {
       : golden_(golden),
         pool_(threads, limit_library_threads),
         program_(training_graph(model, type_of(golden["x"]), type_of(golden["y"]),
-                                loss_by_name("cross_entropy"))
+                                loss_by_name("cross_entropy"), {}, {logits()})
                      .graph,
                  {.threads = threads}, choices),
         parameters_(program_.parameter_entries()),
-        lane_(program_, parameters_) {
+        frame_(program_, parameters_) {
     check_plan(program_.graph(), program_.plan());
     for (const ParameterEntry& entry : parameters_.entries()) {
       parameters_.set(entry.name, golden["initial." + entry.name]);
@@ -63,10 +69,10 @@ class SmallTrainer {
 
   // A step may reuse the memory of its inputs, so they are set each time.
   float step() {
-    lane_.set_input("x", golden_["x"]);
-    lane_.set_input("y", golden_["y"]);
-    lane_.set_input("weight", Tensor::from<float>({}, {1}));
-    program_.run(lane_, pool_, {.check_numbers = true});
+    frame_.set_input("x", golden_["x"]);
+    frame_.set_input("y", golden_["y"]);
+    frame_.set_input("weight", Tensor::from<float>({}, {1}));
+    program_.run(frame_, pool_, {.check_numbers = true});
     ++steps_;
     const Graph& graph = program_.graph();
     std::map<ValueId, double> momentum_of_state;
@@ -76,7 +82,7 @@ class SmallTrainer {
       const ParameterEntry& entry = parameters_.entry(graph.value(slot.value).name);
       const std::span<float> values = parameters_.values(entry);
       const std::span<const float> observed =
-          lane_.gradients().subspan(slot.offset / sizeof(float), values.size());
+          frame_.gradients().subspan(slot.offset / sizeof(float), values.size());
       if (slot.is_state) {
         const auto momentum = static_cast<float>(momentum_of_state.at(slot.value));
         for (size_t i = 0; i < values.size(); ++i)
@@ -86,18 +92,18 @@ class SmallTrainer {
         optimizer_->update(pool_, {entry.name}, steps_, 0.02f, 1, values, observed, {&state, 1});
       }
     }
-    return lane_.scalar("loss");
+    return frame_.scalar("loss");
   }
 
   const Parameters& parameters() const { return parameters_; }
-  Tensor prediction() const { return lane_.output("prediction"); }
+  Tensor prediction() const { return frame_.output(Metrics::output_of(logits().name)); }
 
  private:
   const Golden& golden_;
   ThreadPool pool_;
   Program program_;
   Parameters parameters_;
-  Lane lane_;
+  Frame frame_;
   std::map<std::string, std::vector<float>> momentum_;
   std::unique_ptr<optim::Optimizer> optimizer_ =
       optim::make_optimizer(optim::sgd(0.02, {.momentum = 0.9}));
@@ -120,12 +126,12 @@ double relative_error(const Tensor& got, const Tensor& expected) {
   return largest_difference(got, expected) / scale;
 }
 
-struct Case {
+struct GoldenModel {
   std::string file;
   Model model;
 };
 
-std::vector<Case> all_cases() {
+std::vector<GoldenModel> all_cases() {
   return {
       {"mlp", nn::mlp({48, 32})},
       {"lenet5", nn::lenet5()},
@@ -167,7 +173,14 @@ std::vector<Case> all_cases() {
                                .heads = 3,
                                .hidden = 20,
                                .activation = "silu",
-                               .epsilon = 1e-2})}};
+                               .epsilon = 1e-2})},
+      {"lstm", nn::parse_layers({"rnn: lstm 7 layers 2 bidirectional last", "head: dense 3"})},
+      {"gru", nn::parse_layers({"rnn: gru 17 layers 2", "head: dense 3"})},
+      {"lstm_padded", nn::parse_layers({"embedding: embedding 11 6",
+                                        "rnn: lstm 8 bidirectional last mask x", "head: dense 4"})},
+      {"gru_padded",
+       nn::parse_layers({"embedding: embedding 11 6", "rnn: gru 8 layers 2 last no_bias mask x",
+                         "head: dense 4"})}};
 }
 
 struct Setting {
@@ -178,7 +191,7 @@ struct Setting {
 class Parity : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(Parity, TenStepsFollowPyTorch) {
-  for (const Case& c : all_cases()) {
+  for (const GoldenModel& c : all_cases()) {
     const Golden golden(c.file);
     SmallTrainer trainer(c.model, golden, GetParam().threads,
                          {.exact_convolutions = GetParam().exact_convolutions});

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "artel/train/strategies/downpour.h"
 #include "tests/unit/train/servers.h"
 #include "tests/unit/train/workers.h"
 
@@ -28,7 +29,7 @@ Outcome train_on_servers(int workers, int servers, const TrainerOptions& options
 
 TrainerOptions options_with(const std::string& strategy, std::optional<int64_t> delay = 0) {
   TrainerOptions options = trainer_options({.strategy = strategy});
-  options.delay = delay;
+  options.strategy_options.of<DelayOptions>().delay = delay;
   return options;
 }
 
@@ -110,7 +111,7 @@ TEST(Servers, DelayBoundsStaleness) {
 TEST(Servers, CodecsOnBothWays) {
   for (const char* codec : {"fp16", "int8", "top-k 10%"}) {
     TrainerOptions options = options_with("ps");
-    options.compress = codec;
+    options.strategy_options.of<PackingOptions>().compress = codec;
     FitOptions fit = kFit;
     fit.epochs = 20;
     for (const double clip_norm : {0.0, 1.0}) {
@@ -126,8 +127,7 @@ TEST(Servers, DownpourBeginsInStepAndGoesOnApart) {
   const double clip_norm = 1;
   options.optimizer = optim::sgd(0.05);
   options.optimizer.clip_norm = clip_norm;
-  options.push_every = 2;
-  options.fetch_every = 3;
+  options.strategy_options.of<DownpourOptions>() = {.push_every = 2, .fetch_every = 3};
   FitOptions fit = kFit;
   fit.epochs = 20;
   const Outcome outcome = train_on_servers(2, 1, options, fit);

@@ -11,6 +11,9 @@
 
 #include "artel/base/random.h"
 #include "artel/nn/layers.h"
+#include "artel/train/strategies/local_steps.h"
+#include "artel/train/strategies/shared_options.h"
+#include "artel/train/strategies/synchronous.h"
 #include "artel/train/trainer.h"
 
 namespace artel {
@@ -49,11 +52,11 @@ inline TrainerOptions trainer_options(const Setting& setting) {
           .lanes = setting.lanes,
           .freeze = setting.freeze,
           .strategy = setting.strategy,
-          .reduction = setting.reduction,
-          .compress = setting.compress,
-          .coordinators = setting.coordinators,
-          .local_steps = setting.local_steps,
-          .outer_momentum = setting.outer_momentum};
+          .strategy_options = {SynchronousOptions{.reduction = setting.reduction,
+                                                  .coordinators = setting.coordinators},
+                               LocalStepsOptions{.local_steps = setting.local_steps,
+                                                 .outer_momentum = setting.outer_momentum},
+                               PackingOptions{.compress = setting.compress}}};
 }
 
 inline NamedTensors train(Cluster& cluster, const Setting& setting) {
@@ -93,7 +96,8 @@ inline std::vector<float> flat(const NamedTensors& weights) {
 }
 
 inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
 inline std::vector<float> alone(const Setting& setting) {

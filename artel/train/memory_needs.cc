@@ -1,0 +1,39 @@
+#include "artel/train/memory_needs.h"
+
+#include <algorithm>
+
+#include "artel/train/stepper.h"
+
+namespace artel {
+
+MemoryNeeds memory_needs(const Program& program, int lanes, int threads, int slots, int workers,
+                         const ShardingOptions& sharding) {
+  MemoryNeeds needs = {.lane = step_memory(program),
+                       .frames = Stepper::side_by_side(lanes, threads),
+                       .sums = Stepper::sums_in_memory(lanes, threads)};
+  size_t trained = 0;
+  for (const GradientSlot& slot : program.plan().gradients)
+    if (!slot.is_state) trained += slot.bytes;
+  const SummedRegion region(program, {}, StepperOptions().bucket_bytes);
+  std::vector<size_t> buckets;
+  for (const Bucket& bucket : region.buckets()) buckets.push_back(bucket.bytes);
+  std::sort(buckets.rbegin(), buckets.rend());
+  // One is used and the next one is on its way; the largest stay longest.
+  const size_t two = buckets[0] + (buckets.size() > 1 ? buckets[1] : 0);
+  const auto part = [&](size_t all, bool divided) {
+    return divided ? all / static_cast<size_t>(workers) : all;
+  };
+  needs.optimizer = part(trained * static_cast<size_t>(slots), sharding.any());
+  const auto others = [&](size_t all, bool divided) {
+    return divided ? std::min(two, all - part(all, true)) : 0;
+  };
+  needs.last_gradients = part(needs.lane.gradients, sharding.gradients()) +
+                         others(needs.lane.gradients, sharding.gradients());
+  if (!sharding.gradients())  // else they are given back as they are added up
+    needs.others_gradients = needs.lane.gradients - part(needs.lane.gradients, true);
+  needs.parameters = needs.lane.parameters - trained + part(trained, sharding.weights());
+  needs.passing_weights = others(trained, sharding.weights());
+  return needs;
+}
+
+}  // namespace artel

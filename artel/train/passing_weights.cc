@@ -1,0 +1,159 @@
+#include "artel/train/passing_weights.h"
+
+#include <algorithm>
+
+#include "artel/base/error.h"
+#include "artel/exec/excerpt.h"
+
+namespace artel {
+namespace {
+
+int most_rounds(comm::Group& group, int own) {
+  int32_t most = own;
+  group.all_reduce(std::as_writable_bytes(std::span(&most, 1)), comm::ElementType::i32,
+                   comm::ReductionKind::max, {.label = "rounds of lanes"});
+  return most;
+}
+
+}  // namespace
+
+std::vector<WeightWindow> weight_windows(const Program& program, const SummedRegion& region) {
+  const Plan& plan = program.plan();
+  std::map<std::string, int> bucket_of;
+  for (const SummedRegion::Part& part : region.parts())
+    for (size_t b = 0; b < region.buckets().size(); ++b)
+      if (region.buckets()[b].contains(part.offset)) bucket_of[part.name] = static_cast<int>(b);
+  std::map<std::pair<int, bool>, WeightWindow> found;  // by bucket, forward before backward
+  for (int kernel = 0; kernel < static_cast<int>(plan.kernels.size()); ++kernel)
+    for (const int input : plan.kernels[kernel].inputs) {
+      const Buffer& buffer = plan.buffers[viewed(plan, input)];
+      if (buffer.region != Region::parameters) continue;
+      const auto bucket = bucket_of.find(program.graph().value(buffer.value).name);
+      if (bucket == bucket_of.end()) continue;  // it is frozen, and all have it
+      const bool backward = kernel >= plan.forward_end;
+      found.try_emplace({bucket->second, backward}, WeightWindow{bucket->second, kernel, kernel})
+          .first->second.last = kernel;
+    }
+  std::vector<WeightWindow> windows;
+  for (const auto& [key, window] : found) {
+    const bool again = !windows.empty() && windows.back().bucket == window.bucket;
+    const bool others = std::any_of(found.begin(), found.end(), [&](const auto& other) {
+      return again && other.second.first > windows.back().last && other.second.first < window.first;
+    });
+    if (again && !others)
+      windows.back().last = window.last;
+    else
+      windows.push_back(window);
+  }
+  std::stable_sort(windows.begin(), windows.end(),
+                   [](const WeightWindow& a, const WeightWindow& b) { return a.first < b.first; });
+  return windows;
+}
+
+PassingWeights::PassingWeights(comm::Group& group, Stepper& stepper, ShardedUpdate& update,
+                               int lanes)
+    : group_(group.split(0)),
+      stepper_(stepper),
+      update_(update),
+      own_rounds_(stepper.rounds(lanes)),
+      rounds_(most_rounds(group, own_rounds_)),
+      opened_(static_cast<size_t>(update.shards().buckets())) {
+  stepper.set_passage([this](const Stepper::Passage& passage) { pass(passage); });
+}
+
+PassingWeights::~PassingWeights() {
+  stepper_.set_passage({});
+  for (comm::Handle& handle : started_) try {
+      handle.wait(Deadline::never());
+    } catch (const std::exception&) {
+      // Whoever ended the group knows the cause.
+    }
+}
+
+// Lanes of different sizes run the same nodes, and read the same weights in the same order.
+const std::vector<WeightWindow>& PassingWeights::windows(int64_t samples) {
+  const std::lock_guard lock(mutex_);
+  std::vector<WeightWindow>& found = windows_[samples];
+  if (!found.empty()) return found;
+  found = weight_windows(stepper_.program(samples), stepper_.region());
+  std::vector<int> sequence;
+  for (const WeightWindow& window : found) sequence.push_back(window.bucket);
+  if (sequence_.empty()) sequence_ = sequence;
+  require(sequence == sequence_, ErrorKind::internal,
+          "[sharding] lanes of different sizes need weights in different orders");
+  return found;
+}
+
+void PassingWeights::begin_step(int64_t batch) {
+  windows((batch + stepper_.lanes() - 1) / stepper_.lanes());
+  started_.clear();
+  finished_ = 0;
+  left_.assign(sequence_.size() * static_cast<size_t>(rounds_), 0);
+}
+
+void PassingWeights::pass(const Stepper::Passage& passage) {
+  const int first = passage.round * static_cast<int>(sequence_.size());
+  if (passage.samples == 0) {
+    for (int i = 0; i < static_cast<int>(sequence_.size()); ++i) leave(first + i, passage.beside);
+    return;
+  }
+  const std::vector<WeightWindow>& all = windows(passage.samples);
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].last == passage.kernel - 1) leave(first + static_cast<int>(i), passage.beside);
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].first == passage.kernel) await(first + static_cast<int>(i));
+}
+
+// Gathers begin in the order of windows, whichever lane comes first.
+void PassingWeights::start_until(int count) {
+  const std::lock_guard lock(mutex_);
+  while (static_cast<int>(started_.size()) < std::min(count, static_cast<int>(left_.size()))) {
+    const int bucket = bucket_of(static_cast<int>(started_.size()));
+    started_.push_back(group_.start([this, bucket](comm::Group& group) { gather(group, bucket); }));
+  }
+}
+
+// On the group's own thread.
+void PassingWeights::gather(comm::Group& group, int bucket) {
+  try {
+    bool is_here = false;
+    {
+      const std::lock_guard lock(mutex_);
+      is_here = opened_[bucket]++ > 0;
+    }
+    update_.gather_weights(group, bucket, !is_here);
+    const std::lock_guard lock(mutex_);
+    ++finished_;
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  changed_.notify_all();
+}
+
+void PassingWeights::await(int number) {
+  start_until(number + 2);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return finished_ > number || error_; });
+  if (error_) std::rethrow_exception(error_);
+}
+
+// The last lane that is done with a window closes it. One that had nothing to do there may come
+// before the weights do.
+void PassingWeights::leave(int number, int lanes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (++left_[number] < lanes) return;
+  }
+  await(number);
+  const std::lock_guard lock(mutex_);
+  if (--opened_[bucket_of(number)] == 0) update_.forget_weights(bucket_of(number));
+}
+
+// Other workers may have more rounds, in which they need the parts of all.
+void PassingWeights::end_step() {
+  const auto windows = static_cast<int>(sequence_.size());
+  for (int number = own_rounds_ * windows; number < rounds_ * windows; ++number) leave(number, 1);
+}
+
+}  // namespace artel

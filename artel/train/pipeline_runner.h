@@ -1,0 +1,137 @@
+// Runs the stages that one worker of a pipeline has: its tasks in the order of the schedule, each
+// lane in its own frame, with messages to the workers of other stages.
+//
+// While it exists, the stepper's programs are only this worker's part of the network
+// (plan/stages.h). What one stage needs of another is copied when a task ends and sent while the
+// next one runs; workers of one machine that share memory send only where it lies.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "artel/comm/group.h"
+#include "artel/plan/stages.h"
+#include "artel/train/lane_sums.h"
+#include "artel/train/stepper.h"
+#include "artel/train/timeline.h"
+
+namespace artel {
+
+// Where a network is cut, and in which order its stages work: the same for all workers.
+struct PipelineCuts {
+  std::string schedule;
+  std::vector<int> origins;  // of the first forward node of each stage
+};
+
+class PipelineRunner {
+ public:
+  // `group` has the workers of the pipeline, in the order of their first stages. `lanes` are those
+  // of the global batch. `name` is what errors call this worker. All is borrowed.
+  PipelineRunner(Stepper& stepper, comm::Group& group, PipelineCuts cuts, int lanes,
+                 std::string name, Stepper::Allocate allocate, Timeline* timeline);
+  ~PipelineRunner();
+  PipelineRunner(const PipelineRunner&) = delete;
+  PipelineRunner& operator=(const PipelineRunner&) = delete;
+
+  // All stages of this worker for the lanes of `work`, whose samples are x and y. Returns the
+  // partial sums, as Stepper::Ready has them.
+  std::vector<Memory> run(const Stepper::Work& work, const Tensor& x, const Tensor& y);
+
+  // A parameter, or state, of the whole network that steps change.
+  struct Place {
+    std::string name;
+    bool is_state = false;
+    int worker = 0;          // who updates it
+    bool read_here = false;  // this worker reads it, though another updates it
+  };
+  // In the order in which one worker would update them. Known once something is compiled.
+  const std::vector<Place>& places() const { return places_; }
+  // Sends parameters that several workers read from who has updated them to the others.
+  void share_parameters();
+
+  // Between steps: gives back the memory of activations and sums until the next one.
+  void rest();
+
+  int64_t sent_bytes() const { return sent_bytes_; }
+  double waited_seconds() const { return waited_seconds_; }
+
+ private:
+  // A message of each lane, as one of its two workers sees it.
+  struct Route {
+    int number = 0;  // among those of all workers
+    int peer = 0;
+    int stage = 0;  // at the other end
+    std::vector<int> buffers;
+    size_t bytes = 0;
+  };
+  struct Piece {
+    plan::StagePiece name;
+    std::vector<Route> arrivals, departures;
+  };
+  struct Part {
+    std::vector<Piece> pieces;
+    size_t sums_from = 0;  // the first piece that computes something that is summed over lanes
+  };
+  struct Lane {
+    int64_t samples = 0;
+    std::unique_ptr<Frame> frame;
+    Memory region;
+  };
+  struct Mail {
+    Memory memory;
+    comm::Handle handle;
+  };
+
+  void restrict_program(Program& program, int64_t samples);
+  void find_places(const Program& program, const plan::Stages& stages);
+  plan::PipelineShape shape(int lanes) const;
+  // "stage 1", or "stages 0 and 2".
+  std::string stages_name() const;
+  // The tasks of this worker for so many lanes, with late pieces where they hold up nothing.
+  struct Turn {
+    int lane = 0;
+    plan::StagePiece piece;
+  };
+  const std::vector<Turn>& turns(int lanes);
+  int64_t samples_of(const Stepper::Work& work, int lane) const;
+
+  void expect_arrivals(const Stepper::Work& work);
+  void run_turn(const Turn& turn, const Stepper::Work& work, const Tensor& x, const Tensor& y);
+  void run_piece(const Part& part, size_t index, Lane& lane, int number, int64_t step);
+  void begin_lane(Lane& lane, int number, const Stepper::Work& work, const Tensor& x,
+                  const Tensor& y);
+  Memory gradients_in(const Memory& region) const;
+  void finish_lane(Lane& lane, int number, const Stepper::Work& work);
+  void receive(const Route& route, int lane, const Frame& frame, const std::string& where);
+  void send(const Route& route, int lane, const Frame& frame);
+  void wait(comm::Handle& handle, const std::string& where);
+  Mail& mail(std::map<std::pair<int, int>, Mail>& box, const Route& route, int lane, size_t bytes,
+             bool shared);
+  uint32_t tag(const Route& route, int lane) const;
+  size_t bytes_on_wire(const Route& route) const;
+
+  Stepper& stepper_;
+  comm::Group& group_;
+  PipelineCuts cuts_;
+  int lanes_;
+  std::string name_;
+  Timeline* timeline_;
+  bool splits_;
+  bool shares_memory_ = false;  // all workers of the pipeline do
+  LaneSums sums_;
+  std::map<int64_t, Part> parts_;                                // by samples of a lane
+  std::map<int, std::vector<Turn>> turns_;                       // by lanes
+  std::map<int64_t, std::vector<std::unique_ptr<Frame>>> idle_;  // by samples
+  std::map<int, Lane> under_way_;
+  std::map<std::pair<int, int>, Mail> inbox_, outbox_;  // by route and lane
+  std::vector<Place> places_;
+  std::vector<plan::SharedParameter> shared_;
+  std::vector<plan::StagePiece> late_;        // of this worker
+  std::vector<plan::StagePiece> late_needs_;  // of others, for which these wait
+  int64_t sent_bytes_ = 0;
+  double waited_seconds_ = 0;
+};
+
+}  // namespace artel

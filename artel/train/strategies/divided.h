@@ -1,0 +1,37 @@
+// What strategies have in common in which each worker keeps only a part of the network.
+#pragma once
+
+#include "artel/train/divided_state.h"
+#include "artel/train/strategies/registry.h"
+#include "artel/train/strategy.h"
+
+namespace artel {
+
+class DividedStrategy : public Strategy {
+ public:
+  using Strategy::Strategy;
+
+  // At the end of an epoch, the network is tested.
+  void after_step(int64_t step) override {
+    if (step % fit_.steps_per_epoch == 0 && (fit_.tests || fit_.whole)) gather_weights();
+  }
+  bool finish() override {
+    if (fit_.tests || fit_.whole) gather_weights();
+    return false;
+  }
+  void settle(int64_t, const Pause& pause) override {
+    if (!pause.ends || !fit_.whole) return;
+    gather_weights();
+    divided()->gather_optimizer();
+  }
+  bool can_lose_workers() const override { return false; }
+
+ protected:
+  // All workers get all weights, if they do not have them.
+  virtual void gather_weights() = 0;
+};
+
+// Whether strategies that add up sums, by whatever way, are asked for.
+bool adds_sums(const Situation& now);
+
+}  // namespace artel

@@ -1,0 +1,177 @@
+#include "artel/train/strategies/sharded.h"
+
+#include <algorithm>
+#include <exception>
+#include <numeric>
+
+#include "artel/base/error.h"
+#include "artel/tensor/pages.h"
+#include "artel/train/exchange.h"
+#include "artel/train/passing_weights.h"
+#include "artel/train/sharded_update.h"
+#include "artel/train/strategies/divided.h"
+#include "artel/train/strategies/local_steps.h"
+#include "artel/train/strategies/pipeline.h"
+#include "artel/train/strategies/shared_options.h"
+#include "artel/train/strategies/synchronous.h"
+
+namespace artel {
+namespace {
+
+// What was started uses the strategy, which must outlive it: all are waited for, whatever fails.
+void wait_for_all(std::vector<comm::Handle>& handles) {
+  std::exception_ptr error;
+  for (comm::Handle& handle : handles) try {
+      handle.wait(Deadline::never());
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
+  if (error) std::rethrow_exception(error);
+}
+
+class Sharded final : public DividedStrategy {
+ public:
+  explicit Sharded(const Fit& fit);
+
+  Outcome step(const data::Batch& batch, const StepOptions& options) override;
+  void after_step(int64_t step) override;
+  // Of weights that lie in parts, only those of others come and go while it computes.
+  bool computes_first() const override { return true; }
+  DividedState* divided() override { return &divided_; }
+  Traffic traffic() const override;
+
+ private:
+  void gather_weights() override;
+
+  const ShardingOptions sharding_;
+  ShardedUpdate update_;
+  Exchange exchange_;
+  DividedState divided_;
+  std::unique_ptr<PassingWeights> passing_;  // if each worker keeps a part of the weights
+  bool whole_ = false;                       // this worker has all weights
+};
+
+Sharded::Sharded(const Fit& fit)
+    : DividedStrategy(fit),
+      sharding_(fit.options_of<ShardingOptions>()),
+      update_(fit.cluster.membership(), *fit.stepper),
+      exchange_(fit.cluster.membership(),
+                {.strategy = fit.options.strategy,
+                 .seed = fit.options.seed,
+                 .shards = &update_.shards(),
+                 .frees_sums = sharding_.gradients()},
+                fit.timeline),
+      divided_(*fit.group(),
+               divided_parts(fit.parameters, fit.stepper->update(),
+                             sharding_.weights() ? update_.kept() : KeptRanges(), update_.kept())) {
+  if (sharding_.weights())
+    passing_ = std::make_unique<PassingWeights>(*fit.group(), *fit.stepper, update_,
+                                                fit.division->own().size());
+}
+
+Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& options) {
+  Stepper& stepper = *fit_.stepper;
+  const std::vector<Bucket>& buckets = stepper.buckets(batch.total);
+  exchange_.begin_step(options.number, buckets, fit_.division->layout());
+  if (passing_) {
+    if (std::exchange(whole_, false)) divided_.forget_weights();
+    passing_->begin_step(batch.total);
+  }
+  compute(batch, options, {0, fit_.lanes}, [&](int bucket, const std::vector<Memory>& partials) {
+    exchange_.start(bucket, buckets[bucket], partials);
+  });
+  if (passing_) passing_->end_step();
+  const StepStatistics statistics =
+      stepper.read_statistics(exchange_.wait(0).floats(), options.number);
+  Memory total;
+  for (int b = 0; b < static_cast<int>(buckets.size()); ++b) total = exchange_.wait(b);
+  const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
+  Update::Options how = {
+      .step = options.number, .learning_rate = options.learning_rate, .lanes = fit_.lanes};
+  if (stepper.update().clips()) {
+    const std::vector<double> squares = update_.squares(total);
+    how.gradient_scale =
+        stepper.update().clip_scale(std::accumulate(squares.begin(), squares.end(), 0.0));
+  }
+  // While a bucket is updated, the one before it travels, unless weights wait for the next step.
+  std::vector<comm::Handle> gathers;
+  update_.apply(total, how, [&](int bucket) {
+    if (passing_) return;
+    gathers.push_back(fit_.group()->start(
+        [this, bucket](comm::Group& group) { update_.gather_weights(group, bucket); }));
+  });
+  wait_for_all(gathers);
+  if (sharding_.gradients()) forget(total.host());
+  return outcome_together(statistics, batch);
+}
+
+void Sharded::after_step(int64_t step) {
+  DividedStrategy::after_step(step);
+  if (!passing_ && step % Division::kBalanceEvery == 0) fit_.division->balance(step);
+}
+
+void Sharded::gather_weights() {
+  if (!passing_ || std::exchange(whole_, true)) return;
+  for (int b = 0; b < update_.shards().buckets(); ++b) update_.gather_weights(*fit_.group(), b);
+}
+
+Strategy::Traffic Sharded::traffic() const {
+  const int64_t bytes = exchange_.traffic().sent_bytes + update_.sent_bytes();
+  return {exchange_.traffic().waited_seconds, bytes, bytes, exchange_.traffic().wire_seconds};
+}
+
+void check_sharding(const Situation& now) {
+  const StrategyOptions& options = now.options.strategy_options;
+  const auto& [sharding] = options.of<ShardingOptions>();
+  if (sharding == "none") return;
+  const auto refuse = [&](bool wrong, std::string_view with, std::string_view instead) {
+    require(!wrong, ErrorKind::invalid_argument,
+            "cluster.sharding: got \"{}\" with {}, expected \"none\"; try that, or {}", sharding,
+            with, instead);
+  };
+  const std::string& compress = options.of<PackingOptions>().compress;
+  refuse(!adds_sums(now), fmt::format("the strategy \"{}\"", now.options.strategy),
+         "the strategy \"auto\" without parameter servers");
+  refuse(now.options.strategy == "coordinator", "the strategy \"coordinator\"",
+         "the strategy \"auto\"");
+  refuse(!compress.empty() && compress != "none",
+         fmt::format("cluster.compress = \"{}\"", compress), "no compression");
+  refuse(options.of<LocalStepsOptions>().local_steps > 1, "local steps", "cluster.local_steps = 1");
+  refuse(options.of<SynchronousOptions>().reduction == "fast", "cluster.reduction = \"fast\"",
+         "\"exact\"");
+  refuse(sharding == "weights" && options.of<PipelineOptions>().pipeline > 1, "pipelines",
+         "\"gradients\"");
+}
+
+}  // namespace
+
+void ShardingOptions::visit(KeyVisitor& field) {
+  field({.name = "cluster.sharding",
+         .help = "What each worker keeps only a part of: what the `optimizer` remembers; "
+                 "`gradients`, too; or `weights`, too. The bits stay the same.",
+         .choices = {"none", "optimizer", "gradients", "weights"}},
+        sharding);
+}
+
+// It has no name of its own: sums may take any way.
+StrategyKind sharded_kind() {
+  return {.title = "In parts",
+          .help =
+              "With any of these names and `sharding`, each worker keeps only a part of the "
+              "optimizer's memory, the gradients or the weights, and updates that part.",
+          .names = {},
+          .visit_keys = keys_of<ShardingOptions, ShardsOptions>(),
+          .needs_all_workers =
+              [](const StrategyOptions& options) { return options.of<ShardingOptions>().any(); },
+          .check = check_sharding,
+          .wanted =
+              [](const Situation& now) {
+                const StrategyOptions& options = now.options.strategy_options;
+                return now.cluster.size() > 1 && adds_sums(now) &&
+                       options.of<ShardingOptions>().any() &&
+                       options.of<PipelineOptions>().pipeline == 1;
+              },
+          .make = [](const Fit& fit) { return std::make_unique<Sharded>(fit); }};
+}
+
+}  // namespace artel

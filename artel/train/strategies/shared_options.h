@@ -1,0 +1,66 @@
+// Options that several strategies have in common.
+#pragma once
+
+#include "artel/base/keys.h"
+
+namespace artel {
+
+struct PackingOptions {
+  std::string compress = {};  // a codec; empty: none
+
+  void visit(KeyVisitor& field) {
+    field({"cluster.compress",
+           "How gradients are compressed for the network, such as `\"top-k 1%\"`."},
+          compress);
+  }
+};
+
+struct ShardsOptions {
+  int64_t shards = 0;  // 0: as many as workers that share a layer
+
+  void visit(KeyVisitor& field) {
+    field({.name = "cluster.shards",
+           .help = "Number of parts that layers are cut into. The same number of shards gives the "
+                   "same bits, whatever `cluster.tensor` is, which must divide it; 0: as many as "
+                   "`cluster.tensor`.",
+           .least = 0},
+          shards);
+  }
+};
+
+struct EconomyOptions {
+  bool allow_lossy = false;
+
+  void visit(KeyVisitor& field) {
+    field({.name = "cluster.allow_lossy",
+           .help = "Let `auto` choose compression and local steps too.",
+           .with = {"auto"}},
+          allow_lossy);
+  }
+};
+
+struct ReplicaOptions {
+  int64_t replicas = 1;
+
+  void visit(KeyVisitor& field) {
+    field(
+        {.name = "cluster.replicas",
+         .help = "On how many parameter servers each part of the weights is kept: with 2, any one "
+                 "server may die.",
+         .least = 1,
+         .most = 2},
+        replicas);
+  }
+};
+
+struct DelayOptions {
+  std::optional<int64_t> delay = 0;  // nothing: no limit
+
+  void visit(KeyVisitor& field) {
+    field({"cluster.delay",
+           "How many iterations a worker may be ahead of the slowest; `\"none\"`: no limit."},
+          delay);
+  }
+};
+
+}  // namespace artel

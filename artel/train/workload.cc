@@ -1,0 +1,120 @@
+#include "artel/train/workload.h"
+
+#include <algorithm>
+
+#include "artel/base/error.h"
+#include "artel/exec/libraries.h"
+#include "artel/train/facts.h"
+#include "artel/train/strategies/tensor.h"
+#include "artel/train/trainer_state.h"
+
+namespace artel {
+namespace {
+
+class Batches final : public Workload {
+ public:
+  Batches(TrainerState& state, data::Loader& loader, const FitOptions& options)
+      : s_(state), loader_(loader), batch_size_(options.batch_size) {}
+  ~Batches() override {
+    if (timeline_ && s_.stepper) s_.stepper->set_timing({});
+  }
+
+  void compile() override;
+  void prepare() override;
+  Metrics metrics() const override { return stepper_->region().metrics(); }
+  Facts facts() const override;
+  void share_optimizer(comm::Group& group, int root) override;
+  void record(Timeline& timeline) override;
+  void begin() override {
+    division_.emplace(s_.cluster.membership(), s_.lanes, loader_,
+                      workers_sharing_layers(s_.options.strategy_options, s_.cluster.size()));
+  }
+  std::optional<data::Batch> next() override;
+  data::Batch part_of(const Tensor& x, const Tensor& y) const override;
+  Stepper* stepper() override { return stepper_; }
+  Division* division() override { return division_ ? &*division_ : nullptr; }
+
+ private:
+  TrainerState& s_;
+  data::Loader& loader_;
+  const int64_t batch_size_;
+  Stepper* stepper_ = nullptr;
+  std::optional<Division> division_;
+  Timeline* timeline_ = nullptr;
+  int64_t total_ = 0;  // samples of the current global batch
+};
+
+// For every size that a batch may have, so that errors come before the first step.
+void Batches::compile() {
+  stepper_ = &s_.stepper_for(loader_.layout());
+  stepper_->buckets(batch_size_);
+  const int64_t rest = loader_.sampler().samples_per_epoch() % batch_size_;
+  if (rest > 0) stepper_->buckets(rest);
+}
+
+void Batches::prepare() {
+  require(batch_size_ >= s_.lanes, ErrorKind::invalid_argument,
+          "batch_size: got {}, expected at least one sample for each of the {} lanes", batch_size_,
+          s_.lanes);
+  compile();
+}
+
+// The network that all workers compute, and with which instructions.
+Facts Batches::facts() const {
+  Facts facts = {{"processor", instruction_sets(s_.choices)}};
+  const int64_t samples = Stepper::rows_of_lane(batch_size_, s_.lanes, 0).second;
+  const Facts network = facts_of(*stepper_, s_.parameters, samples);
+  facts.insert(facts.end(), network.begin(), network.end());
+  return facts;
+}
+
+void Batches::share_optimizer(comm::Group& group, int root) {
+  // Before the first step there is nothing to remember: memory that nobody has written stays so.
+  const auto is_zero = [](std::span<const float> block) {
+    return std::all_of(block.begin(), block.end(), [](float x) { return x == 0; });
+  };
+  for (const std::span<float> block : stepper_->update().memory()) {
+    const std::string zeros = is_zero(block) ? "zeros" : "";
+    if (broadcast_text(group, zeros, root).empty())
+      group.broadcast(std::as_writable_bytes(block), root, {.label = "optimizer"});
+    else if (zeros.empty())
+      std::fill(block.begin(), block.end(), 0.0F);
+  }
+}
+
+// On the thread of its lane.
+void Batches::record(Timeline& timeline) {
+  timeline_ = &timeline;
+  stepper_->set_timing([this](int lane, const KernelTiming& timing) {
+    const auto [begin, end] = Stepper::rows_of_lane(total_, s_.lanes, lane);
+    const Plan& plan = stepper_->program(end - begin).plan();
+    const Clock::time_point now = Clock::now();
+    timeline_->add("compute", Timeline::kFirstLane + lane, plan.kernels[timing.kernel].op,
+                   now - std::chrono::duration_cast<Clock::duration>(
+                             std::chrono::duration<double>(timing.seconds)),
+                   now);
+  });
+}
+
+std::optional<data::Batch> Batches::next() {
+  std::optional<data::Batch> batch = loader_.next();
+  if (batch) total_ = batch->total;
+  return batch;
+}
+
+data::Batch Batches::part_of(const Tensor& x, const Tensor& y) const {
+  const int64_t total = x.shape()[0];
+  const comm::LaneRange own = division_->own();
+  const int64_t begin = Stepper::rows_of_lane(total, s_.lanes, own.first).first;
+  const int64_t end = Stepper::rows_of_lane(total, s_.lanes, own.last).first;
+  return {.x = x.rows(begin, end), .y = y.rows(begin, end), .total = total};
+}
+
+}  // namespace
+
+std::unique_ptr<Workload> batches_of(TrainerState& state, data::Loader& loader,
+                                     const FitOptions& options) {
+  return std::make_unique<Batches>(state, loader, options);
+}
+
+}  // namespace artel

@@ -1,0 +1,76 @@
+// Small networks with their data and options, to be trained by several workers and by one.
+#pragma once
+
+#include "artel/nn/zoo/gpt2.h"
+#include "tests/unit/train/workers.h"
+
+namespace artel {
+
+struct TrainingTask {
+  Model model;
+  data::DatasetPtr set;
+  TrainerOptions options;
+  FitOptions fit;
+};
+
+inline Model perceptron() {
+  return nn::sequential({nn::flatten(), nn::dense(16), nn::relu(), nn::dense(12), nn::relu(),
+                         nn::dense(8), nn::relu(), nn::dense(3)});
+}
+
+// Skip connections, one of which spans several cuts; batch norm and dropout.
+inline Model convolutional() {
+  const auto block = [] {
+    return nn::residual(
+        nn::sequential({nn::conv(4, {3, 3}, {.padding = {1, 1}}), nn::batch_norm(), nn::relu(),
+                        nn::conv(4, {3, 3}, {.padding = {1, 1}}), nn::batch_norm()}));
+  };
+  return nn::sequential({nn::conv(4, {3, 3}, {.padding = {1, 1}}), nn::batch_norm(), nn::relu(),
+                         nn::residual(nn::sequential({block(), nn::dropout(0.2), block()})),
+                         nn::max_pool({2, 2}), nn::flatten(), nn::dropout(0.2), nn::dense(3)});
+}
+
+inline data::DatasetPtr tokens() {
+  Tensor x({24, 6}, DType::i32), y({24, 6}, DType::i32);
+  Random random{5};
+  for (int32_t& v : x.values<int32_t>()) v = static_cast<int32_t>(random.below(11));
+  for (int32_t& v : y.values<int32_t>()) v = static_cast<int32_t>(random.below(11));
+  return data::tensor_dataset(x, y);
+}
+
+inline TrainingTask small_task(const Model& model) {
+  return {.model = model,
+          .set = samples(),
+          .options = {.optimizer = optim::sgd(0.1, {.momentum = 0.9}),
+                      .seed = 4,
+                      .threads = 1,
+                      .lanes = 8},
+          .fit = {.batch_size = 16, .epochs = 2, .validation = samples()}};
+}
+
+// The table of tokens is also the last layer: its two gradients come from different stages.
+inline TrainingTask text_task() {
+  TrainingTask task = small_task(nn::gpt2(
+      {.vocabulary = 11, .positions = 6, .width = 8, .depth = 3, .heads = 2, .dropout = 0.1}));
+  task.set = task.fit.validation = tokens();
+  task.options.optimizer = optim::adam(0.01);
+  task.options.optimizer.clip_norm = 0.5;
+  return task;
+}
+
+// The same with a table that is larger than the rows that a lane looks up, which are therefore sent
+// to where the last layer is.
+inline TrainingTask large_table_task() {
+  TrainingTask task = text_task();
+  task.model = nn::gpt2(
+      {.vocabulary = 61, .positions = 6, .width = 8, .depth = 3, .heads = 2, .dropout = 0.1});
+  return task;
+}
+
+inline checkpoint::Checkpoint train_task(Cluster& cluster, const TrainingTask& task) {
+  Trainer trainer(cluster, task.model, task.options);
+  trainer.fit(task.set, task.fit);
+  return trainer.checkpoint();
+}
+
+}  // namespace artel
