@@ -5,11 +5,9 @@
 
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 
-#include "artel/base/error.h"
+#include "artel/base/host_name.h"
 
 namespace artel::observe {
 namespace {
@@ -24,7 +22,7 @@ constexpr std::array<uint32_t, 256> crc_table() {
   return table;
 }
 
-// TFRecord stores checksums rotated and shifted, so that a checksum of a checksum is harmless.
+// TFRecord stores checksums rotated and shifted, so a checksum of a checksum is harmless.
 uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8u; }
 
 template <typename Integer>
@@ -67,9 +65,9 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] ? name.data() : "localhost";
+// The process id distinguishes two runs started in the same second.
+std::filesystem::path file_name(double time) {
+  return fmt::format("events.out.tfevents.{:010.0f}.{}.{}", time, host_name(), ::getpid());
 }
 
 }  // namespace
@@ -106,30 +104,15 @@ std::string encode_scalars(double wall_time, int64_t step, const Scalars& scalar
   return double_field(1, wall_time) + integer_field(2, step) + bytes_field(5, summary);
 }
 
-EventFileWriter::EventFileWriter(const std::filesystem::path& folder, int64_t first_step) {
+EventFileWriter::EventFileWriter(const std::filesystem::path& folder, int64_t first_step)
+    : file_(folder / file_name(seconds_since_1970())) {
   const double now = seconds_since_1970();
-  // The process id keeps apart what two runs start in one second.
-  path_ = folder / fmt::format("events.out.tfevents.{:010.0f}.{}.{}", now, host_name(), ::getpid());
-  file_.reset(std::fopen(path_.c_str(), "ab"));
-  require(file_ != nullptr, ErrorKind::io, "[{}] cannot create: {}", path_.string(),
-          std::strerror(errno));
-  append(encode_file_version(now));
-  append(encode_start(now, first_step));
+  file_.append(tfrecord(encode_file_version(now)));
+  file_.append(tfrecord(encode_start(now, first_step)));
 }
 
 void EventFileWriter::write(int64_t step, const Scalars& scalars) {
-  append(encode_scalars(seconds_since_1970(), step, scalars));
-}
-
-void EventFileWriter::append(std::string_view message) {
-  const std::string record = tfrecord(message);
-  require(std::fwrite(record.data(), 1, record.size(), file_.get()) == record.size(), ErrorKind::io,
-          "[{}] cannot write: {}", path_.string(), std::strerror(errno));
-}
-
-void EventFileWriter::flush() {
-  require(std::fflush(file_.get()) == 0, ErrorKind::io, "[{}] cannot write: {}", path_.string(),
-          std::strerror(errno));
+  file_.append(tfrecord(encode_scalars(seconds_since_1970(), step, scalars)));
 }
 
 }  // namespace artel::observe

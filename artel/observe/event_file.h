@@ -6,14 +6,14 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "artel/base/appended_file.h"
 
 namespace artel::observe {
 
@@ -38,17 +38,10 @@ class EventFileWriter {
   EventFileWriter(const std::filesystem::path& folder, int64_t first_step);
 
   void write(int64_t step, const Scalars& scalars);
-  void flush();
-  const std::filesystem::path& path() const { return path_; }
+  void flush() { file_.flush(); }
 
  private:
-  void append(std::string_view message);
-
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  AppendedFile file_;
 };
 
 }  // namespace artel::observe

@@ -6,28 +6,32 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 
 namespace artel::observe {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr const char* kFileName = "metrics.jsonl";
 
-// Calls visit(line, object) for each complete line.
+// Calls visit(line, object) for each complete line but a last one that a crash has spoilt.
 void for_each_line(const std::filesystem::path& path,
-                   const std::function<void(std::string_view, const Json&)>& visit) {
+                   const std::function<void(std::string_view, const nlohmann::json&)>& visit) {
   const std::string text = read_file(path);
   int64_t number = 1;
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    const Json object = Json::parse(line, nullptr, false);
-    const auto step = object.is_object() ? object.find("step") : object.end();
-    require(object.is_object() && step != object.end() && step->is_number_integer(),
-            ErrorKind::corrupt, "[{}:{}] expected a JSON object with a whole number \"step\"",
-            path.string(), number);
+    const std::string where = fmt::format("{}:{}", path.string(), number++);
+    nlohmann::json object;
+    try {
+      object = parse_json(line, where);
+      require(object.is_object() && object.contains("step") && object["step"].is_number_integer(),
+              ErrorKind::corrupt, "[{}] expected a JSON object with a whole number \"step\"",
+              where);
+    } catch (const Error&) {
+      if (end + 1 == text.size()) return;
+      throw;
+    }
     visit(line, object);
-    ++number;
   }
 }
 
@@ -37,7 +41,7 @@ double keep_lines(const std::filesystem::path& path, int64_t resumed_step) {
   std::string kept;
   double seconds = 0;
   if (resumed_step > 0 && std::filesystem::exists(path)) {
-    for_each_line(path, [&](std::string_view line, const Json& object) {
+    for_each_line(path, [&](std::string_view line, const nlohmann::json& object) {
       if (object["step"].get<int64_t>() > resumed_step) return;
       kept.append(line) += '\n';
       const auto taken = object.find("seconds");
@@ -51,19 +55,34 @@ double keep_lines(const std::filesystem::path& path, int64_t resumed_step) {
 }  // namespace
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& folder, int64_t resumed_step)
-    : path_(folder / kFileName),
-      seconds_before_(keep_lines(path_, resumed_step)),
-      lines_(path_, std::ios::app),
+    : seconds_before_(keep_lines(folder / kFileName, resumed_step)),
+      lines_(folder / kFileName),
       events_(folder, resumed_step + 1),
       begin_(Clock::now()),
       flushed_(begin_) {}
 
 void MetricsWriter::write(int64_t step, const Scalars& scalars) {
   const Clock::time_point now = Clock::now();
-  Json object = {{"step", step}, {"seconds", seconds_before_ + seconds_between(begin_, now)}};
+  nlohmann::ordered_json object = {{"step", step},
+                                   {"seconds", seconds_before_ + seconds_between(begin_, now)}};
   for (const auto& [name, value] : scalars) object[name] = value;
-  lines_ << object.dump() << '\n';
+  lines_.append(object.dump() + '\n');
   events_.write(step, scalars);
+  flush_now_and_then(now);
+}
+
+void MetricsWriter::write_event(int64_t step, const std::string& kind, const std::string& text) {
+  const Clock::time_point now = Clock::now();
+  const nlohmann::ordered_json object = {
+      {"step", step},
+      {"seconds", seconds_before_ + seconds_between(begin_, now)},
+      {"event", kind},
+      {"text", text}};
+  lines_.append(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+  flush_now_and_then(now);
+}
+
+void MetricsWriter::flush_now_and_then(Clock::time_point now) {
   if (seconds_between(flushed_, now) < 1) return;
   flushed_ = now;
   flush();
@@ -71,14 +90,18 @@ void MetricsWriter::write(int64_t step, const Scalars& scalars) {
 
 void MetricsWriter::flush() {
   lines_.flush();
-  require(lines_.good(), ErrorKind::io, "[{}] cannot write; is the disk full?", path_.string());
+  events_.flush();
+}
+
+void MetricsWriter::sync() {
+  lines_.sync();
   events_.flush();
 }
 
 std::map<std::string, std::vector<std::pair<int64_t, double>>> read_metrics(
     const std::filesystem::path& folder) {
   std::map<std::string, std::vector<std::pair<int64_t, double>>> metrics;
-  for_each_line(folder / kFileName, [&](std::string_view, const Json& object) {
+  for_each_line(folder / kFileName, [&](std::string_view, const nlohmann::json& object) {
     for (const auto& [name, value] : object.items()) {
       if (name != "step" && value.is_number())
         metrics[name].emplace_back(object["step"].get<int64_t>(), value.get<double>());

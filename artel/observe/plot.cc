@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "artel/base/text.h"
+#include "artel/observe/xml_text.h"
 
 namespace artel::observe {
 namespace {
@@ -20,26 +21,6 @@ constexpr size_t kMaxPoints = 500;  // of one series: a screen shows no more
 // Distinguishable for colour-blind readers too (Okabe and Ito's palette).
 constexpr std::array<std::string_view, 7> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                       "#e69f00", "#56b4e9", "#555555"};
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
 
 // Maps values to pixels along one axis.
 class Axis {
@@ -82,7 +63,7 @@ struct Bounds {
     high = std::max(high, value);
   }
 
-  // A little air, so that a curve does not run along the frame.
+  // A little margin, so a curve does not run along the frame.
   void widen() {
     const double air = 0.04 * (high - low);
     if (std::isfinite(air)) low -= air, high += air;
@@ -107,7 +88,7 @@ std::vector<std::pair<double, double>> thinned(
 
 std::string text_at(double x, double y, std::string_view attributes, std::string_view text) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, attributes,
-                     escaped(text));
+                     xml_text(text));
 }
 
 std::string line_between(double x1, double y1, double x2, double y2, std::string_view style) {
@@ -186,7 +167,7 @@ std::string legend(const Plot& plot, const Axis& y, const std::vector<std::strin
   return svg;
 }
 
-// `names` are those that have a colour already, in the order of the palette.
+// `names` are the series that already have a colour, in the order of the palette.
 std::string panel(const Plot& plot, std::vector<std::string>& names) {
   Bounds horizontal, vertical;
   for (const Series& series : plot.series) {

@@ -1,4 +1,9 @@
 // Line plots as SVG: training curves and benchmark results.
+//
+//   const artel::observe::Plot plot = {.title = "loss",
+//                                      .x_label = "epoch",
+//                                      .series = {{"training", {{1, 0.9}, {2, 0.5}, {3, 0.4}}}}};
+//   artel::write_file_atomically("loss.svg", artel::observe::to_svg(plot));
 #pragma once
 
 #include <span>
@@ -23,11 +28,12 @@ struct Plot {
   bool log_x = false, log_y = false;
 };
 
-// Means of neighbouring points if there are more than can be told apart; markers if they are few.
+// Averages neighbouring points if there are more than can be told apart; sets markers if there are
+// few.
 Series thinned(Series series);
 
 // The marks of an axis from `low` to `high`: multiples of 1, 2 or 5 times a power of ten, about
-// `wanted` of them, all inside. On a logarithmic axis: powers of ten, with 2 and 5 times them when
+// `wanted` of them, all inside. On a logarithmic axis: powers of ten, plus 2 and 5 times those if
 // there are few.
 std::vector<double> nice_ticks(double low, double high, int wanted);
 std::vector<double> log_ticks(double low, double high);
@@ -35,8 +41,8 @@ std::vector<double> log_ticks(double low, double high);
 // "0", "0.25", "1,500", "20M": as short as the distance between neighbours allows.
 std::string tick_label(double value, double distance);
 
-// Panels side by side in one picture, each 560 by 380 pixels. Series of one name have one colour.
-// Throws nothing: an empty plot has axes from 0 to 1.
+// Panels side by side in one picture, each 560 by 380 pixels. Series with the same name have the
+// same colour. Does not throw: an empty plot has axes from 0 to 1.
 std::string to_svg(std::span<const Plot> panels);
 std::string to_svg(const Plot& plot);
 

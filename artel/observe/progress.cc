@@ -1,16 +1,14 @@
 #include "artel/observe/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "artel/base/text.h"
+#include "artel/observe/terminal.h"
 
 namespace artel::observe {
 namespace {
@@ -18,21 +16,6 @@ namespace {
 constexpr double kRedrawSeconds = 0.1;
 constexpr size_t kRecent = 50;  // redraws that the pace is averaged over: five seconds
 constexpr int kBarColumns = 24;
-
-bool speaks_unicode() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(name);
-    if (!value || !*value) continue;
-    const std::string_view locale = value;
-    return locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos;
-  }
-  return false;
-}
-
-int terminal_width(std::FILE* stream) {
-  winsize size{};
-  return ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 std::string bar(double share, bool unicode) {
   const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kBarColumns);
@@ -50,10 +33,10 @@ std::vector<std::string> parts(const Status& status, const Pace& pace) {
   if (!status.metric_name.empty())
     all.push_back(fmt::format("{} {:.4f}", status.metric_name, status.metric));
   if (pace.samples_per_second > 0) {
-    all.push_back(
-        fmt::format("{} samples/s", pace.samples_per_second < 100
-                                        ? fmt::format("{:.1f}", pace.samples_per_second)
-                                        : format_count(std::llround(pace.samples_per_second))));
+    all.push_back(fmt::format("{} samples/s", rate_text(pace.samples_per_second)));
+    if (status.tokens > 0)
+      all.back() = fmt::format(
+          "{} tokens/s", rate_text(pace.samples_per_second * static_cast<double>(status.tokens)));
     if (status.step < status.steps)
       all.push_back(fmt::format("{} left", format_duration(pace.seconds_left)));
   }
@@ -61,6 +44,11 @@ std::vector<std::string> parts(const Status& status, const Pace& pace) {
 }
 
 }  // namespace
+
+std::string rate_text(double per_second) {
+  if (per_second >= 100) return format_count(std::llround(per_second));
+  return per_second >= 1 ? fmt::format("{:.1f}", per_second) : fmt::format("{:.3g}", per_second);
+}
 
 std::string plain_line(const Status& status, const Pace& pace) {
   return join(parts(status, pace), "  ");
@@ -88,7 +76,7 @@ std::string live_line(const Status& status, const Pace& pace, int width, bool un
 
 Progress::Progress(ProgressOptions options)
     : options_(std::move(options)),
-      terminal_(options_.terminal.value_or(::isatty(::fileno(options_.stream)) == 1)),
+      terminal_(options_.terminal.value_or(is_terminal(options_.stream))),
       unicode_(speaks_unicode()) {}
 
 Progress::~Progress() {
@@ -118,14 +106,25 @@ void Progress::update(const Status& status) {
   if (last_written_ && !last && seconds_between(*last_written_, now) < interval) return;
   status_ = status;
   last_written_ = now;
-  if (terminal_) {
-    const int width = options_.width.value_or(terminal_width(options_.stream));
-    fmt::print(options_.stream, "\r{}\x1b[K", live_line(status, pace(), width, unicode_));
-    live_ = true;
-  } else {
-    fmt::print(options_.stream, "{}\n", plain_line(status, pace()));
-  }
+  write(terminal_ ? live_line(status, pace(),
+                              options_.width.value_or(terminal_width(options_.stream)), unicode_)
+                  : plain_line(status, pace()));
+}
+
+// As the live line, or as one of its own.
+void Progress::write(const std::string& line) {
+  fmt::print(options_.stream, fmt::runtime(terminal_ ? "\r{}\x1b[K" : "{}\n"), line);
+  live_ = terminal_;
   std::fflush(options_.stream);
+}
+
+void Progress::work(std::string_view what, int64_t done, int64_t total) {
+  const Clock::time_point now = options_.now();
+  if (!last_written_) last_written_ = now;  // what is done at once needs no line
+  const double interval = terminal_ ? kRedrawSeconds : options_.interval_seconds;
+  if (seconds_between(*last_written_, now) < interval) return;
+  last_written_ = now;
+  write(fmt::format("{}  {} of {}", what, format_count(done), format_count(total)));
 }
 
 void Progress::note(std::string_view text) {

@@ -1,4 +1,4 @@
-// How far a run is, for people: one live line in a terminal, plain lines in a pipe or a log file.
+// Shows the progress of a run: one live line in a terminal, plain lines in a pipe or a log file.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,21 @@ struct Status {
   int64_t epoch = 1, epochs = 1;
   int64_t step = 0, steps = 0;  // `steps` is the number of the last step
   int64_t samples = 0;          // processed since the run began
+  int64_t tokens = 0;           // in a sample of text; 0: it is none
   double loss = 0;
   std::string metric_name;  // such as "accuracy"; empty while there is none
   double metric = 0;
 };
 
-// Rates and the time left follow from the last updates, not from the whole run, so a slow start or
-// a resumed run does not distort them.
+// Rates and the time left are computed from recent updates, not from the whole run, so a slow start
+// or a resumed run does not distort them.
 struct Pace {
   double samples_per_second = 0;
   double seconds_left = 0;
 };
+
+// "9,120", "12.3" or "0.0162": a rate with as many digits as it needs.
+std::string rate_text(double per_second);
 
 // "epoch 2/10  step 312/938  loss 0.2841  accuracy 0.9132  9,120 samples/s  1 min 05 s left"
 std::string plain_line(const Status& status, const Pace& pace);
@@ -39,7 +43,7 @@ std::string live_line(const Status& status, const Pace& pace, int width, bool un
 
 struct ProgressOptions {
   std::FILE* stream = stderr;
-  // Absent: asked from the stream.
+  // Absent: determined from the stream.
   std::optional<bool> terminal;
   std::optional<int> width;
   // Between plain lines. A live line is redrawn ten times a second.
@@ -58,7 +62,10 @@ class Progress {
   // Cheap when it is not yet time to write again. The first and the last step are always written.
   void update(const Status& status);
 
-  // A line of its own, above the live line.
+  // What takes a while between steps: "testing  12,800 of 50,000", now and then.
+  void work(std::string_view what, int64_t done, int64_t total);
+
+  // Writes a separate line above the live line.
   void note(std::string_view text);
 
   // Removes the live line; later updates start a new one.
@@ -76,6 +83,8 @@ class Progress {
   bool terminal_, unicode_;
   std::deque<Sample> recent_;
   std::optional<Clock::time_point> last_written_;
+  void write(const std::string& line);
+
   Status status_;
   bool live_ = false;  // a live line is on the screen
 };

@@ -1,4 +1,8 @@
 // A table in plain text, with columns as wide as their longest cell.
+//
+//   artel::observe::Table table({"network", "accuracy"});
+//   table.add({"lenet5", "0.991"});
+//   artel::println("{}", table.text());
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A metadata event: how a viewer calls a process ("process_name") or thread ("thread_name").
+// A metadata event: the displayed name of a process ("process_name") or thread ("thread_name").
 Json naming(const char* what, int process, int thread, const std::string& name) {
   return {
       {"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};

@@ -19,7 +19,7 @@ struct TraceEvent {
   std::string category;  // "compute", "communication", "wait", ...
   int process = 0;       // a worker's rank
   int thread = 0;
-  double begin = 0;  // seconds since whatever all events count from
+  double begin = 0;  // seconds since the common origin of all events
   double duration = 0;
 };
 
@@ -31,7 +31,7 @@ class Trace {
   void add(TraceEvent event);
   std::vector<TraceEvent> events() const;
 
-  // {"traceEvents": [...]}, events ordered by their begin.
+  // {"traceEvents": [...]}, events ordered by begin.
   std::string json() const;
   void save(const std::filesystem::path& path) const;
 
@@ -42,10 +42,10 @@ class Trace {
   std::vector<TraceEvent> events_;
 };
 
-// Adds an event for its own lifetime; with a null trace it does nothing.
+// Adds an event that spans its own lifetime; does nothing with a null trace.
 class TraceScope {
  public:
-  // `event` needs no begin and no duration; begins are counted from `origin`.
+  // `event` needs neither begin nor duration; times are relative to `origin`.
   TraceScope(Trace* trace, Clock::time_point origin, TraceEvent event);
   ~TraceScope();
   TraceScope(const TraceScope&) = delete;

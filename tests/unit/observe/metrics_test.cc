@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
@@ -118,9 +119,18 @@ TEST_F(MetricsTest, SecondsGoOnWhenARunIsResumed) {
   EXPECT_LT(seconds[1].second, 100);
 }
 
+TEST_F(MetricsTest, ALastLineThatACrashHasSpoiltIsLeftOut) {
+  std::filesystem::create_directories(folder_);
+  write_file_atomically(folder_ / "metrics.jsonl",
+                        std::string("{\"step\":1,\"loss\":3}\n\0\0garbage\n", 30));
+  MetricsWriter(folder_, 1).write(2, {{"loss", 2}});
+  EXPECT_EQ(read_metrics(folder_).at("loss"),
+            (std::vector<std::pair<int64_t, double>>{{1, 3}, {2, 2}}));
+}
+
 TEST_F(MetricsTest, NamesTheBrokenLine) {
   std::filesystem::create_directories(folder_);
-  write_file_atomically(folder_ / "metrics.jsonl", "{\"step\": 1}\n[3]\n");
+  write_file_atomically(folder_ / "metrics.jsonl", "{\"step\": 1}\n[3]\n{\"step\": 2}\n");
   try {
     read_metrics(folder_);
     FAIL();

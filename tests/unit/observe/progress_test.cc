@@ -48,6 +48,29 @@ class ProgressTest : public testing::Test {
   Clock::time_point now_ = Clock::now();
 };
 
+TEST_F(ProgressTest, ShowsWorkThatTakesLong) {
+  {
+    Progress progress(options(false));
+    progress.work("testing", 0, 50'000);
+    sleep(3);
+    progress.work("testing", 6'400, 50'000);  // too soon
+    sleep(8);
+    progress.work("testing", 12'800, 50'000);
+  }
+  EXPECT_EQ(written(), "testing  12,800 of 50,000\n");
+}
+
+TEST(ProgressLine, HasEnoughDigits) {
+  const Status text = {.step = 1, .steps = 1, .tokens = 128};
+  EXPECT_NE(plain_line(text, {.samples_per_second = 250}).find("  32,000 tokens/s"),
+            std::string::npos);
+  const Status slow = {.step = 1, .steps = 1};
+  EXPECT_NE(plain_line(slow, {.samples_per_second = 0.0162}).find("  0.0162 samples/s"),
+            std::string::npos);
+  EXPECT_NE(plain_line(slow, {.samples_per_second = 12.34}).find("  12.3 samples/s"),
+            std::string::npos);
+}
+
 TEST_F(ProgressTest, WritesPlainLinesAtAnInterval) {
   {
     Progress progress(options(false));

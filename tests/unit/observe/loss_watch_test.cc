@@ -1,0 +1,57 @@
+#include "artel/observe/loss_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace artel::observe {
+namespace {
+
+// What was said of the losses of the steps 1, 2, ...
+std::vector<std::string> said(int64_t steps, const std::function<double(int64_t)>& loss) {
+  LossWatch watch;
+  std::vector<std::string> all;
+  for (int64_t step = 1; step <= steps; ++step)
+    if (const auto text = watch.add(step, loss(step))) all.push_back(*text);
+  return all;
+}
+
+// Noise without random numbers.
+double noisy(int64_t step) { return 0.2 * std::sin(static_cast<double>(step) * 12.9898); }
+
+TEST(LossWatch, ALossThatFallsIsNoNews) {
+  EXPECT_TRUE(said(5000, [](int64_t step) {
+                return 2.3 * std::exp(-static_cast<double>(step) / 2000) + 0.1 * noisy(step);
+              }).empty());
+}
+
+TEST(LossWatch, WhatIsNoNumberIsLeftOut) {
+  EXPECT_TRUE(said(100, [](int64_t step) {
+                return step % 7 == 0 ? std::numeric_limits<double>::infinity() : 1.0 / step;
+              }).empty());
+}
+
+TEST(LossWatch, AnExplosionIsSaidOnce) {
+  const auto all = said(400, [](int64_t step) {
+    return step < 200 ? 2.0 - 0.008 * step : 0.4 * std::pow(1.05, step - 200);
+  });
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_TRUE(all[0].starts_with("the loss explodes")) << all[0];
+}
+
+TEST(LossWatch, NoiseIsNoExplosion) {
+  EXPECT_TRUE(said(900, [](int64_t step) { return 1 + 5 * noisy(step); }).empty());
+}
+
+TEST(LossWatch, StandingStillIsSaidOnce) {
+  const auto all =
+      said(6000, [](int64_t step) { return std::max(1.0, 3 - 0.01 * step) + noisy(step); });
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_TRUE(all[0].starts_with("the loss has stood still at 1")) << all[0];
+}
+
+}  // namespace
+}  // namespace artel::observe
