@@ -9,16 +9,19 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <sstream>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/optim/config.h"
 #include "artel/optim/schedule.h"
 #include "artel/run/config_keys.h"
+#include "artel/run/config_paths.h"
 
 namespace artel {
 namespace {
@@ -108,14 +111,27 @@ ByteSize parse_bytes(const Entry& entry, const std::string& text) {
   return {static_cast<int64_t>(bytes)};
 }
 
-// A visitor of the key table that assigns one entry to the key it names.
-class Assign {
+WorkerCount parse_workers(const Entry& entry, const std::string& text) {
+  WorkerCount count = {.is_range = true};
+  const size_t dots = text.find("..");
+  const auto number = [&](size_t from, size_t to, int64_t& value) {
+    const auto [rest, error] = std::from_chars(text.data() + from, text.data() + to, value);
+    return error == std::errc() && rest == text.data() + to;
+  };
+  if (dots == text.npos || !number(0, dots, count.least) ||
+      !number(dots + 2, text.size(), count.most) || count.least > count.most)
+    refuse(entry, fmt::format("got \"{}\", expected a number, or a range such as \"2..8\"", text));
+  return count;
+}
+
+// A visitor of keys that assigns one entry to the key it names.
+class Assign final : public KeyVisitor {
  public:
   explicit Assign(const Entry& entry) : entry_(entry) {}
 
   bool found() const { return found_; }
 
-  void operator()(const Key& key, std::string& value) {
+  void operator()(const Key& key, std::string& value) override {
     if (!matches(key)) return;
     value = text_of(entry_);
     const auto& choices = key.choices;
@@ -125,23 +141,23 @@ class Assign {
     refuse(entry_, fmt::format("got \"{}\", expected one of {}{}", value, join(names, ", "),
                                did_you_mean(value, names)));
   }
-  void operator()(const Key& key, int64_t& value) {
+  void operator()(const Key& key, int64_t& value) override {
     if (matches(key)) value = whole_number(key, "a whole number");
   }
-  void operator()(const Key& key, double& value) {
+  void operator()(const Key& key, double& value) override {
     if (!matches(key)) return;
     const auto number = entry_.node->is_number() ? entry_.node->value<double>() : std::nullopt;
     if (!number || !std::isfinite(*number)) refuse_type(entry_, "a number");
     check_range(key, *number);
     value = *number;
   }
-  void operator()(const Key& key, bool& value) {
+  void operator()(const Key& key, bool& value) override {
     if (!matches(key)) return;
     const auto flag = entry_.node->value_exact<bool>();
     if (!flag) refuse_type(entry_, "true or false");
     value = *flag;
   }
-  void operator()(const Key& key, std::vector<std::string>& value) {
+  void operator()(const Key& key, std::vector<std::string>& value) override {
     if (!matches(key)) return;
     value.clear();
     const toml::array* list = entry_.node->as_array();
@@ -178,7 +194,33 @@ class Assign {
     else
       value = parse_bytes(entry_, text_of(entry_));
   }
-  void operator()(const Key& key, std::optional<int64_t>& value) {
+  void operator()(const Key& key, WorkerCount& value) {
+    if (!matches(key)) return;
+    if (entry_.node->is_integer()) {
+      value = {.most = whole_number(key, "a number of workers")};
+      return;
+    }
+    value = parse_workers(entry_, text_of(entry_));
+    check_range(key, static_cast<double>(value.least));
+    check_range(key, static_cast<double>(value.most));
+  }
+  void operator()(const Key& key, ClassWeights& value) {
+    if (!matches(key)) return;
+    value = {};
+    const toml::array* const list = entry_.node->as_array();
+    if (!list) {
+      value.balanced = text_of(entry_) == "balanced";
+      if (!value.balanced) refuse_type(entry_, "\"balanced\" or a list of numbers");
+      return;
+    }
+    for (const toml::node& item : *list) {
+      const auto number = item.is_number() ? item.value<double>() : std::nullopt;
+      if (!number || !(*number > 0 && *number < 1e6))
+        refuse(entry_, fmt::format("got {} in the list, expected positive numbers", shown(item)));
+      value.numbers.push_back(*number);
+    }
+  }
+  void operator()(const Key& key, std::optional<int64_t>& value) override {
     if (!matches(key)) return;
     if (entry_.node->value_exact<std::string>() == "none")
       value.reset();
@@ -225,10 +267,34 @@ class Assign {
 }
 
 bool is_section(std::string_view name) {
-  return name == "data" || name == "model" || name == "train" || name == "cluster";
+  return name == "data" || name == "model" || name == "train" || name == "cluster" ||
+         name == "observe";
+}
+
+// Throws if a key has so many parts that a parser which recurses into them would run out of stack.
+void check_dotted_keys(std::string_view text, std::string_view name) {
+  constexpr int kMostParts = 64;
+  int line = 1, dots = 0;
+  char until = 0;  // the end of a string or a comment
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if (until != 0) {
+      if (c == until || c == '\n') until = 0;
+    } else if (c == '"' || c == '\'') {
+      until = c;
+    } else if (c == '#') {
+      until = '\n';
+    } else if (c == '.') {
+      require(++dots < kMostParts, ErrorKind::corrupt, "[{}:{}] a key of more than {} parts", name,
+              line, kMostParts);
+    } else if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) {
+      dots = 0;
+    }
+  }
 }
 
 toml::table parse_toml(std::string_view text, std::string_view name) {
+  check_dotted_keys(text, name);
   try {
     return toml::parse(text, name);
   } catch (const toml::parse_error& error) {
@@ -248,7 +314,7 @@ std::vector<Entry> file_entries(const toml::table& table, std::string_view name)
       // The section's own line is unknown to the parser if it is implied by [a.b]: use the key's.
       const std::string line = fmt::format("{}:{}", name, section.source().begin.line);
       require(!content.is_table(), ErrorKind::invalid_argument, "[{}] unknown section '{}'{}", line,
-              prefix, did_you_mean(prefix, {"data", "model", "train", "cluster"}));
+              prefix, did_you_mean(prefix, {"data", "model", "train", "cluster", "observe"}));
       refuse_unknown(line, prefix);
     }
     const toml::table* keys = content.as_table();
@@ -268,8 +334,8 @@ Entry override_entry(const std::string& text, toml::table& value) {
           "[--set {}] got no '=', expected KEY=VALUE such as train.epochs=10", text);
   const std::string typed(trim(std::string_view(text).substr(equals + 1)));
   try {
-    value = toml::parse(fmt::format("value = {}", typed));
-  } catch (const toml::parse_error&) {
+    value = parse_toml(fmt::format("value = {}", typed), "--set");
+  } catch (const Error&) {
     value.clear();
   }
   if (value.size() != 1) {  // not a value of TOML: plain text
@@ -298,10 +364,32 @@ optim::Options complete(const optim::Options& options, auto&& from_options,
   }
 }
 
+// Gives each entry the present name of its key; what to say of those that had an old one.
+std::vector<std::string> use_present_names(std::vector<Entry>& entries) {
+  std::vector<std::string> warnings;
+  for (const RenamedKey& renamed : kRenamedKeys)
+    for (Entry& entry : entries) {
+      if (entry.key != renamed.old_name) continue;
+      // Within a file there is no order that could decide.
+      for (const Entry& other : entries)
+        if (other.key == renamed.name && other.text.empty() && entry.text.empty())
+          refuse(entry, fmt::format("got this and {}, its new name, expected one of them; try "
+                                    "without the old one",
+                                    renamed.name));
+      entry.key = renamed.name;
+      warnings.push_back(
+          fmt::format("[{}] {} is called {} since version {}; the old name still "
+                      "works",
+                      entry.where, renamed.old_name, renamed.name, renamed.since));
+    }
+  return warnings;
+}
+
 }  // namespace
 
 RunConfig parse_config(std::string_view text, std::string_view name,
-                       const std::vector<std::string>& overrides) {
+                       const std::vector<std::string>& overrides,
+                       const std::optional<std::filesystem::path>& folder) {
   const toml::table file = parse_toml(text, name);
   std::vector<Entry> entries = file_entries(file, name);
   std::vector<toml::table> values(overrides.size());
@@ -309,11 +397,14 @@ RunConfig parse_config(std::string_view text, std::string_view name,
     entries.push_back(override_entry(overrides[i], values[i]));
 
   RunConfig config;
+  config.warnings = use_present_names(entries);
   for (const Entry& entry : entries) {
     Assign assign(entry);
     visit_keys(config, assign);
     if (!assign.found()) refuse_unknown(entry.where, entry.key);
   }
+  if (config.model.name.empty() && config.model.layers.empty())
+    config.model.name = find_strategy(config.cluster.strategy).model;
   TrainConfig& train = config.train;
   train.optimizer =
       complete(train.optimizer, optim::optimizer_from_options, entries, "train.optimizer");
@@ -324,12 +415,33 @@ RunConfig parse_config(std::string_view text, std::string_view name,
           "{}train.clip_norm: got {}, and clip_norm = {} in train.optimizer, expected one of them; "
           "try without the other",
           place_of(entries, "train.clip_norm"), train.clip_norm, clip_norm);
+  if (!folder) return config;
+  const auto in_file = [&](const std::string& key) {
+    return std::none_of(entries.begin(), entries.end(), [&](const Entry& entry) {
+      return entry.key == key && !entry.text.empty();
+    });
+  };
+  for (std::string& note : resolve_paths(config, *folder, name, in_file))
+    config.warnings.push_back(std::move(note));
   return config;
 }
 
 RunConfig read_config(const std::filesystem::path& path,
                       const std::vector<std::string>& overrides) {
-  return parse_config(read_config_text(path), path.string(), overrides);
+  RunConfig config =
+      parse_config(read_config_text(path), path.string(), overrides, path.parent_path());
+  log_warnings(config);
+  return config;
+}
+
+RunConfig default_config(const std::vector<std::string>& overrides) {
+  RunConfig config = parse_config("", "defaults", overrides);
+  log_warnings(config);
+  return config;
+}
+
+void log_warnings(const RunConfig& config) {
+  for (const std::string& warning : config.warnings) log(LogLevel::warning, "{}", warning);
 }
 
 std::string read_config_text(const std::filesystem::path& path) {

@@ -1,7 +1,12 @@
 // The configuration of a run: a TOML file, and `key=value` overrides from the command line.
 //
-// One table (config_keys.h) lists every key once. Reading, overriding, writing back and the page
-// docs/configuration.md all follow from it.
+//   artel::RunConfig config = artel::read_config("mnist.toml", {"train.epochs=3"});
+//   config.train.batch_size = 256;
+//   artel::Run run(config);
+//
+// Every key is listed once: in one table (config_keys.h), or by the strategy that it belongs to
+// (train/strategies/registry.h). Reading, overriding, writing back, help and the page
+// docs/configuration.md all follow from that.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +16,9 @@
 #include <string_view>
 #include <vector>
 
+#include "artel/base/keys.h"
 #include "artel/optim/options.h"
+#include "artel/train/strategy_options.h"
 
 namespace artel {
 
@@ -21,12 +28,19 @@ struct DataConfig {
   std::string test_path;
   std::string target;
   std::string task = "automatic";
+  std::vector<std::string> ignore;
+  std::vector<std::string> categorical;
+  bool scale_target = true;
   double test_fraction = 0.1;
   double validation = 0;
+  bool balanced = false;
+  int64_t folds = 0;
+  int64_t fold = 0;
   std::vector<std::string> augment;
   int64_t image_size = 0;
   int64_t context = 128;
   int64_t stride = 0;
+  bool lines = false;
   std::string tokenizer = "character";
   int64_t threads = 1;
 };
@@ -57,6 +71,20 @@ struct ByteSize {
   bool operator==(const ByteSize&) const = default;
 };
 
+// How many workers; in files a number, or "2..8": never fewer than 2 go on, never more than 8.
+struct WorkerCount {
+  int64_t least = 1, most = 1;
+  bool is_range = false;
+  bool operator==(const WorkerCount&) const = default;
+};
+
+// How much each class counts; in files "balanced", or a list of numbers. Neither: all equally.
+struct ClassWeights {
+  bool balanced = false;
+  std::vector<double> numbers = {};
+  bool operator==(const ClassWeights&) const = default;
+};
+
 struct TrainConfig {
   int64_t batch_size = 32;
   bool keep_last_batch = false;
@@ -66,16 +94,17 @@ struct TrainConfig {
   optim::Options optimizer = {{"name", "sgd"}};
   optim::Options schedule = {{"name", "constant"}};
   std::string loss = "cross_entropy";
+  std::vector<std::string> metrics;
   double label_smoothing = 0;
+  ClassWeights class_weights;
   double clip_norm = 0;
-  double l1 = 0;
-  double l2 = 0;
-  double tolerance = 0;
+  std::string best_by = "loss";
   int64_t patience = 0;
   double target_accuracy = 0;
+  int64_t test_batches = 0;
   double max_seconds = 0;
   int64_t save_every = 0;
-  int64_t keep_last = 3;
+  int64_t keep_checkpoints = 3;
   std::vector<std::string> freeze;
   bool tune = false;
   bool exact_convolutions = false;
@@ -86,29 +115,25 @@ struct TrainConfig {
 };
 
 struct ClusterConfig {
-  int64_t workers = 1;
+  WorkerCount workers;
   int64_t threads = 0;
   int64_t lanes = 0;
   std::string strategy = "auto";
-  std::string reduction = "exact";
-  std::string compress;
-  int64_t local_steps = 1;
-  double outer_momentum = 0;
-  double outer_lr = 1;
-  int64_t coordinators = 1;
   std::string transport = "auto";
-  bool allow_lossy = false;
+  bool elastic = true;
+  int64_t restarts = 8;
+  double patience = 20;
+  double join_timeout = 60;
+  double timeout = 300;
+  double wait = 3600;
   int64_t servers = 0;
-  std::optional<int64_t> delay = 0;  // nothing: "none", no limit
   bool servers_inside = false;
-  int64_t push_every = 1;
-  int64_t fetch_every = 1;
-  int64_t synchronous_epochs = 1;
-  int64_t blocks = 16;
-  std::vector<std::string> block_order;
-  double block_rate = 1;
-  double delay_damping = 0.1;
-  std::vector<std::string> filters = {"key cache", "changes"};
+  StrategyOptions strategy_options;  // keys that strategies declare, of [train], too
+};
+
+struct ObserveConfig {
+  bool live = true;
+  std::string on_event;
 };
 
 struct RunConfig {
@@ -116,30 +141,42 @@ struct RunConfig {
   ModelConfig model;
   TrainConfig train;
   ClusterConfig cluster;
+  ObserveConfig observe;
+  std::vector<std::string> warnings;  // of reading it, such as keys by an old name
 };
 
 // Reads a file and applies overrides such as "train.epochs=10" or "train.optimizer.lr=0.05" in
-// their order; text needs no quotes there. Options of the optimizer and the schedule are completed
-// with their defaults. Throws an Error for a file that is no TOML, an unknown key (with the nearest
-// known one), a wrong type or a value out of range; it names file and line, or the override.
+// their order; text needs no quotes there. Paths in the file are relative to its folder, those of
+// overrides to the working folder; all become absolute. Options of the optimizer and the schedule
+// are completed with their defaults. Throws an Error for a file that is not TOML, an unknown key
+// (with the nearest known one), a wrong type or a value out of range; it names file and line, or
+// the override. Warnings are logged.
 RunConfig read_config(const std::filesystem::path& path,
                       const std::vector<std::string>& overrides = {});
-// The same for text; `name` stands for the file in messages.
+// The same without a file.
+RunConfig default_config(const std::vector<std::string>& overrides);
+// The same for text; `name` stands for the file in messages. Without a `folder` that paths are
+// relative to, they stay as they are. Warnings are the caller's to log, once for all workers.
 RunConfig parse_config(std::string_view text, std::string_view name,
-                       const std::vector<std::string>& overrides = {});
+                       const std::vector<std::string>& overrides = {},
+                       const std::optional<std::filesystem::path>& folder = {});
+void log_warnings(const RunConfig& config);
 // What parse_config reads of a file. Throws if that is too long to be a configuration.
 std::string read_config_text(const std::filesystem::path& path);
 
 // TOML with every key; parse_config gives the same configuration back.
 std::string to_toml(const RunConfig& config);
 
-struct KeyDescription {
-  std::string name;           // "train.batch_size"
-  std::string type;           // "whole number"
-  std::string default_value;  // as TOML
-  std::string help;
+// With the values of a configuration in place of the defaults.
+std::vector<KeyDescription> config_keys(const RunConfig& config = {});
+
+// A strategy with its keys, which several may share.
+struct StrategyDescription {
+  std::string title, help;
+  std::vector<std::string> names;  // of cluster.strategy
+  std::vector<KeyDescription> keys;
 };
-std::vector<KeyDescription> config_keys();
+std::vector<StrategyDescription> config_strategies();
 
 // The page docs/configuration.md.
 std::string config_markdown();

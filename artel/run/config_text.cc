@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <charconv>
 
 #include "artel/base/text.h"
 #include "artel/run/config.h"
@@ -10,91 +10,86 @@
 namespace artel {
 namespace {
 
-std::string toml_text(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      result += {'\\', c};
-    else if (static_cast<unsigned char>(c) < ' ' || c == 0x7f)
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      result += c;
-  }
-  return result + '"';
-}
-
 // Options hold numbers, flags and lists as the text that TOML has for them too.
 bool is_bare(const std::string& option) {
-  return option == "true" || option == "false" ||
-         (!option.empty() && (std::isdigit(static_cast<unsigned char>(option.front())) ||
-                              option.front() == '-' || option.front() == '['));
+  double number = 0;
+  const char* const end = option.data() + option.size();
+  const bool is_number = !option.empty() && std::from_chars(option.data(), end, number).ptr == end;
+  return is_number || option == "true" || option == "false" || option.starts_with('[');
 }
 
-std::string to_toml_value(const std::string& value) { return toml_text(value); }
-std::string to_toml_value(int64_t value) { return fmt::format("{}", value); }
-std::string to_toml_value(bool value) { return value ? "true" : "false"; }
-std::string to_toml_value(ByteSize value) { return fmt::format("{}", value.bytes); }
-std::string to_toml_value(double value) { return fmt::format("{}", value); }
-std::string to_toml_value(const std::optional<int64_t>& value) {
-  return value ? fmt::format("{}", *value) : "\"none\"";
+using artel::toml_value;
+std::string toml_value(ByteSize value) { return fmt::format("{}", value.bytes); }
+std::string toml_value(WorkerCount value) {
+  return value.is_range ? fmt::format("\"{}..{}\"", value.least, value.most)
+                        : fmt::format("{}", value.most);
 }
-std::string to_toml_value(const std::vector<std::string>& value) {
-  std::vector<std::string> items;
-  for (const std::string& item : value) items.push_back(toml_text(item));
-  return fmt::format("[{}]", join(items, ", "));
+std::string toml_value(const ClassWeights& value) {
+  std::vector<std::string> numbers;
+  for (const double number : value.numbers) numbers.push_back(toml_value(number));
+  return value.balanced ? "\"balanced\"" : fmt::format("[{}]", join(numbers, ", "));
 }
-std::string to_toml_value(const optim::Options& value) {
+std::string toml_value(const optim::Options& value) {
   std::vector<std::string> items;
   for (const auto& [option, text] : value)
-    items.push_back(fmt::format("{} = {}", option, is_bare(text) ? text : toml_text(text)));
+    items.push_back(fmt::format("{} = {}", option, is_bare(text) ? text : toml_value(text)));
   std::stable_partition(items.begin(), items.end(),
                         [](const std::string& item) { return item.starts_with("name "); });
   return fmt::format("{{ {} }}", join(items, ", "));
 }
 
-std::string type_name(const std::string&) { return "text"; }
-std::string type_name(int64_t) { return "whole number"; }
-std::string type_name(double) { return "number"; }
-std::string type_name(bool) { return "true or false"; }
-std::string type_name(ByteSize) { return "size"; }
-std::string type_name(const std::optional<int64_t>&) { return "whole number or text"; }
-std::string type_name(const std::vector<std::string>&) { return "list of texts"; }
-std::string type_name(const optim::Options&) { return "text or table"; }
-
-// A visitor of the key table that describes each key, with its present value as the default.
-struct Describe {
-  std::vector<KeyDescription>& keys;
-
-  void operator()(const Key& key, const auto& value) {
-    keys.push_back(
-        {std::string(key.name), type_name(value), to_toml_value(value), std::string(key.help)});
+// The keys of runs have more types.
+class Describe final : public DescribeKeys {
+ public:
+  using DescribeKeys::operator();
+  void operator()(const Key& key, ByteSize& value) { add(key, "size", toml_value(value)); }
+  void operator()(const Key& key, WorkerCount& value) {
+    add(key, "whole number or range", toml_value(value));
+  }
+  void operator()(const Key& key, ClassWeights& value) {
+    add(key, "text or list of numbers", toml_value(value));
+  }
+  void operator()(const Key& key, optim::Options& value) {
+    add(key, "text or table", toml_value(value));
   }
 };
 
-std::vector<KeyDescription> describe(const RunConfig& config) {
-  std::vector<KeyDescription> keys;
-  visit_keys(config, Describe{keys});
-  return keys;
+std::string section_of(const KeyDescription& key) { return key.name.substr(0, key.name.find('.')); }
+
+// Section by section; the keys of strategies after the others.
+std::vector<KeyDescription> described(RunConfig config) {
+  Describe describe;
+  visit_keys(config, describe);
+  for (KeyDescription& key : describe.keys)
+    if (const std::string notes = strategy_notes(key.name); !notes.empty()) key.help += " " + notes;
+  std::vector<std::string> sections;
+  const auto place = [&](const KeyDescription& key) {
+    return std::find(sections.begin(), sections.end(), section_of(key)) - sections.begin();
+  };
+  for (const KeyDescription& key : describe.keys)
+    if (place(key) == std::ssize(sections)) sections.push_back(section_of(key));
+  std::stable_sort(describe.keys.begin(), describe.keys.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  return std::move(describe.keys);
 }
 
 // Calls begin(section) where a new section starts, and each(key without it, description).
 void by_section(const std::vector<KeyDescription>& keys, auto&& begin, auto&& each) {
   std::string section;
   for (const KeyDescription& key : keys) {
-    const size_t dot = key.name.find('.');
-    if (key.name.substr(0, dot) != section) begin(section = key.name.substr(0, dot));
-    each(key.name.substr(dot + 1), key);
+    if (section_of(key) != section) begin(section = section_of(key));
+    each(key.name.substr(section.size() + 1), key);
   }
 }
 
 }  // namespace
 
-std::vector<KeyDescription> config_keys() { return describe(RunConfig{}); }
+std::vector<KeyDescription> config_keys(const RunConfig& config) { return described(config); }
 
 std::string to_toml(const RunConfig& config) {
   std::string text;
   by_section(
-      describe(config),
+      described(config),
       [&](const std::string& section) {
         text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
       },
@@ -104,7 +99,23 @@ std::string to_toml(const RunConfig& config) {
   return text;
 }
 
+std::vector<StrategyDescription> config_strategies() {
+  std::vector<StrategyDescription> strategies;
+  StrategyOptions defaults;
+  for (const StrategyKind* kind : strategy_kinds()) {
+    DescribeKeys describe;
+    if (kind->visit_keys) kind->visit_keys(defaults, describe);
+    strategies.push_back({kind->title, kind->help, kind->names, std::move(describe.keys)});
+  }
+  return strategies;
+}
+
 std::string config_markdown() {
+  constexpr const char* kTable = "| key | type | default | meaning |\n|---|---|---|---|\n";
+  const auto row = [](const KeyDescription& key) {
+    return fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, key.type, key.default_value,
+                       key.help);
+  };
   std::string text =
       "# Configuration\n\n"
       "A run is described by a TOML file. Every key has a default; on the command line `--set "
@@ -112,16 +123,36 @@ std::string config_markdown() {
       "A key that does not exist is an error. The run's folder\nkeeps the complete configuration "
       "in `config.toml`.\n\n"
       "This page is made by `artel config --markdown`; a test compares the two.\n";
+  const std::vector<StrategyDescription> strategies = config_strategies();
+  const auto of_a_strategy = [&](const KeyDescription& key) {
+    return std::any_of(strategies.begin(), strategies.end(), [&](const auto& strategy) {
+      return std::any_of(strategy.keys.begin(), strategy.keys.end(),
+                         [&](const auto& own) { return own.name == key.name; });
+    });
+  };
   by_section(
       config_keys(),
-      [&](const std::string& section) {
-        text += fmt::format("\n## [{}]\n\n| key | type | default | meaning |\n|---|---|---|---|\n",
-                            section);
-      },
+      [&](const std::string& section) { text += fmt::format("\n## [{}]\n\n{}", section, kTable); },
       [&](const std::string&, const KeyDescription& key) {
-        text += fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, key.type, key.default_value,
-                            key.help);
+        if (!of_a_strategy(key)) text += row(key);
       });
+  text +=
+      "\n## Strategies\n\n"
+      "How workers train together ([more](strategies.md)), by the values of `cluster.strategy`. A "
+      "key that has no effect\nwith the chosen strategy is named in a warning.\n";
+  for (const StrategyDescription& strategy : strategies) {
+    text += fmt::format("\n### {}\n\n", strategy.title);
+    if (!strategy.names.empty()) text += fmt::format("`{}`. ", join(strategy.names, "`, `"));
+    text += strategy.help + "\n";
+    if (!strategy.keys.empty()) text += fmt::format("\n{}", kTable);
+    for (const KeyDescription& key : strategy.keys) text += row(key);
+  }
+  text +=
+      "\n## Renamed keys\n\n"
+      "The old names still work, with a warning.\n\n"
+      "| old name | is called | since version |\n|---|---|---|\n";
+  for (const RenamedKey& renamed : kRenamedKeys)
+    text += fmt::format("| `{}` | `{}` | {} |\n", renamed.old_name, renamed.name, renamed.since);
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Getting data sets, with progress for people.
+// Fetches data sets and shows progress.
 #pragma once
 
 #include <filesystem>

@@ -8,18 +8,23 @@
 namespace artel {
 namespace {
 
-// A signal handler can reach nothing but what is global.
+// A signal handler can only use globals.
 std::atomic<Trainer*> stopped_trainer{nullptr};
 std::atomic<int> received_signal{0};
 
 void on_signal(int signal) {
   if (received_signal.exchange(signal) != 0) ::_exit(128 + signal);
-  constexpr std::string_view text = "\nstopping after this step; once more to stop at once\n";
+  constexpr std::string_view text = "\nstopping after this step; interrupt again to stop at once\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
-  if (Trainer* trainer = stopped_trainer) trainer->request_stop();
+  Trainer* const trainer = stopped_trainer;
+  if (!trainer) return;
+  if (signal == SIGTERM)
+    trainer->request_leave();
+  else
+    trainer->request_stop();
 }
 
-// Before the handler can be called.
+// Must be set before the handler can be called.
 auto handler_for(Trainer& trainer) {
   received_signal = 0;
   stopped_trainer = &trainer;

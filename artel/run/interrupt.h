@@ -19,8 +19,9 @@ class HandleSignals {
   struct sigaction previous_interrupt_, previous_terminate_;
 };
 
-// While it lives, the first interrupt or termination signal makes `trainer` stop after its current
-// step; the second one ends the process at once. One at a time.
+// While it lives, the first interrupt makes `trainer` stop after its current step, and the first
+// termination signal makes it leave the other workers, or stop if there are none; a second signal
+// ends the process at once. One at a time.
 class StopOnSignal {
  public:
   explicit StopOnSignal(Trainer& trainer);

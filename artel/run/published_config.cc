@@ -6,6 +6,7 @@
 #include <set>
 
 #include "artel/base/error.h"
+#include "artel/base/json.h"
 #include "artel/nn/zoo/names.h"
 #include "artel/run/setup.h"
 
@@ -52,7 +53,7 @@ class File {
   // Throws unless a property has the only value that Artel computes, which is also its default.
   void expect(const char* name, const Json& value) const {
     require(!has(name) || json_.at(name) == value, ErrorKind::unsupported,
-            "[{}] {}: got {}, but Artel has {} only", where_, name,
+            "[{}] {}: got {}, but Artel supports only {}", where_, name,
             has(name) ? json_.at(name).dump() : "", value.dump());
   }
 
@@ -91,9 +92,10 @@ std::string our_activation(const File& file, const char* name, const char* other
                                                           {"swish", "silu"}};
   const std::string theirs = file.text(name, otherwise);
   const auto found = ours.find(theirs);
-  require(found != ours.end(), ErrorKind::unsupported,
-          "[{}] {}: got \"{}\", which Artel does not have; it has gelu, gelu_new, relu and silu",
-          file.where(), name, theirs);
+  require(
+      found != ours.end(), ErrorKind::unsupported,
+      "[{}] {}: got \"{}\", which Artel does not have; it supports gelu, gelu_new, relu and silu",
+      file.where(), name, theirs);
   return found->second;
 }
 
@@ -189,7 +191,7 @@ void compare(const char* key, const T& ours, const T& theirs, const std::string&
 
 ModelConfig parse_published_config(const std::string& text, const std::string& where) {
   try {
-    return parse(Json::parse(text), where);
+    return parse(parse_json(text, where), where);
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[{}] {}", where, error.what());
   }

@@ -9,14 +9,14 @@
 
 namespace artel {
 
-// The model with all that its file says: sizes, vocabulary, activation, epsilon, head. `where`
-// names the file in messages. Throws an Error of kind corrupt for what is not JSON or lacks a size,
-// of kind unsupported for a model or a property that Artel does not have.
+// The model with everything its file says: sizes, vocabulary, activation, epsilon, head. `where`
+// names the file in messages. Throws an Error of kind corrupt for a file that is not JSON or lacks
+// a size, of kind unsupported for a model or a property that Artel does not have.
 ModelConfig parse_published_config(const std::string& text, const std::string& where);
 
-// Throws unless a network that begins with the weights of this published model computes what they
-// were trained for. Shapes are checked with the weights; this is about all that they do not show.
-// Networks outside of these families are not judged.
+// Throws unless a network that starts from the weights of this published model computes what they
+// were trained for. Shapes are checked when the weights are loaded; this checks everything that
+// shapes do not show. Networks outside these families are not checked.
 void check_published(const ModelConfig& model, const std::string& text, const std::string& where);
 
 }  // namespace artel

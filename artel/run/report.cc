@@ -3,16 +3,47 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "artel/base/disk.h"
 #include "artel/base/file.h"
 #include "artel/base/log.h"
+#include "artel/base/plural.h"
+#include "artel/base/process.h"
 #include "artel/base/text.h"
-#include "artel/observe/plot.h"
+#include "artel/observe/terminal.h"
+#include "artel/run/class_report.h"
+#include "artel/run/curves.h"
 #include "artel/run/server_report.h"
 
 namespace artel {
 namespace {
 
-nlohmann::ordered_json summary(const FitResult& result, int64_t parameters) {
+nlohmann::ordered_json to_json(const comm::control::Participant& worker) {
+  const bool serves = worker.server >= 0;
+  return {{serves ? "server" : "worker", serves ? worker.server : worker.number},
+          {"host", worker.host},
+          {"process", worker.process}};
+}
+
+nlohmann::ordered_json to_json(const ChangedWorkers& change) {
+  nlohmann::ordered_json left = nlohmann::ordered_json::array(),
+                         joined = nlohmann::ordered_json::array();
+  for (const auto& [worker, why] : change.gone) {
+    left.push_back(to_json(worker));
+    left.back()["why"] = why;
+  }
+  for (const comm::control::Participant& worker : change.came) joined.push_back(to_json(worker));
+  return {{"left", left},
+          {"joined", joined},
+          {"after_step", change.step},
+          {"at_second", change.at},
+          {"seconds_to_regroup", change.seconds},
+          {"seconds_to_next_step", change.until_next_step},
+          {"went_on", change.staying}};
+}
+
+// `judge` is the part that the network was evaluated on.
+nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
+                               const std::string& judge, const std::vector<std::string>& classes) {
   const TrainingState& last = result.last;
   nlohmann::ordered_json json = {{"step", last.step},
                                  {"loss", last.loss},
@@ -22,81 +53,151 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters) {
                                  {"seconds_waiting_for_data", last.seconds_waited},
                                  {"seconds_waiting_for_workers", last.seconds_exchanging},
                                  {"sent_bytes", last.sent_bytes},
+                                 {"peak_memory_bytes", peak_memory_bytes()},
                                  {"stopped_by", result.stopped_by}};
   if (last.tested) {
-    json["test_loss"] = result.epochs.back().test_loss;
-    json["test_accuracy"] = result.epochs.back().test_accuracy;
+    const TrainingState& epoch = result.epochs.back();
+    json[judge + "_loss"] = epoch.test_loss;
+    if (find_metric(epoch.test_metrics, "accuracy"))
+      json[judge + "_accuracy"] = epoch.test_accuracy;
+    for (const MetricValue& metric : epoch.test_metrics)
+      json[judge + "_metrics"][metric.name] = to_json(metric, classes);
   }
+  if (const auto& best = result.best)
+    json["best"] = {{"by", best->by},
+                    {"on", last.tested ? judge : "train"},
+                    {"value", best->value},
+                    {"epoch", best->epoch},
+                    {"step", best->step}};
+  for (const ChangedWorkers& change : result.changes) json["changes"].push_back(to_json(change));
+  for (const auto& [name, value] : last.measures) json[name] = value;
   add_server_report(json, result.servers);
   return json;
 }
 
-observe::Series series_of(const std::string& name,
-                          const std::vector<std::pair<int64_t, double>>& points) {
-  return observe::thinned({.name = name, .points = {points.begin(), points.end()}});
+// 1, 2, 5, 10, 20, 50, ...: enough to see how it goes.
+bool is_round(int64_t number) {
+  while (number >= 10 && number % 10 == 0) number /= 10;
+  return number == 1 || number == 2 || number == 5;
+}
+
+// ", accuracy 0.9132, top 5 0.9981".
+std::string text_of(const std::vector<MetricValue>& metrics, std::string_view prefix) {
+  std::string text;
+  for (const MetricValue& metric : metrics)
+    if (metric.single) text += fmt::format(", {}{} {:.4f}", prefix, metric.name, metric.value);
+  return text;
+}
+
+void add_scalars(observe::Scalars& scalars, std::string_view part,
+                 const std::vector<MetricValue>& metrics) {
+  for (const MetricValue& metric : metrics)
+    if (metric.single) scalars.emplace_back(fmt::format("{}/{}", part, metric.name), metric.value);
 }
 
 }  // namespace
 
-void draw_curves(const RunFolder& folder) {
-  const auto metrics = observe::read_metrics(folder.path());
-  std::vector<observe::Plot> panels;
-  for (const std::string name : {"loss", "accuracy"}) {
-    observe::Plot plot{.title = name, .x_label = "step", .y_label = name, .series = {}};
-    for (const std::string part : {"train", "test"})
-      if (const auto found = metrics.find(part + "/" + name); found != metrics.end())
-        plot.series.push_back(series_of(part, found->second));
-    if (!plot.series.empty()) panels.push_back(std::move(plot));
-  }
-  if (!panels.empty()) write_file_atomically(folder.curves(), observe::to_svg(panels));
-}
-
-RunReport::RunReport(RunFolder folder, int64_t resumed_step, bool has_classes, bool quiet)
+RunReport::RunReport(RunFolder folder, int64_t resumed_step, Part judge, bool quiet,
+                     std::vector<std::string> classes, int64_t tokens)
     : folder_(std::move(folder)),
-      has_classes_(has_classes),
-      metrics_(folder_.path(), resumed_step) {
+      resumed_step_(resumed_step),
+      judge_(to_string(judge)),
+      classes_(std::move(classes)),
+      tokens_(tokens) {
   if (!quiet) progress_.emplace();
 }
 
+void RunReport::begin() {
+  metrics_.emplace(folder_.path(), resumed_step_);
+  std::filesystem::remove(folder_.failure());
+}
+
+// What the disk refuses is said once, until something works again.
+void RunReport::write(const std::function<void()>& work) {
+  try {
+    work();
+    refused_ = false;
+  } catch (const Error& error) {
+    if (!is_disk_error(error)) throw;
+    if (!refused_)
+      log(LogLevel::warning, "{} ({}); training goes on", error.what(),
+          free_space_at(folder_.path()));
+    refused_ = true;
+  }
+}
+
+void RunReport::flush() {
+  write([&] { metrics_->flush(); });
+}
+
+void RunReport::sync() {
+  write([&] { metrics_->sync(); });
+}
+
 void RunReport::after_step(const TrainingState& state) {
+  const auto shown = std::find_if(state.metrics.begin(), state.metrics.end(),
+                                  [](const MetricValue& metric) { return metric.single; });
+  const bool shows = shown != state.metrics.end();
   if (progress_)
     progress_->update({.epoch = state.epoch,
                        .epochs = state.epochs,
                        .step = state.step,
                        .steps = state.steps,
                        .samples = state.samples,
+                       .tokens = tokens_,
                        .loss = state.loss,
-                       .metric_name = has_classes_ ? "accuracy" : "",
-                       .metric = state.accuracy});
+                       .metric_name = shows ? shown->name : "",
+                       .metric = shows ? shown->value : 0});
   observe::Scalars scalars = {{"train/loss", state.loss},
                               {"train/learning_rate", state.learning_rate}};
-  if (has_classes_) scalars.emplace_back("train/accuracy", state.accuracy);
-  metrics_.write(state.step, scalars);
+  for (const auto& [name, value] : state.measures) scalars.emplace_back("train/" + name, value);
+  add_scalars(scalars, "train", state.metrics);
+  if (std::exchange(workers_, state.workers) != state.workers && state.workers > 0)
+    scalars.emplace_back("cluster/workers", state.workers);
+  if (state.left > 0) scalars.emplace_back("cluster/left", state.left);
+  if (state.joined > 0) scalars.emplace_back("cluster/joined", state.joined);
+  if (state.seconds_lost > 0) scalars.emplace_back("cluster/seconds_lost", state.seconds_lost);
+  write([&] { metrics_->write(state.step, scalars); });
 }
 
 void RunReport::after_epoch(const TrainingState& state) {
+  // The epochs of a strategy that measures by itself are short: not each of them has a line.
+  const bool shown = state.measures.empty() || state.tested || is_round(state.epoch);
   std::string line = fmt::format("epoch {}/{}: loss {:.4f}", state.epoch, state.epochs, state.loss);
-  if (has_classes_) line += fmt::format(", accuracy {:.4f}", state.accuracy);
+  line += text_of(state.metrics, "");
   observe::Scalars scalars;
   if (state.tested) {
-    line += fmt::format(", test loss {:.4f}", state.test_loss);
-    scalars.emplace_back("test/loss", state.test_loss);
+    line += fmt::format(", {} loss {:.4f}", judge_, state.test_loss);
+    line += text_of(state.test_metrics, judge_ + " ");
+    scalars.emplace_back(judge_ + "/loss", state.test_loss);
+    add_scalars(scalars, judge_, state.test_metrics);
   }
-  if (state.tested && has_classes_) {
-    line += fmt::format(", test accuracy {:.4f}", state.test_accuracy);
-    scalars.emplace_back("test/accuracy", state.test_accuracy);
-  }
-  note(fmt::format("{}, {}", line, format_duration(state.seconds)));
-  metrics_.write(state.step, scalars);
+  for (const auto& [name, value] : state.measures) line += fmt::format(", {} {:.6g}", name, value);
+  if (shown) note(fmt::format("{}, {}", line, format_duration(state.seconds)));
+  write([&] { metrics_->write(state.step, scalars); });
 }
 
-void RunReport::finish(const FitResult& result, int64_t parameters) {
+void RunReport::finish(const FitResult& result, int64_t parameters, const std::string& choices) {
   if (progress_) progress_->clear();
-  metrics_.flush();
-  draw_curves(folder_);
-  write_file_atomically(folder_.summary(), summary(result, parameters).dump(2) + "\n");
+  const std::vector<MetricValue> tested =
+      result.last.tested ? result.epochs.back().test_metrics : std::vector<MetricValue>();
+  Curves curves;
+  write([&] {
+    metrics_->flush();
+    curves = observe::read_metrics(folder_.path());
+    if (const std::string svg = curves_svg(curves); !svg.empty())
+      write_file_atomically(folder_.curves(), svg);
+    write_file_atomically(folder_.choices(), choices);
+    write_file_atomically(folder_.summary(),
+                          summary(result, parameters, judge_, classes_).dump(2) + "\n");
+    if (const std::string svg = confusion_svg(tested, classes_); !svg.empty())
+      write_file_atomically(folder_.confusion(), svg);
+  });
   if (!progress_) return;
-  fmt::print("{}", table_of(result, parameters).text());
+  if (observe::is_terminal(stdout))
+    fmt::print("{}",
+               curves_text(curves, observe::terminal_width(stdout), observe::speaks_unicode()));
+  fmt::print("{}{}", table_of(result, parameters).text(), text_of_details(tested, classes_));
   std::fflush(stdout);
 }
 
@@ -105,24 +206,27 @@ observe::Table RunReport::table_of(const FitResult& result, int64_t parameters) 
   observe::Table table({"result", ""});
   if (last.tested) {
     const TrainingState& epoch = result.epochs.back();
-    if (has_classes_) {
-      const auto best = std::max_element(result.epochs.begin(), result.epochs.end(),
-                                         [](const TrainingState& a, const TrainingState& b) {
-                                           return a.test_accuracy < b.test_accuracy;
-                                         });
-      table.add(
-          {"test accuracy", fmt::format("{:.4f} (best {:.4f} after epoch {})", epoch.test_accuracy,
-                                        best->test_accuracy, best->epoch)});
-    }
-    table.add({"test loss", fmt::format("{:.4f}", epoch.test_loss)});
+    for (const MetricValue& metric : epoch.test_metrics)
+      if (metric.single)
+        table.add({fmt::format("{} {}", judge_, metric.name), fmt::format("{:.4f}", metric.value)});
+    table.add({judge_ + " loss", fmt::format("{:.4f}", epoch.test_loss)});
   }
+  if (const auto& best = result.best)
+    table.add({fmt::format("best {} {}", last.tested ? judge_ : "training", best->by),
+               best->epoch > 0 ? fmt::format("{:.4f} after epoch {}", best->value, best->epoch)
+                               : fmt::format("{:.4f}", best->value)});
   table.add({"training loss", fmt::format("{:.4f}", last.loss)});
-  table.add({"steps", fmt::format("{} ({} epochs)", format_count(last.step), last.epoch)});
+  for (const auto& [name, value] : last.measures) table.add({name, fmt::format("{:.10g}", value)});
+  table.add(
+      {"steps", fmt::format("{} ({})", format_count(last.step), counted(last.epoch, "epoch"))});
   table.add({"parameters", format_count(parameters)});
   table.add({"time", format_duration(last.seconds)});
   if (last.seconds > 0) {
-    table.add({"speed", fmt::format("{} samples/s", format_count(static_cast<int64_t>(
-                                                        last.samples / last.seconds)))});
+    const double rate = static_cast<double>(last.samples) / last.seconds;
+    table.add({"speed", fmt::format("{} samples/s", observe::rate_text(rate))});
+    if (tokens_ > 0)
+      table.add({"", fmt::format("{} tokens/s",
+                                 observe::rate_text(rate * static_cast<double>(tokens_)))});
     table.add(
         {"waiting for data", fmt::format("{:.1f} %", 100 * last.seconds_waited / last.seconds)});
   }
@@ -132,6 +236,14 @@ observe::Table RunReport::table_of(const FitResult& result, int64_t parameters) 
     table.add({"sent by a worker", format_bytes(static_cast<double>(last.sent_bytes))});
   }
   add_server_report(table, result.servers);
+  for (const ChangedWorkers& change : result.changes) {
+    for (const auto& [worker, why] : change.gone)
+      table.add({name_of(worker), fmt::format("{} after step {}; the others went on after {:.2f} s",
+                                              why, format_count(change.step), change.seconds)});
+    for (const comm::control::Participant& worker : change.came)
+      table.add({name_of(worker), fmt::format("joined after step {}; the others waited {:.2f} s",
+                                              format_count(change.step), change.seconds)});
+  }
   table.add({"stopped by", result.stopped_by});
   table.add({"folder", folder_.path().string()});
   return table;

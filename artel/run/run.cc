@@ -1,6 +1,9 @@
 #include "artel/run/run.h"
 
 #include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/base/log.h"
+#include "artel/base/plural.h"
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/servers_inside.h"
 #include "artel/run/interrupt.h"
@@ -8,7 +11,6 @@
 #include "artel/run/samples.h"
 #include "artel/run/saved_run.h"
 #include "artel/run/setup.h"
-#include "artel/run/train_linear.h"
 #include "artel/run/train_network.h"
 
 namespace artel {
@@ -16,19 +18,38 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// How a newcomer finds the workers of a run by its folder.
+comm::GroupOptions place_in(const RunFolder& folder) {
+  const RunWorkers workers = folder.load_workers();
+  comm::GroupOptions place = {.transport = workers.transport, .token = workers.token};
+  for (const RunWorkers::Worker& worker : workers.workers) place.doors.push_back(worker.door);
+  return place;
+}
+
+// For those who look at the run later. A disk that refuses it must not hide the error.
+void note_failure(const RunFolder& folder, const std::string& text) {
+  try {
+    write_file_atomically(folder.failure(), text + "\n");
+  } catch (const Error& error) {
+    log(LogLevel::warning, "{}", error.what());
+  }
+}
+
 }  // namespace
 
-Run::Run(std::string text, std::string where, RunOptions options)
+Run::Run(std::string text, std::string where, fs::path base, RunOptions options)
     : text_(std::move(text)),
       where_(std::move(where)),
+      base_(std::move(base)),
       options_(std::move(options)),
-      config_(parse_config(text_, where_, options_.overrides)) {}
+      config_(parse_config(text_, where_, options_.overrides, base_)) {}
 
 Run::Run(const fs::path& file, RunOptions options)
-    : Run(read_config_text(file), file.string(), std::move(options)) {}
+    : Run(read_config_text(file), file.string(), fs::absolute(file).parent_path(),
+          std::move(options)) {}
 
 Run::Run(const RunConfig& config, RunOptions options)
-    : Run(to_toml(config), "run", std::move(options)) {}
+    : Run(to_toml(config), "run", fs::current_path(), std::move(options)) {}
 
 Run Run::open(const fs::path& folder, RunOptions options) {
   const std::optional<RunFolder> found = find_run(folder);
@@ -45,7 +66,7 @@ Run& Run::operator=(Run&&) noexcept = default;
 void Run::set(std::string_view key, std::string_view value) {
   std::vector<std::string> overrides = options_.overrides;
   overrides.push_back(fmt::format("{}={}", key, value));
-  config_ = parse_config(text_, where_, overrides);
+  config_ = parse_config(text_, where_, overrides, base_);
   options_.overrides = std::move(overrides);
   saved_.reset();
 }
@@ -54,40 +75,59 @@ void Run::set(std::string_view key, std::string_view value) {
 std::optional<comm::GroupOptions> Run::place() const {
   const int servers = server_count(config_);
   std::optional<comm::GroupOptions> place = launched_group();
-  if (const std::optional<MeetingPlace>& join = options_.join)
+  const ClusterConfig& cluster = config_.cluster;
+  if (const std::optional<MeetingPlace>& join = options_.join) {
+    // A run begins when there are enough workers; the others join it.
     place = {.transport = "gloo",
              .rank = join->rank,
-             .size = static_cast<int>(config_.cluster.workers) + servers,
+             .size = static_cast<int>(cluster.workers.is_range ? cluster.workers.least
+                                                               : cluster.workers.most) +
+                     servers,
              .address = join->address,
              .token = join->token,
              .interface = join->interface};
+    if (fs::is_directory(join->address)) *place = place_in(RunFolder(join->address));
+  }
   if (!place) return {};
-  const std::string& wanted = config_.cluster.transport;
-  require(wanted == "auto" || wanted == place->transport, ErrorKind::invalid_argument,
-          "cluster.transport: got \"{}\", but these workers were started to join by {}; try "
-          "\"auto\"",
-          wanted, place->transport);
+  const std::string& wanted = cluster.transport;
+  require(
+      wanted == "auto" || wanted == place->transport, ErrorKind::invalid_argument,
+      "cluster.transport: got \"{}\", but these workers were started to connect through {}; try "
+      "\"auto\"",
+      wanted, place->transport);
   place->servers = servers;
+  place->join_timeout = cluster.join_timeout;
+  place->timeout = cluster.timeout;
+  place->watch.patience = cluster.patience;
+  place->wait = cluster.wait;
+  if (cluster.workers.is_range) {
+    place->least = static_cast<int>(cluster.workers.least);
+    place->most = static_cast<int>(cluster.workers.most);
+  }
   place->outlives_workers = outlives_workers(config_);
+  place->elastic = is_elastic(config_);
   return place;
 }
 
 bool Run::lacks_workers() const {
-  return (config_.cluster.workers > 1 || server_count(config_) > 0) && !place();
+  return (config_.cluster.workers.most > 1 || server_count(config_) > 0) && !place();
 }
 
-void Run::prepare_data() const {
-  if (is_linear(config_))
-    sparse_files(config_);
-  else
-    open_data(config_);
+void Run::prepare_data() const { artel::prepare_data(config_); }
+
+// How a table that is trained on again becomes samples: as it did for the network before.
+std::shared_ptr<const data::TableEncoder> Run::learnt_table() const {
+  if (!options_.resume) return {};
+  const RunFolder folder = choose_folder({where_, options_.out, options_.name, /*resume=*/true});
+  return fs::exists(folder.table()) ? data::TableEncoder::load(folder.table()) : nullptr;
 }
 
 RunResult Run::train() {
   require(!lacks_workers(), ErrorKind::invalid_argument,
-          "[{}] cluster: got {} workers and {} servers, but nobody has started them; try mpirun, "
+          "[{}] cluster: got {} and {}, but nobody has started them; try mpirun, "
           "or cluster.workers = 1 with a strategy that needs no servers",
-          where_, config_.cluster.workers, server_count(config_));
+          where_, counted(config_.cluster.workers.most, "worker"),
+          counted(server_count(config_), "server"));
   const std::optional<comm::GroupOptions> place = this->place();
   std::optional<ServersInside> inside;
   if (place && config_.cluster.servers_inside) inside.emplace(*place);
@@ -100,27 +140,33 @@ RunResult Run::train(Cluster& cluster) {
   trained_.reset();
   folder_.clear();
   if (cluster.is_server()) {
-    // Whoever stops the run stops the workers; servers end when these have left.
+    // Whoever stops the run stops the workers; servers end when the workers have left.
     std::optional<HandleSignals> ignored;
     if (options_.stop_on_signals) ignored.emplace(SIG_IGN);
     cluster.serve();
     return {.rank = -1};
   }
   RunResult result;
-  cluster.attempt([&] {
-    std::optional<RunFolder> folder;  // at worker 0
-    if (cluster.rank() == 0)
-      folder = choose_folder({where_, options_.out, options_.name, options_.resume});
-    const RunFolder* const written = folder ? &*folder : nullptr;
-    if (is_linear(config_)) {
-      result = train_linear(config_, cluster, written, options_);
-    } else {
-      TrainedNetwork trained = train_network(config_, cluster, written, options_);
-      result = std::move(trained.result);
-      trained_ = {std::move(trained.layout), std::move(trained.weights)};
+  std::optional<ClaimedFolder> folder;  // at worker 0
+  const auto work = [&] {
+    if (cluster.rank() == 0 && !cluster.outside()) {
+      log_warnings(config_);
+      folder = claim_folder({where_, options_.out, options_.name, options_.resume});
     }
-    if (folder) folder_ = folder->path();
-  });
+    TrainedNetwork trained = train_network(config_, cluster, folder, options_, learnt_table());
+    result = std::move(trained.result);
+    if (options_.uses_network) trained_ = {std::move(trained.layout), std::move(trained.weights)};
+    if (folder) folder_ = folder->folder.path();
+  };
+  try {
+    cluster.attempt(work);
+  } catch (const std::exception& error) {
+    if (folder && folder->is_new && !folder->begun)
+      fs::remove_all(folder->folder.path());
+    else if (folder && folder->begun)
+      note_failure(folder->folder, error.what());
+    throw;
+  }
   result.rank = cluster.rank();
   result.folder = folder_;
   return result;
@@ -128,8 +174,6 @@ RunResult Run::train(Cluster& cluster) {
 
 const SavedRun& Run::saved() {
   if (saved_) return *saved_;
-  require(!is_linear(config_), ErrorKind::unsupported,
-          "[{}] the strategy \"ddpg\" trains a linear model, expected a network", where_);
   std::optional<RunFolder> folder;
   if (!trained_) {
     folder = choose_folder({where_, options_.out, options_.name, /*resume=*/true});
@@ -139,15 +183,16 @@ const SavedRun& Run::saved() {
   auto run = std::make_unique<SavedRun>(config_, folder ? folder->load_layout() : trained_->layout);
   if (folder) {
     run->load(weights_for(config_.model, folder->path()), folder->path().string());
+    run->trained_on = folder->fingerprint();
     folder_ = folder->path();
   } else {
-    run->load(trained_->weights, where_);
+    run->load(tensors_of(trained_->weights.sources()), where_);
   }
   saved_ = std::move(run);
   return *saved_;
 }
 
-Evaluation Run::evaluate() { return saved().evaluate(); }
+Evaluation Run::evaluate(Part part) { return saved().evaluate(part); }
 
 Tensor Run::predict(const Tensor& rows) { return saved().trainer->predict(rows); }
 
@@ -159,8 +204,7 @@ Tensor Run::predict(const fs::path& file) {
 Predictor Run::predictor() {
   const SavedRun& run = saved();
   const int64_t threads = config_.cluster.threads;
-  return Predictor(make_model(run.config.model, run.layout), run.sample(),
-                   weights_in(run.trainer->parameters()),
+  return Predictor(make_model(run.config.model, run.layout), run.sample(), run.trainer->weights(),
                    threads > 0 ? static_cast<int>(threads) : run.cluster->cores());
 }
 

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include "artel/base/compress.h"
 #include "artel/base/error.h"
+#include "artel/base/with_where.h"
+#include "artel/base/zip.h"
+#include "artel/data/idx.h"
 #include "artel/data/image.h"
 #include "artel/data/planes.h"
 #include "artel/data/text/word_piece.h"
@@ -20,8 +24,9 @@ Shape with_rows(int64_t rows, const Shape& sample) {
 data::Image picture_image(const Bytes& bytes, const data::SampleLayout& layout) {
   const Shape& shape = layout.input;
   require(shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3), ErrorKind::shape,
-          "[{}] got a file that is no NPY array for a network whose samples are {}{}", bytes.name,
-          to_string(shape), layout.tokenizer ? "; try --text" : "");
+          "[{}] got a file that is neither NPY nor NPZ for a network whose samples are "
+          "{}{}",
+          bytes.name, to_string(shape), layout.tokenizer ? "; try --text" : "");
   return data::read_picture(bytes, shape);
 }
 
@@ -33,7 +38,7 @@ std::optional<Tensor> as_rows(const Tensor& array, const Shape& sample) {
   return std::nullopt;
 }
 
-// Images may have their channels last, and need not name a single one.
+// Images may have their channels last, and need no channel axis if there is only one.
 std::optional<Tensor> as_images(const Tensor& array, const Shape& sample) {
   if (sample.rank() != 3) return std::nullopt;
   const int64_t channels = sample[0], height = sample[1], width = sample[2];
@@ -44,24 +49,39 @@ std::optional<Tensor> as_images(const Tensor& array, const Shape& sample) {
   return rows ? std::optional(rows->reshaped(with_rows(rows->shape()[0], sample))) : std::nullopt;
 }
 
-// Numbers of the kind that the network takes: tokens, or anything that a data set reads as f32.
-Tensor as_type(const Tensor& array, DType type, const std::string& name) {
-  if (type != DType::i32) return array.dtype() == DType::i32 ? array.to(type) : array;
+// Numbers of the type that the network takes: tokens, or anything that a data set reads as f32.
+Tensor as_type(const Tensor& array, DType type) {
+  const bool tokens = data::is_token_type(array.dtype());
+  if (type != DType::i32) return tokens ? array.to(type) : array;
   require(!is_floating(array.dtype()), ErrorKind::invalid_argument,
-          "[{}] holds {}, expected whole numbers, which are tokens", name,
-          to_string(array.dtype()));
-  return array.dtype() == DType::i32 ? array : array.to(DType::i32);
+          "holds {}, expected whole numbers, which are tokens", to_string(array.dtype()));
+  return tokens ? array : array.to(DType::i32);
 }
 
-data::DatasetPtr array_rows(const Bytes& bytes, const data::SampleLayout& layout) {
-  const Tensor array = parse_npy(bytes);
-  std::optional<Tensor> rows = as_rows(array, layout.input);
-  if (!rows) rows = as_images(array, layout.input);
+// Of one input, whose samples have the shape `sample`.
+data::DatasetPtr array_rows(const Tensor& array, const Shape& sample, DType type) {
+  std::optional<Tensor> rows = as_rows(array, sample);
+  if (!rows) rows = as_images(array, sample);
   require(rows.has_value(), ErrorKind::shape,
-          "[{}] holds an array {}, expected one or several samples {}{}", bytes.name,
-          to_string(array.shape()), to_string(layout.input),
-          layout.input.rank() == 3 ? " (channels may also come last)" : "");
-  return data::tensor_dataset(as_type(*rows, layout.input_type, bytes.name), Tensor());
+          "holds an array {}, expected one or several samples {}{}", to_string(array.shape()),
+          to_string(sample), sample.rank() == 3 ? " (channels may also come last)" : "");
+  return data::tensor_dataset(as_type(*rows, type), Tensor());
+}
+
+// Of all inputs: the arrays x, x2, ... of an NPZ archive.
+data::DatasetPtr archive_rows(const NamedTensors& arrays, const data::SampleLayout& layout) {
+  std::vector<data::InputPart> parts = layout.parts;
+  if (parts.empty()) parts = {{"x", layout.input}};
+  std::vector<std::pair<std::string, data::DatasetPtr>> inputs;
+  for (const data::InputPart& part : parts) {
+    const Tensor* const array = find_tensor(arrays, part.name);
+    require(array, ErrorKind::not_found, "holds no array '{}', expected one with samples {}",
+            part.name, to_string(part.shape));
+    inputs.emplace_back(part.name, with_where(part.name, [&] {
+                          return array_rows(*array, part.shape, layout.input_type);
+                        }));
+  }
+  return layout.parts.empty() ? inputs.front().second : data::join_inputs(inputs);
 }
 
 data::Image read_image(const data::Dataset& set, int64_t index) {
@@ -75,10 +95,15 @@ data::Image read_image(const data::Dataset& set, int64_t index) {
 
 Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
                     const data::Augmentation& augment) {
-  const Bytes bytes = map_file(path);
+  const Bytes bytes = map_or_gunzip(path);
   std::vector<data::Image> images;
-  if (is_npy(bytes)) {
-    const data::DatasetPtr rows = array_rows(bytes, layout);
+  const bool is_idx = data::is_idx(bytes);
+  if (is_npy(bytes) || is_zip(bytes) || is_idx) {
+    const data::DatasetPtr rows = with_where(bytes.name, [&] {
+      return is_zip(bytes) ? archive_rows(parse_npz(bytes), layout)
+                           : array_rows(is_idx ? data::parse_idx(bytes) : parse_npy(bytes),
+                                        layout.input, layout.input_type);
+    });
     if (layout.input.rank() != 3) {
       Tensor inputs(with_rows(rows->size(), layout.input), rows->layout().input_type);
       const size_t size = rows->layout().input_bytes();

@@ -1,4 +1,4 @@
-// Single samples from files of the user, made to look like those of a data set.
+// Single samples from user files, converted to the form of a data set's samples.
 #pragma once
 
 #include <filesystem>
@@ -10,14 +10,16 @@
 
 namespace artel {
 
-// Rows of inputs for a network: one from a JPEG or PNG picture, which becomes an image as those of
-// a folder do in training; one or several from an NPY file, images also with their channels last.
-// `augment` (without chance) is applied to images. Throws if the file holds anything else.
+// Rows of inputs for a network: one from a JPEG or PNG picture, which is prepared like the pictures
+// of a folder in training; one or several from an NPY file or, for networks with several inputs,
+// from the arrays x, x2, ... of an NPZ file, or from an idx file; images also with their channels
+// last. `augment` (without what is random in it) is applied to images. Throws if the file holds
+// anything else.
 Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
                     const data::Augmentation& augment);
 
 // A row of tokens from a text or, with a second one, a pair, as labelled_text.h makes them. Throws
-// if the data set's samples are no such texts.
+// if the data set does not consist of such texts.
 Tensor text_sample(const std::string& text, const std::optional<std::string>& second,
                    const data::SampleLayout& layout);
 

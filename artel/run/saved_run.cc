@@ -1,38 +1,120 @@
 #include "artel/run/saved_run.h"
 
+#include <algorithm>
+
 #include "artel/base/error.h"
+#include "artel/base/log.h"
+#include "artel/base/text.h"
 #include "artel/base/with_where.h"
+#include "artel/checkpoint/checkpoint.h"
+#include "artel/data/sets.h"
+#include "artel/data/text/tokenizer.h"
+#include "artel/optim/optimizer.h"
+#include "artel/run/fingerprint.h"
 #include "artel/run/run_folder.h"
+#include "artel/train/strategies/registry.h"
 
 namespace artel {
 namespace {
 
 namespace fs = std::filesystem;
 
-SavedRun untrained(const std::string& source, const std::string& config_file,
-                   const std::vector<std::string>& overrides) {
+constexpr int64_t kMostClasses = 100;
+constexpr int64_t kMostSparseFeatures = 10'000;  // more are judged without dense rows
+
+// The metrics of the configuration, and more of them where there are classes.
+TrainerOptions options_with(const RunConfig& config, const data::SampleLayout& layout,
+                            const std::vector<std::string>& more) {
+  TrainerOptions options = trainer_options(config, layout);
+  const bool of_tokens = layout.tokenizer && layout.classes == layout.tokenizer->size();
+  const bool too_wide =
+      data::is_sparse(config.data.set) && layout.input.elements() > kMostSparseFeatures;
+  if (layout.classes < 2 || layout.classes > kMostClasses || of_tokens || too_wide ||
+      find_strategy(config.cluster.strategy).workload)
+    return options;
+  std::vector<Metric>& metrics = options.metrics;
+  const auto add = [&](const std::string& name) {
+    if (std::any_of(metrics.begin(), metrics.end(),
+                    [&](const Metric& metric) { return metric.name == name; }))
+      return;
+    metrics.push_back(metric_by_name(name));
+    metrics.back().where_it_fits = true;
+  };
+  if (metrics.empty() && !more.empty()) add("accuracy");
+  for (const std::string& name : more) add(name);
+  return options;
+}
+
+// Whoever names other data knows that it is another.
+bool asks_for_other_data(const std::vector<std::string>& overrides) {
+  return std::any_of(overrides.begin(), overrides.end(), [](const std::string& text) {
+    const std::string_view key = trim(std::string_view(text).substr(0, text.find('=')));
+    return key == "data.set" || key == "data.path" || key == "data.test_path";
+  });
+}
+
+SavedRun untrained(const RunSource& asked) {
+  const auto& [source, config_file, overrides, best, more_metrics, averaged] = asked;
   require(fs::exists(source), ErrorKind::not_found,
           "[{}] no such file or folder, expected a run or weights", source);
   if (!config_file.empty()) {
     const RunConfig config = read_config(config_file, overrides);
-    return SavedRun(config, open_data(config).layout());
+    return SavedRun(config, open_data(config).layout(), more_metrics);
   }
   const std::optional<RunFolder> folder = find_run(source);
   require(folder.has_value(), ErrorKind::not_found,
           "[{}] is not the folder of a run; for a weight file give --config", source);
-  const RunConfig config = read_config(folder->config(), overrides);
-  return SavedRun(config, folder->load_layout());
+  RunConfig config = read_config(folder->config(), overrides);
+  data::SampleLayout layout = folder->load_layout();
+  // The vocabulary that it has learnt, whatever the data is now.
+  if (layout.tokenizer && layout.classes != layout.tokenizer->size())
+    config.data.tokenizer = folder->tokenizer().string();
+  // Likewise the size that was chosen for its pictures.
+  if (config.data.set == "folder" && config.data.image_size == 0 &&
+      layout.input[1] == layout.input[2])
+    config.data.image_size = layout.input[1];
+  SavedRun run(config, std::move(layout), more_metrics);
+  if (!asks_for_other_data(overrides)) run.trained_on = folder->fingerprint();
+  return run;
+}
+
+fs::path best_of(const std::string& source) {
+  const std::optional<RunFolder> folder = find_run(source);
+  require(folder.has_value(), ErrorKind::not_found,
+          "[{}] is not the folder of a run, which --best is about", source);
+  const std::optional<fs::path> best = checkpoint::best_checkpoint(folder->checkpoints());
+  require(best.has_value(), ErrorKind::not_found,
+          "[{}] no checkpoint is marked as the best: no epoch was finished; try without --best",
+          source);
+  return *best;
+}
+
+// Puts the averages that a checkpoint has in the place of the weights.
+void use_averages(NamedTensors& weights, const std::string& source) {
+  const NamedTensors state = checkpoint::checkpoint_at(source).optimizer;
+  size_t found = 0;
+  for (NamedTensor& weight : weights)
+    if (const Tensor* average =
+            find_tensor(state, fmt::format("{}/{}", optim::kAverageSlot, weight.name))) {
+      weight.tensor = *average;
+      ++found;
+    }
+  require(found > 0, ErrorKind::not_found,
+          "[{}] has no averaged weights; try train.optimizer.average = 0.999 in training, or "
+          "without --averaged",
+          source);
 }
 
 }  // namespace
 
-SavedRun::SavedRun(RunConfig given, data::SampleLayout samples)
+SavedRun::SavedRun(RunConfig given, data::SampleLayout samples,
+                   const std::vector<std::string>& more_metrics)
     : config(std::move(given)),
       layout(std::move(samples)),
       augment(data::Augmentation::parse(config.data.augment).for_testing()),
       cluster(std::make_unique<Cluster>()),
       trainer(std::make_unique<Trainer>(*cluster, make_model(config.model, layout),
-                                        trainer_options(config))) {
+                                        options_with(config, layout, more_metrics))) {
   trainer->build(sample());
 }
 
@@ -40,14 +122,23 @@ void SavedRun::load(const NamedTensors& weights, const std::string& where) {
   with_where(where, [&] { trainer->load_weights(weights); });
 }
 
-Evaluation SavedRun::evaluate() const {
-  return trainer->evaluate(open_data(config).split.test, augment);
+Evaluation SavedRun::evaluate(Part part, const TestProgress& progress) const {
+  const RunData data = open_data(config, layout.table);
+  if (!trained_on.empty() && !same_data(trained_on, fingerprint_of(config, data)))
+    log(LogLevel::warning,
+        "the data{} is not what the network was trained on: its files or the data.* settings have "
+        "changed since",
+        config.data.path.empty() ? "" : fmt::format(" at {}", config.data.path));
+  constexpr int64_t kBatch = 256;
+  return trainer->evaluate(data.at(part), augment, kBatch, progress);
 }
 
-SavedRun open_run(const std::string& source, const std::string& config_file,
-                  const std::vector<std::string>& overrides) {
-  SavedRun run = untrained(source, config_file, overrides);
-  run.load(weights_for(run.config.model, source), source);
+SavedRun open_run(const RunSource& source) {
+  SavedRun run = untrained(source);
+  const std::string weights = source.best ? best_of(source.path).string() : source.path;
+  NamedTensors tensors = weights_for(run.config.model, weights);
+  if (source.averaged) use_averages(tensors, weights);
+  run.load(tensors, weights);
   return run;
 }
 

@@ -10,25 +10,37 @@
 namespace artel {
 
 struct SavedRun {
-  // With the weights that training begins with.
-  SavedRun(RunConfig config, data::SampleLayout layout);
+  // With the initial weights of training. `more_metrics` are measured besides those of the
+  // configuration, where they fit.
+  SavedRun(RunConfig config, data::SampleLayout layout,
+           const std::vector<std::string>& more_metrics = {});
   // `where` names the source of the weights in messages.
   void load(const NamedTensors& weights, const std::string& where);
 
   TensorType sample() const { return sample_type(layout, augment); }
-  // On the test data of the configuration.
-  Evaluation evaluate() const;
+  // On a part of the data of the configuration. The log says if it is not what `trained_on` tells.
+  Evaluation evaluate(Part part, const TestProgress& progress = {}) const;
 
   RunConfig config;
   data::SampleLayout layout;  // of the data, before augmentation
   data::Augmentation augment;
+  std::string trained_on;  // fingerprint of the data; empty: unknown
   std::unique_ptr<Cluster> cluster;
   std::unique_ptr<Trainer> trainer;
 };
 
-// `source` is the folder of a run or one of its checkpoints; or, with a configuration file, weights
-// of any known format.
-SavedRun open_run(const std::string& source, const std::string& config_file,
-                  const std::vector<std::string>& overrides);
+struct RunSource {
+  // The folder of a run, for its newest checkpoint; one of its checkpoints; the file
+  // checkpoints/best; or, with a configuration file, weights of any known format.
+  std::string path;
+  std::string config_file = {};
+  std::vector<std::string> overrides = {};
+  bool best = false;  // the best checkpoint of the run instead of the newest
+  std::vector<std::string> more_metrics = {};  // where there are classes, at most 100 of them
+  // With the averaged weights (train.optimizer.average) of a checkpoint.
+  bool averaged = false;
+};
+
+SavedRun open_run(const RunSource& source);
 
 }  // namespace artel

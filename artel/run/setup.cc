@@ -7,18 +7,23 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/log.h"
+#include "artel/base/plural.h"
 #include "artel/base/text.h"
 #include "artel/base/with_where.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/checkpoint/weights.h"
+#include "artel/data/class_balance.h"
 #include "artel/data/fetch.h"
 #include "artel/data/sets.h"
 #include "artel/data/text/tokenizer.h"
+#include "artel/nn/named_values.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/names.h"
+#include "artel/run/advice.h"
 #include "artel/run/fetch.h"
 #include "artel/run/published_config.h"
 #include "artel/train/name_prefixes.h"
+#include "artel/train/strategies/registry.h"
 
 namespace artel {
 namespace {
@@ -39,7 +44,7 @@ data::Task task_by_name(const std::string& name) {
   return found == tasks.end() ? data::Task::automatic : found->second;
 }
 
-// Throws unless the model learns what the data teaches. Models of one's own may do as they like.
+// Throws unless the model's task matches the data. Custom models are not checked.
 void check_task(const RunConfig& config, const data::SampleLayout& layout) {
   const std::string& name = config.model.name;
   const bool masked = config.data.task == "masked";
@@ -51,7 +56,7 @@ void check_task(const RunConfig& config, const data::SampleLayout& layout) {
             what, expected);
   };
   if (layout.target.rank() == 0)
-    check(name == "bert_classifier" || name == "bert_next_sentence", "texts with a class each",
+    check(name == "bert_classifier" || name == "bert_next_sentence", "texts, each with a class",
           "\"bert_classifier\" or \"bert_next_sentence\"");
   else if (masked)
     check(name == "bert_pretraining" || name == "bert_masked", "masked tokens",
@@ -61,43 +66,126 @@ void check_task(const RunConfig& config, const data::SampleLayout& layout) {
           "\"gpt2\"; for a network of the BERT family try data.task = \"masked\"");
 }
 
-}  // namespace
+// "a9a", or "libsvm" with a data.path: the sets of sparse rows.
+std::string sparse_sets() {
+  std::vector<std::string> names;
+  for (const std::string& name : data::set_names())
+    if (data::is_sparse(name))
+      names.push_back(fmt::format("\"{}\"{}", name, in_catalogue(name) ? "" : " with a data.path"));
+  return join(names, ", or ");
+}
 
-RunData open_data(const RunConfig& config) {
+// Throws for data that the strategy cannot use.
+void fetch_data(const RunConfig& config) {
   const DataConfig& data = config.data;
   require(!data.set.empty(), ErrorKind::invalid_argument,
           "data.set: not given, expected one of {}; try data.set = \"fashion_mnist\"",
           join(data::set_names(), ", "));
-  const auto seed = static_cast<uint64_t>(config.train.seed);
+  const StrategyKind& strategy = find_strategy(config.cluster.strategy);
+  require(!strategy.sparse_data || data::is_sparse(data.set), ErrorKind::invalid_argument,
+          "data.set: got \"{}\" with the strategy \"{}\", expected {}", data.set,
+          config.cluster.strategy, sparse_sets());
   if (data.path.empty() && in_catalogue(data.set)) fetch_set(data.set);
-  RunData result{.split = data::open_set(
-                     data.set, {.path = data.path,
-                                .test_path = data.test_path,
-                                .test_fraction = data.test_fraction,
-                                .seed = seed,
-                                .table = {.target = data.target, .task = task_by_name(data.task)},
-                                .image_size = data.image_size,
-                                .context = data.context,
-                                .stride = data.stride,
-                                .tokenizer = data.tokenizer,
-                                .masked = data.task == "masked"}),
-                 .augment = data::Augmentation::parse(data.augment)};
-  check_task(config, result.layout());
+}
+
+}  // namespace
+
+void prepare_data(const RunConfig& config) {
+  if (find_strategy(config.cluster.strategy).sparse_data)
+    fetch_data(config);
+  else
+    open_data(config);
+}
+
+data::TableOptions table_options(const RunConfig& config) {
+  const DataConfig& data = config.data;
+  // Where targets may be whole numbers, the loss of a strategy for sparse data tells what they are.
+  const bool values =
+      find_strategy(config.cluster.strategy).sparse_data && config.train.loss == "mse";
+  return {.target = data.target,
+          .task = values ? data::Task::values : task_by_name(data.task),
+          .ignore = data.ignore,
+          .categorical = data.categorical,
+          .scale_target = data.scale_target};
+}
+
+RunData open_data(const RunConfig& config,
+                  const std::shared_ptr<const data::TableEncoder>& learnt) {
+  const DataConfig& data = config.data;
+  const auto seed = static_cast<uint64_t>(config.train.seed);
+  fetch_data(config);
+  data::Split split = data::open_set(data.set, {.path = data.path,
+                                                .test_path = data.test_path,
+                                                .test_fraction = data.test_fraction,
+                                                .seed = seed,
+                                                .table = table_options(config),
+                                                .learnt = learnt,
+                                                .image_size = data.image_size,
+                                                .context = data.context,
+                                                .stride = data.stride,
+                                                .tokenizer = data.tokenizer,
+                                                .lines = data.lines,
+                                                .masked = data.task == "masked"});
+  check_task(config, split.train->layout());
   if (data.task == "reconstruct") {
-    require(data.augment.empty(), ErrorKind::invalid_argument,
-            "data.augment: got {} steps with data.task = \"reconstruct\", expected none, because "
-            "the target would not follow them",
-            data.augment.size());
-    result.split = {data::reconstruction(result.split.train),
-                    data::reconstruction(result.split.test)};
+    require(
+        data.augment.empty(), ErrorKind::invalid_argument,
+        "data.augment: got {} transforms with data.task = \"reconstruct\", expected none, because "
+        "the target would not follow them",
+        data.augment.size());
+    split = {data::reconstruction(split.train), data::reconstruction(split.test)};
   }
-  if (data.validation > 0) result.split = data::split(result.split.train, data.validation, seed);
+  RunData result{.train = split.train,
+                 .validation = {},
+                 .test = split.test,
+                 .augment = data::Augmentation::parse(data.augment)};
+  require(data.folds == 0 || data.validation == 0, ErrorKind::invalid_argument,
+          "data.folds: got {} and data.validation = {}, expected one of them", data.folds,
+          data.validation);
+  if (data.validation > 0 || data.folds > 0) {
+    const data::Split parts = data.folds > 0
+                                  ? data::split_fold(split.train, data.folds, data.fold, seed)
+                                  : data::split(split.train, data.validation, seed);
+    result.train = parts.train;
+    result.validation = parts.test;
+  }
+  if (data.balanced) result.train = data::balanced(result.train, seed);
   return result;
+}
+
+std::string_view to_string(Part part) {
+  switch (part) {
+    case Part::train:
+      return "train";
+    case Part::validation:
+      return "validation";
+    case Part::test:
+      return "test";
+  }
+  return "";
+}
+
+const data::DatasetPtr& RunData::at(Part part) const {
+  const data::DatasetPtr& set = part == Part::train        ? train
+                                : part == Part::validation ? validation
+                                                           : test;
+  require(set && set->size() > 0, ErrorKind::not_found,
+          "the data has no {} part{}; try another one", to_string(part),
+          part == Part::validation ? ", because data.validation is 0" : "");
+  return set;
+}
+
+std::string sizes_of(const RunData& data) {
+  const std::string training = format_count(data.train->size()) + " training";
+  const std::string test = counted(data.test->size(), "test sample");
+  return data.validation ? fmt::format("{}, {} validation and {}", training,
+                                       format_count(data.validation->size()), test)
+                         : fmt::format("{} and {}", training, test);
 }
 
 TensorType sample_type(const data::SampleLayout& layout, const data::Augmentation& augment) {
   return {layout.input_type,
-          augment.steps.empty() ? layout.input : augment.output_shape(layout.input)};
+          augment.transforms.empty() ? layout.input : augment.output_shape(layout.input)};
 }
 
 std::string class_name(const data::SampleLayout& layout, int64_t index) {
@@ -140,43 +228,80 @@ Model make_model(ModelConfig config, const data::SampleLayout& layout) {
   require(config.classes == 0 || config.classes >= layout.classes, ErrorKind::invalid_argument,
           "model.classes: got {}, but the data has {}; leave it out", config.classes,
           layout.classes);
-  return make_model(config, layout.classes);
+  const Model model = make_model(config, layout.classes);
+  if (layout.parts.empty()) return model;
+  std::vector<std::pair<std::string, Shape>> inputs;
+  for (const data::InputPart& part : layout.parts) inputs.emplace_back(part.name, part.shape);
+  return nn::split_inputs(std::move(inputs), model.network());
 }
 
 namespace {
 
-// Servers without a strategy mean the plain one.
-std::string strategy_of(const ClusterConfig& cluster) {
-  return cluster.servers > 0 && cluster.strategy == "auto" ? "ps" : cluster.strategy;
-}
-
-bool uses_servers(const std::string& strategy) {
-  return strategy == "ps" || strategy == "downpour" || strategy == "ddpg";
+const StrategyKind& strategy_of(const ClusterConfig& cluster) {
+  return find_strategy(cluster.strategy, static_cast<int>(cluster.servers));
 }
 
 }  // namespace
 
 int server_count(const RunConfig& config) {
-  const std::string strategy = strategy_of(config.cluster);
-  require(config.cluster.servers == 0 || uses_servers(strategy), ErrorKind::invalid_argument,
-          "cluster.servers: got {} with the strategy \"{}\", expected \"ps\", \"downpour\" or "
-          "\"ddpg\"",
-          config.cluster.servers, strategy);
-  return uses_servers(strategy) ? std::max(1, static_cast<int>(config.cluster.servers)) : 0;
+  if (!strategy_of(config.cluster).needs_servers) return 0;
+  return std::max(1, static_cast<int>(config.cluster.servers));
 }
 
 bool outlives_workers(const RunConfig& config) {
-  return server_count(config) > 0 &&
-         (config.cluster.delay != 0 || config.cluster.strategy == "downpour");
+  const StrategyKind& kind = strategy_of(config.cluster);
+  return !is_elastic(config) && kind.outlives_workers &&
+         kind.outlives_workers(config.cluster.strategy_options);
 }
 
-TrainerOptions trainer_options(const RunConfig& config) {
+bool is_elastic(const RunConfig& config) {
+  if (!config.cluster.elastic || !strategy_of(config.cluster).elastic) return false;
+  return std::ranges::none_of(strategy_kinds(), [&](const StrategyKind* kind) {
+    return kind->needs_all_workers && kind->needs_all_workers(config.cluster.strategy_options);
+  });
+}
+
+namespace {
+
+// In the unit of the values that were scaled to be learnt.
+std::vector<Metric> metrics_for(const TrainConfig& train, const data::SampleLayout& layout) {
+  const bool of_values = layout.table && layout.table->class_names().empty();
+  std::vector<std::string> names = train.metrics;
+  if (names.empty() && of_values) names = {"mean absolute error"};
+  std::vector<Metric> metrics = metrics_by_name(names);
+  if (!of_values) return metrics;
+  const double scale = layout.table->target_scale();
+  for (Metric& metric : metrics)
+    if (metric.has_unit)
+      metric.value = [scale, value = metric.value](std::span<const double> sums) {
+        return scale * value(sums);
+      };
+  return metrics;
+}
+
+}  // namespace
+
+std::vector<double> class_weights(const RunConfig& config, const data::Dataset& train) {
+  const auto& [balanced, numbers] = config.train.class_weights;
+  if (!balanced && numbers.empty()) return {};
+  const data::SampleLayout& layout = train.layout();
+  require(layout.target_kind == data::TargetKind::classes, ErrorKind::invalid_argument,
+          "train.class_weights: given for targets without classes; leave it out");
+  if (balanced) return data::balanced_weights(data::class_counts(train));
+  require(static_cast<int64_t>(numbers.size()) == layout.classes, ErrorKind::invalid_argument,
+          "train.class_weights: got {} numbers, expected one for each of the {} classes",
+          numbers.size(), layout.classes);
+  return numbers;
+}
+
+TrainerOptions trainer_options(const RunConfig& config, const data::SampleLayout& layout) {
   const TrainConfig& train = config.train;
   optim::OptimizerConfig optimizer = optim::optimizer_from_options(train.optimizer);
   if (train.clip_norm > 0) optimizer.clip_norm = train.clip_norm;
   return {.optimizer = optimizer,
           .schedule = optim::schedule_from_options(train.schedule),
           .loss = train.loss,
+          .metrics = metrics_for(train, layout),
           .label_smoothing = train.label_smoothing,
           .seed = static_cast<uint64_t>(train.seed),
           .threads = static_cast<int>(config.cluster.threads),
@@ -188,18 +313,8 @@ TrainerOptions trainer_options(const RunConfig& config) {
           .check_numbers = train.check_numbers,
           .check_memory = train.check_memory,
           .freeze = train.freeze,
-          .strategy = strategy_of(config.cluster),
-          .reduction = config.cluster.reduction,
-          .compress = config.cluster.compress,
-          .coordinators = static_cast<int>(config.cluster.coordinators),
-          .local_steps = config.cluster.local_steps,
-          .outer_momentum = config.cluster.outer_momentum,
-          .outer_learning_rate = config.cluster.outer_lr,
-          .delay = config.cluster.delay,
-          .push_every = config.cluster.push_every,
-          .fetch_every = config.cluster.fetch_every,
-          .synchronous_epochs = config.cluster.synchronous_epochs,
-          .allow_lossy = config.cluster.allow_lossy};
+          .strategy = config.cluster.strategy,
+          .strategy_options = config.cluster.strategy_options};
 }
 
 namespace {
@@ -214,16 +329,12 @@ fs::path published_weights(const fs::path& folder) {
        folder.string());
 }
 
-// Throws if a file has a head of its own where the network takes its table of tokens.
+// Throws if a file has an untied head while the network uses its token table.
 void check_head(const ModelConfig& config, const NamedTensors& weights, const std::string& where) {
   const std::optional<nn::TokenHead> names = nn::token_head(config.name);
   if (!names || config.untied_head) return;
-  const auto find = [&](const std::string& name) {
-    const auto found = std::find_if(weights.begin(), weights.end(),
-                                    [&](const NamedTensor& each) { return each.name == name; });
-    return found == weights.end() ? nullptr : &found->tensor;
-  };
-  const Tensor *head = find(names->weight), *table = find(names->table);
+  const Tensor* const head = find_tensor(weights, names->weight);
+  const Tensor* const table = find_tensor(weights, names->table);
   if (!head || !table) return;
   const bool same = head->dtype() == table->dtype() && head->shape() == table->shape() &&
                     std::memcmp(head->raw(), table->raw(), table->bytes()) == 0;
@@ -245,14 +356,18 @@ void report_unused(const NamedTensors& weights, const Parameters& parameters,
     unused.resize(kShown);
     unused.emplace_back("...");
   }
-  log(LogLevel::info, "{}: {} of {} tensors are not in the model and left out: {}", file, count,
+  log(LogLevel::info, "{}: {} of {} tensors are not in the model and are skipped: {}", file, count,
       weights.size(), join(unused, ", "));
 }
 
 }  // namespace
 
 NamedTensors weights_at(const fs::path& path) {
-  if (!fs::is_directory(path)) return checkpoint::load_weights(path);
+  if (!fs::is_directory(path)) {
+    const auto best =
+        path.filename() == "best" ? checkpoint::best_checkpoint(path.parent_path()) : std::nullopt;
+    return best ? checkpoint::load_checkpoint(*best).weights : checkpoint::load_weights(path);
+  }
   if (fs::exists(path / kPublishedConfig)) return checkpoint::load_weights(published_weights(path));
   return checkpoint::checkpoint_at(path).weights;
 }
@@ -268,13 +383,14 @@ void load_configured_weights(Trainer& trainer, const ModelConfig& config) {
   const fs::path published = fs::path(config.weights) / kPublishedConfig;
   if (fs::exists(published)) check_published(config, read_file(published), published.string());
   const NamedTensors weights = weights_for(config, config.weights);
-  check_prefixes("model.new_layers", config.new_layers, trainer.parameters());
+  check_prefixes("model.new_layers", config.new_layers, trainer.layout());
   with_where(config.weights, [&] {
+    check_shapes(weights, trainer.layout(), config.new_layers);
     trainer.load_weights(weights, [&](const std::string& name) {
       return !begins_with_any(name, config.new_layers);
     });
   });
-  report_unused(weights, trainer.parameters(), config.weights);
+  report_unused(weights, trainer.layout(), config.weights);
 }
 
 }  // namespace artel

@@ -25,8 +25,8 @@ TextModel open_published(const fs::path& folder) {
   model.classes = model.config.vocabulary;
   model.tokenizer = data::open_tokenizer(folder);
   require(model.tokenizer->size() <= model.classes, ErrorKind::invalid_argument,
-          "[{}] the tokenizer has {} tokens, but the network a vocabulary of {}", folder.string(),
-          model.tokenizer->size(), model.classes);
+          "[{}] the tokenizer has {} tokens, but the network has a vocabulary of {}",
+          folder.string(), model.tokenizer->size(), model.classes);
   model.weights = weights_for(model.config, folder);
   return model;
 }
@@ -38,7 +38,8 @@ TextModel open_trained(const RunFolder& folder, const fs::path& source) {
   TextModel model;
   const RunConfig run = read_config(folder.config());
   model.config = run.model;
-  if (model.config.weights.empty()) model.context = run.data.context;
+  model.window = run.data.context;
+  if (model.config.weights.empty()) model.context = model.window;
   if (model.config.vocabulary == 0) model.config.vocabulary = layout.tokenizer->size();
   const bool tells_classes =
       model.config.name == "bert_classifier" || model.config.name == "bert_next_sentence";
@@ -80,7 +81,7 @@ void warn_of_untrained_positions(const TextModel& model, const std::string& sour
   if (model.context == 0 || tokens <= model.context) return;
   log(LogLevel::warning,
       "[{}] the text takes {} positions, but training had data.context = {}: the others still have "
-      "their random beginnings; try a shorter text, or train with model.positions = {}",
+      "their random initial values; try a shorter text, or train with model.positions = {}",
       source, tokens, model.context, model.context);
 }
 

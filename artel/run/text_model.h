@@ -16,17 +16,19 @@ struct TextModel {
   int64_t classes = 0;  // of its last layer, as make_model wants them
   data::TokenizerPtr tokenizer;
   NamedTensors weights;  // under our names
-  // Tokens of the samples that all of its positions were trained with; 0: it is not known, because
-  // the training began with published weights or was somebody else's.
+  // The number of tokens in the training samples, so positions beyond it are untrained; 0: unknown,
+  // because training started from published weights or happened elsewhere.
   int64_t context = 0;
+  int64_t window = 0;  // tokens of a sample of the run; 0: it is no run
 };
 
 // `source` is the folder of a run or one of its checkpoints; a folder as Hugging Face publishes
-// models (config.json, a tokenizer, weights); or the name of such a one in the catalogue, which is
-// then fetched. Throws if it has no tokenizer, or if that has other tokens than the network.
+// models (config.json, a tokenizer, weights); or the name of such a model in the catalogue, which
+// is then fetched. Throws if it has no tokenizer, or if the tokenizer's tokens do not match the
+// network's.
 TextModel open_text_model(const std::string& source);
 
-// A line of warning if a text of so many tokens reaches positions that were never trained.
+// Logs a warning if a text of this many tokens reaches positions that were never trained.
 void warn_of_untrained_positions(const TextModel& model, const std::string& source, int64_t tokens);
 
 }  // namespace artel

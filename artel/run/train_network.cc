@@ -1,21 +1,45 @@
 #include "artel/run/train_network.h"
 
+#include <deque>
+#include <filesystem>
+
+#include "artel/base/error.h"
 #include "artel/base/file.h"
-#include "artel/base/text.h"
+#include "artel/base/log.h"
+#include "artel/base/plural.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/observe/trace.h"
+#include "artel/run/advice.h"
+#include "artel/run/class_report.h"
+#include "artel/run/fingerprint.h"
 #include "artel/run/interrupt.h"
+#include "artel/run/live_report.h"
 #include "artel/run/report.h"
+#include "artel/run/resume.h"
 #include "artel/run/setup.h"
+#include "artel/run/unused.h"
+#include "artel/train/facts.h"
 
 namespace artel {
 namespace {
+
+namespace fs = std::filesystem;
 
 // The step that a resumed run continues after; 0 if there is nothing to continue.
 int64_t step_to_resume(const RunFolder& folder) {
   if (!std::filesystem::is_directory(folder.checkpoints())) return 0;
   const auto newest = checkpoint::load_newest(folder.checkpoints());
   return newest ? newest->checkpoint.step : 0;
+}
+
+// What the network is evaluated on after each epoch.
+data::DatasetPtr judged_samples(const RunConfig& config, const RunData& data) {
+  const data::DatasetPtr& all = data.validation ? data.validation : data.test;
+  const int64_t most = config.train.test_batches * config.train.batch_size, size = all->size();
+  if (most == 0 || size <= most) return all;
+  std::vector<int64_t> some;
+  for (int64_t i = 0; i < most; ++i) some.push_back(i * size / most);
+  return data::subset(all, some);
 }
 
 FitOptions fit_options(const RunConfig& config, const RunData& data,
@@ -27,14 +51,16 @@ FitOptions fit_options(const RunConfig& config, const RunData& data,
           .steps = train.steps,
           .augment = data.augment,
           .loader_threads = static_cast<int>(config.data.threads),
-          .validation = data.split.test,
+          .validation = judged_samples(config, data),
           .target_accuracy = train.target_accuracy,
           .patience = train.patience,
           .max_seconds = train.max_seconds,
+          .best_by = train.best_by,
           .checkpoints = checkpoints,
           .save_every = train.save_every,
-          .keep_last = static_cast<int>(train.keep_last),
+          .keep_last = static_cast<int>(train.keep_checkpoints),
           .resume = options.resume,
+          .whole = options.uses_network,
           .timeline = !options.trace.empty(),
           .after_step = options.after_step,
           .after_epoch = options.after_epoch};
@@ -56,115 +82,277 @@ void save_trace(const std::vector<TimelineSpan>& spans, const std::filesystem::p
 
 int64_t count_parameters(Trainer& trainer) {
   int64_t count = 0;
-  for (const ParameterEntry& entry : trainer.parameters().entries())
-    if (entry.trained) count += entry.shape.elements();
+  for (const ParameterEntry& entry : trainer.layout().entries())
+    if (!entry.is_state) count += entry.shape.elements();
   return count;
 }
 
-// One worker: the data and the network of a run.
+TrainerOptions options_for(const RunConfig& config, const RunData& data) {
+  TrainerOptions options = trainer_options(config, data.layout());
+  options.class_weights = class_weights(config, *data.train);
+  return options;
+}
+
+// 0: they are no texts.
+int64_t tokens_in_sample(const data::SampleLayout& layout) {
+  return layout.tokenizer ? layout.input.back() : 0;
+}
+
+// What a worker that does not report keeps, in case it has to take over from one whose last lines
+// may not have reached the disk.
+class RecentStates {
+ public:
+  void add(const TrainingState& state, bool epoch) {
+    constexpr double kSeconds = 10;  // metrics are written once a second, if steps are not slow
+    // This worker was not there for a while.
+    if (!states_.empty() && state.step > states_.back().state.step + 1) states_.clear();
+    // What was written when the last one came may still be on its way.
+    while (!states_.empty() &&
+           seconds_between(states_.front().since, states_.back().since) > kSeconds)
+      states_.pop_front();
+    states_.push_back({Clock::now(), epoch, state});
+  }
+  // The last step before those that are kept.
+  int64_t step_before(int64_t finished) const {
+    return states_.empty() ? finished : states_.front().state.step - 1;
+  }
+  // Whoever has told them need not keep them: it writes the next ones itself.
+  void tell(RunReport& report) {
+    for (const Kept& kept : std::exchange(states_, {}))
+      if (kept.epoch)
+        report.after_epoch(kept.state);
+      else
+        report.after_step(kept.state);
+  }
+
+ private:
+  struct Kept {
+    Clock::time_point since;
+    bool epoch;
+    TrainingState state;
+  };
+  std::deque<Kept> states_;
+};
+
+// One worker: the data and the network of a run. Worker 0 trains with the others, and writes and
+// reports; the others do the same training, silently.
 class Worker {
  public:
-  Worker(const RunConfig& config, Cluster& cluster, const RunOptions& options)
+  Worker(const RunConfig& config, Cluster& cluster, const RunOptions& options,
+         const std::shared_ptr<const data::TableEncoder>& learnt)
       : config_(config),
         cluster_(cluster),
         options_(options),
-        data_(open_data(config)),
-        trainer_(cluster, make_model(config.model, data_.layout()), trainer_options(config)) {
-    trainer_.build(sample_type(data_.layout(), data_.augment));
+        data_(open_data(config, learnt)),
+        model_(make_model(config.model, data_.layout())),
+        trainer_(cluster, model_, options_for(config, data_)) {
+    const TensorType sample = sample_type(data_.layout(), data_.augment);
+    advice_ = check_outputs(config, data_.layout(), output_of(model_, sample));
+    trainer_.build(sample);
   }
 
-  // What worker 0 does: it trains with the others, and writes and reports.
-  TrainedNetwork lead(const RunFolder& folder);
-  // What the others do: the same training, silently.
-  TrainedNetwork follow();
+  TrainedNetwork train(std::optional<ClaimedFolder>& folder);
 
  private:
+  const std::string& fingerprint() {
+    if (fingerprint_.empty()) fingerprint_ = fingerprint_of(config_, data_);
+    return fingerprint_;
+  }
   TrainedNetwork trained(FitResult result);
-  void greet(RunReport& report, const RunFolder& folder, int64_t resumed_step);
+  void greet(const RunFolder& folder);
+  void warn();
+  void prepare(const RunFolder& folder);
+  FitOptions reporting(std::optional<ClaimedFolder>& own);
+  void begin(const RunFolder& folder);
+  void tell_live(const TrainingState& state);
+  void write_events();
+  FitResult fit(std::optional<ClaimedFolder>& own);
+  void list_workers(const RunFolder& folder, const Membership& membership);
+  void finish(const TrainedNetwork& network);
 
   const RunConfig& config_;
   Cluster& cluster_;
   const RunOptions& options_;
   RunData data_;
+  std::string fingerprint_;  // of the data, of a worker that reports
+  Model model_;
   Trainer trainer_;
+  std::vector<std::string> advice_;
+  int64_t resumed_step_ = 0;         // at worker 0
+  std::optional<RunReport> report_;  // at worker 0
+  std::optional<LiveReport> live_;   // at worker 0
+  RecentStates recent_;              // at the others
 };
 
 TrainedNetwork Worker::trained(FitResult result) {
-  return {.result = {.fit = std::move(result), .parameters = count_parameters(trainer_)},
-          .layout = data_.layout(),
-          .weights = weights_in(trainer_.parameters())};
-}
-
-TrainedNetwork Worker::follow() {
-  std::optional<StopOnSignal> stop;
-  if (options_.stop_on_signals) stop.emplace(trainer_);
-  return trained(trainer_.fit(data_.split.train, fit_options(config_, data_, {}, options_)));
+  TrainedNetwork network = {
+      .result = {.fit = std::move(result), .parameters = count_parameters(trainer_)},
+      .layout = data_.layout(),
+      .weights = {}};
+  if (options_.uses_network) network.weights = trainer_.parameters();
+  return network;
 }
 
 // The first lines of a run.
-void Worker::greet(RunReport& report, const RunFolder& folder, int64_t resumed_step) {
-  report.note(fmt::format("{}: {} training and {} test samples {}, {} parameters", config_.data.set,
-                          format_count(data_.split.train->size()),
-                          format_count(data_.split.test->size()), to_string(data_.layout().input),
-                          format_count(count_parameters(trainer_))));
+void Worker::greet(const RunFolder& folder) {
+  report_->note(fmt::format("{}: {} {}, {}", config_.data.set, sizes_of(data_),
+                            to_string(data_.layout().input),
+                            counted(count_parameters(trainer_), "parameter")));
   if (cluster_.size() > 1)
-    for (const std::string& member : cluster_.members()) report.note(member);
-  if (options_.resume) report.note(folder.resume_note("step", resumed_step));
+    for (const std::string& member : cluster_.members()) report_->note(member);
+  if (options_.resume) report_->note(folder.resume_note(resumed_step_));
 }
 
-TrainedNetwork Worker::lead(const RunFolder& folder) {
+// Of what the user may have meant otherwise.
+void Worker::warn() {
+  for (const auto& lines : {advice_, unused_settings(config_, cluster_.size()),
+                            unused_settings(config_, data_, trainer_.layout())})
+    for (const std::string& line : lines) log(LogLevel::warning, "{}", line);
+}
+
+// What only the first worker 0 does: it has what the run begins with.
+void Worker::prepare(const RunFolder& folder) {
+  if (!options_.trace.empty()) observe::Trace().save(options_.trace);  // now, not when all is done
   load_configured_weights(trainer_, config_.model);
-  const int64_t resumed_step = options_.resume ? step_to_resume(folder) : 0;
-  const bool is_new = std::filesystem::create_directories(folder.path());
+  if (options_.resume) {
+    check_changes(folder, config_, fingerprint(), options_.force);
+    checkpoint::sweep(folder.checkpoints());
+    resumed_step_ = step_to_resume(folder);
+  }
+  report_.emplace(folder, resumed_step_, data_.judge(), options_.quiet,
+                  names_of_classes(data_.layout()), tokens_in_sample(data_.layout()));
+  warn();
+  greet(folder);
+}
+
+void Worker::begin(const RunFolder& folder) {
   write_file_atomically(folder.config(), to_toml(config_));
-  folder.save_layout(data_.layout());
+  folder.save_layout(data_.layout(), fingerprint());
+  report_->begin();
+  if (config_.observe.live) live_.emplace(folder, cluster_.vitals(), config_);
+  recent_.tell(*report_);
+}
 
-  std::optional<StopOnSignal> stop;
-  if (options_.stop_on_signals) stop.emplace(trainer_);
-  RunReport report(folder, resumed_step, data_.layout().target_kind == data::TargetKind::classes,
-                   options_.quiet);
-  greet(report, folder, resumed_step);
+// For `artel leave` and newcomers.
+void Worker::list_workers(const RunFolder& folder, const Membership& membership) {
+  if (membership.members.empty()) return;
+  RunWorkers listed = {
+      .transport = cluster_.options().transport, .token = cluster_.options().token, .workers = {}};
+  for (const auto& member : membership.members)
+    listed.workers.push_back({member.number, member.host, member.process, member.door});
+  report_->write([&] { folder.save_workers(listed); });
+}
 
-  FitOptions fit = fit_options(config_, data_, folder.checkpoints(), options_);
-  fit.resume = resumed_step > 0;
-  bool begun = false;
-  // Before the callbacks of users, who may want to see the folder.
+// What people look at while it trains, and what they should know.
+void Worker::tell_live(const TrainingState& state) {
+  live_->after_step(state);
+  write_events();
+}
+
+void Worker::write_events() {
+  for (const observe::LiveEvent& event : live_->take_events())
+    report_->write_event(event.step, event.kind, event.text);
+}
+
+FitResult Worker::fit(std::optional<ClaimedFolder>& own) {
+  try {
+    return trainer_.fit(data_.train, reporting(own));
+  } catch (const std::exception& error) {
+    if (live_ && report_) {
+      live_->raise("failed", error.what(), true);
+      write_events();
+    }
+    throw;
+  }
+}
+
+FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
+  FitOptions fit =
+      fit_options(config_, data_, own ? own->folder.checkpoints() : fs::path(), options_);
+  fit.resume = resumed_step_ > 0;
+  // Until everything has been checked, nothing in the folder changes.
+  fit.before_leading = [&](int64_t step, const fs::path& checkpoints) {
+    if (!own) {
+      own = take_over_folder(RunFolder(checkpoints.parent_path()));
+      report_.emplace(own->folder, recent_.step_before(step), data_.judge(), options_.quiet,
+                      names_of_classes(data_.layout()), tokens_in_sample(data_.layout()));
+    }
+    begin(own->folder);
+  };
+  fit.after_leading = [&] {
+    live_.reset();
+    report_->sync();
+    report_.reset();
+    own.reset();
+  };
+  fit.before_membership = [&](const Membership& membership) {
+    // Newcomers, who may have to take over, do not know what was before them.
+    report_->flush();
+    list_workers(own->folder, membership);
+    if (live_) live_->set_membership(membership);
+  };
+  fit.before_save = [&] {
+    // Whoever was stopped, and learns here that the others have gone on, joins them again.
+    require(!own->lock || own->lock->held(),
+            cluster_.elastic() ? ErrorKind::communication : ErrorKind::cancelled,
+            "[{}] another process has taken over this run", own->folder.path().string());
+    report_->sync();
+  };
+  fit.while_testing = [&](int64_t done, int64_t samples) {
+    if (report_) report_->while_testing(done, samples);
+  };
+  // Before the users' callbacks, which may look at the folder.
   fit.after_step.insert(fit.after_step.begin(), [&](const TrainingState& state) {
-    begun = true;
-    report.after_step(state);
+    cluster_.vitals().set(vitals_of(state, cluster_.cores()));
+    if (report_) {
+      own->begun = true;
+      report_->after_step(state);
+      if (live_) tell_live(state);
+    } else {
+      recent_.add(state, false);
+    }
     return true;
   });
   fit.after_epoch.insert(fit.after_epoch.begin(), [&](const TrainingState& state) {
-    report.after_epoch(state);
+    if (report_)
+      report_->after_epoch(state);
+    else
+      recent_.add(state, true);
     return true;
   });
-  TrainedNetwork result;
-  try {
-    result = trained(trainer_.fit(data_.split.train, fit));
-  } catch (...) {
-    if (is_new && !begun) std::filesystem::remove_all(folder.path());
-    throw;
-  }
-  write_file_atomically(folder.plan(), to_string(trainer_.choices()));
-  report.finish(result.result.fit, result.result.parameters);
-  if (!options_.trace.empty()) save_trace(result.result.fit.timeline, options_.trace);
-  if (stop) result.result.signal = StopOnSignal::received();
-  return result;
+  return fit;
+}
+
+TrainedNetwork Worker::train(std::optional<ClaimedFolder>& own) {
+  if (own) prepare(own->folder);
+  std::optional<StopOnSignal> stop;
+  if (options_.stop_on_signals) stop.emplace(trainer_);
+  TrainedNetwork network = trained(fit(own));
+  live_.reset();
+  if (!report_) return network;
+  std::error_code ignored;
+  fs::remove(own->folder.workers(), ignored);
+  finish(network);
+  if (stop) network.result.signal = StopOnSignal::received();
+  return network;
+}
+
+void Worker::finish(const TrainedNetwork& network) {
+  // A finished run that is resumed stays as it is.
+  const FitResult& done = network.result.fit;
+  if (resumed_step_ == 0 || done.last.step > resumed_step_ || !done.epochs.empty())
+    report_->finish(done, network.result.parameters, to_string(trainer_.choices()));
+  else
+    report_->note(fmt::format("nothing is left to do after step {}", resumed_step_));
+  if (!options_.trace.empty()) save_trace(done.timeline, options_.trace);
 }
 
 }  // namespace
 
-NamedTensors weights_in(const Parameters& parameters) {
-  NamedTensors weights;
-  for (const ParameterEntry& entry : parameters.entries())
-    weights.push_back({entry.name, parameters.get(entry.name)});
-  return weights;
-}
-
-TrainedNetwork train_network(const RunConfig& config, Cluster& cluster, const RunFolder* folder,
-                             const RunOptions& options) {
-  Worker worker(config, cluster, options);
-  return folder ? worker.lead(*folder) : worker.follow();
+TrainedNetwork train_network(const RunConfig& config, Cluster& cluster,
+                             std::optional<ClaimedFolder>& folder, const RunOptions& options,
+                             const std::shared_ptr<const data::TableEncoder>& learnt) {
+  return Worker(config, cluster, options, learnt).train(folder);
 }
 
 }  // namespace artel

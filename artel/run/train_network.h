@@ -1,4 +1,4 @@
-// Training of a network as a configuration describes it.
+// Trains a network as a configuration describes.
 #pragma once
 
 #include "artel/run/run.h"
@@ -6,19 +6,19 @@
 
 namespace artel {
 
-// What a worker has in the end.
+// What a worker has at the end.
 struct TrainedNetwork {
   RunResult result;
   data::SampleLayout layout;
-  NamedTensors weights;
+  Parameters weights;  // they share the trainer's memory; none unless RunOptions::uses_network
 };
 
-// What a worker does. Worker 0 reports to people and writes to the folder, or goes on from the
-// newest checkpoint there; the others, whose folder is null, do the same training in silence.
-TrainedNetwork train_network(const RunConfig& config, Cluster& cluster, const RunFolder* folder,
-                             const RunOptions& options);
-
-// All parameters and states.
-NamedTensors weights_in(const Parameters& parameters);
+// What a worker does. Worker 0, which has claimed a folder, reports and writes there, or continues
+// from the newest checkpoint there; the others do the same training silently. Whoever becomes
+// worker 0 because those before it have ended takes the folder over. A table is encoded by what was
+// `learnt` of it before, if that is given.
+TrainedNetwork train_network(const RunConfig& config, Cluster& cluster,
+                             std::optional<ClaimedFolder>& folder, const RunOptions& options,
+                             const std::shared_ptr<const data::TableEncoder>& learnt);
 
 }  // namespace artel

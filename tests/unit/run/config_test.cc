@@ -6,6 +6,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/text.h"
+#include "artel/train/strategies/shared_options.h"
 
 namespace artel {
 namespace {
@@ -27,16 +28,22 @@ std::string error_of(std::string_view text, const std::vector<std::string>& over
 std::string other_value(const KeyDescription& key) {
   if (key.name == "train.optimizer") return "{ name = \"adam\", lr = 0.25 }";
   if (key.name == "train.schedule") return "\"one_cycle\"";
+  if (key.name == "train.class_weights") return "[16, 0.5]";
   if (key.name == "data.task") return "\"values\"";
   if (key.name == "train.precision") return "\"bf16\"";
   if (key.name == "cluster.strategy") return "\"ring\"";
   if (key.name == "cluster.reduction") return "\"fast\"";
   if (key.name == "cluster.transport") return "\"gloo\"";
+  if (key.name == "cluster.schedule") return "\"gpipe\"";
+  if (key.name == "cluster.cuts") return "\"measured\"";
+  if (key.name == "cluster.sharding") return "\"weights\"";
+  if (key.name == "cluster.replicas") return "2";
   if (key.type == "text") return "\"some \\\"text\\\"\"";
   if (key.type == "whole number") return "7";
-  if (key.type == "number") return "0.125";
-  if (key.type == "true or false") return "true";
+  if (key.type == "number") return std::stod(key.default_value) > 1 ? "7.5" : "0.125";
+  if (key.type == "true or false") return key.default_value == "true" ? "false" : "true";
   if (key.type == "size") return "\"1.5 GiB\"";
+  if (key.type == "whole number or range") return "\"2..8\"";
   if (key.type == "whole number or text") return "\"none\"";
   return "[\"a\", \"b c\"]";
 }
@@ -54,6 +61,14 @@ TEST(Config, EveryKeyIsReadAndWrittenBack) {
     EXPECT_EQ(written, to_toml(parse("", {key.name + "=" + value}))) << key.name;
   }
   EXPECT_EQ(to_toml(parse(defaults)), to_toml(parse("")));
+}
+
+TEST(Config, WorkersAreANumberOrARange) {
+  EXPECT_EQ(parse("", {"cluster.workers=4"}).cluster.workers, (WorkerCount{.most = 4}));
+  EXPECT_EQ(parse("", {"cluster.workers=2..8"}).cluster.workers,
+            (WorkerCount{.least = 2, .most = 8, .is_range = true}));
+  for (const char* wrong : {"8..2", "2..", "..8", "two", "2..8..9", "0..4"})
+    EXPECT_THROW(parse("", {fmt::format("cluster.workers={}", wrong)}), Error) << wrong;
 }
 
 TEST(Config, KeysAreUniqueAndExplained) {
@@ -87,7 +102,7 @@ delay = "none"
   EXPECT_EQ(config.train.optimizer.at("nesterov"), "false");  // completed
   EXPECT_EQ(config.train.schedule.at("milestones"), "[3, 6]");
   EXPECT_EQ(config.train.memory_limit.bytes, int64_t{2} << 30);
-  EXPECT_FALSE(config.cluster.delay.has_value());
+  EXPECT_FALSE(config.cluster.strategy_options.of<DelayOptions>().delay.has_value());
 }
 
 TEST(Config, OverridesWinInTheirOrder) {
@@ -104,7 +119,7 @@ TEST(Config, OverridesWinInTheirOrder) {
   EXPECT_EQ(config.model.name, "lenet5");
   EXPECT_EQ(config.model.weights, "2024");
   EXPECT_EQ(config.data.augment, std::vector<std::string>{"flip"});
-  EXPECT_EQ(config.cluster.delay, 4);
+  EXPECT_EQ(config.cluster.strategy_options.of<DelayOptions>().delay, 4);
 }
 
 TEST(Config, MistakesAreNamedWithTheirPlace) {
@@ -126,6 +141,11 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
             "[run.toml:2] train.tune: got 1, expected true or false");
   EXPECT_EQ(error_of("[data]\nvalidation = 2\n"),
             "[run.toml:2] data.validation: got 2, expected 0 to 0.9");
+  EXPECT_EQ(parse("[train]\nclass_weights = [16, 0.5]\n").train.class_weights.numbers,
+            (std::vector<double>{16, 0.5}));
+  EXPECT_TRUE(parse("", {"train.class_weights=balanced"}).train.class_weights.balanced);
+  EXPECT_EQ(error_of("[train]\nclass_weights = [1, 0]\n"),
+            "[run.toml:2] train.class_weights: got 0 in the list, expected positive numbers");
   EXPECT_EQ(error_of("[data]\naugment = [1]\n"),
             "[run.toml:2] data.augment: got 1 in the list, expected text");
   EXPECT_EQ(error_of("[data]\nset = 5\n"), "[run.toml:2] data.set: got 5, expected text in quotes");
@@ -136,6 +156,33 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
             "[run.toml:2] cluster.strategy: got \"rink\", expected ");
   EXPECT_EQ(error_of("train = 3\n"), "[run.toml:1] train: got 3, expected a section [train]");
   EXPECT_TRUE(error_of("[train]\nepochs = \n").starts_with("[run.toml:2] not TOML: "));
+}
+
+TEST(Config, AKeyOfManyPartsIsRefused) {
+  std::string key = "a";
+  for (int i = 0; i < 200'000; ++i) key += ".a";
+  for (const std::string& text : {key + " = 1", "[" + key + "]", "x = {" + key + " = 1}"})
+    EXPECT_THROW(parse_config(text, "file"), Error);
+  const std::string dots(1000, '.');
+  EXPECT_EQ(parse_config("# " + dots + "\n[data]\npath = \"" + dots + "\"", "file").data.path,
+            dots);
+}
+
+TEST(Config, OldNamesOfKeysStillWorkAndSaySo) {
+  const RunConfig config = parse("[train]\n\nkeep_last = 7\n");
+  EXPECT_EQ(config.train.keep_checkpoints, 7);
+  EXPECT_EQ(config.warnings,
+            std::vector<std::string>{"[run.toml:3] train.keep_last is called "
+                                     "train.keep_checkpoints since version 0.2.0; the old name "
+                                     "still works"});
+  EXPECT_EQ(to_toml(config), to_toml(parse("[train]\nkeep_checkpoints = 7\n")));
+  EXPECT_TRUE(parse("[train]\nkeep_checkpoints = 7\n").warnings.empty());
+  EXPECT_EQ(parse("", {"train.keep_checkpoints=4", "train.keep_last=5"}).train.keep_checkpoints, 5);
+  EXPECT_EQ(error_of("[train]\nkeep_checkpoints = 4\nkeep_last = 5\n"),
+            "[run.toml:3] train.keep_last: got this and train.keep_checkpoints, its new name, "
+            "expected one of them; try without the old one");
+  EXPECT_NE(config_markdown().find("| `train.keep_last` | `train.keep_checkpoints` | 0.2.0 |"),
+            std::string::npos);
 }
 
 TEST(Config, OneNormToClipTo) {

@@ -78,9 +78,10 @@ TEST(PublishedConfig, IsObeyed) {
 TEST(PublishedConfig, RefusesByNameWhatArtelDoesNotCompute) {
   EXPECT_EQ(parse_error(gpt2(R"("activation_function": "quick_gelu",)")),
             "[config.json] activation_function: got \"quick_gelu\", which Artel does not have; it "
-            "has gelu, gelu_new, relu and silu");
-  EXPECT_EQ(parse_error(gpt2(R"("scale_attn_by_inverse_layer_idx": true,)")),
-            "[config.json] scale_attn_by_inverse_layer_idx: got true, but Artel has false only");
+            "supports gelu, gelu_new, relu and silu");
+  EXPECT_EQ(
+      parse_error(gpt2(R"("scale_attn_by_inverse_layer_idx": true,)")),
+      "[config.json] scale_attn_by_inverse_layer_idx: got true, but Artel supports only false");
   for (const char* more :
        {R"("scale_attn_weights": false,)", R"("add_cross_attention": true,)",
         R"("pruned_heads": {"0": [1]},)", R"("quantization_config": {"bits": 4},)"}) {
@@ -138,14 +139,14 @@ TEST(PublishedConfig, IsComparedWithTheNetworkThatTakesItsWeights) {
             std::string::npos);
   EXPECT_NE(check_error(model, bert()).find("is a \"bert\", but model.name is \"gpt2\""),
             std::string::npos);
-  // A network without scores of tokens does not care for their head.
+  // For a network that does not score tokens the head does not matter.
   EXPECT_EQ(check_error({.name = "bert_classifier", .heads = 3},
                         bert(R"("tie_word_embeddings": false,)")),
             "accepted");
   EXPECT_EQ(check_error({.name = "vit_tiny", .patch = 16}, vit("deit_tiny_patch16_224")),
             "accepted");
   EXPECT_NE(check_error({.name = "vit_tiny", .patch = 4}, vit("vit_tiny_patch16_224")), "accepted");
-  // Families without such files are not judged.
+  // Families without such files are not checked.
   EXPECT_EQ(check_error({.name = "resnet18"}, "no JSON"), "accepted");
 }
 

@@ -45,7 +45,7 @@ lanes = 2
   }
 
   fs::path file() const { return folder_ / "table.toml"; }
-  // Options of a silent run in a folder of its own.
+  // Options of a silent run in its own folder.
   RunOptions out(const std::string& name, bool resume = false) const {
     return {.out = (folder_ / name).string(), .resume = resume, .quiet = true};
   }
@@ -79,8 +79,8 @@ TEST_F(RunTest, TrainsAsTheFileSaysAndLeavesItsFolder) {
   EXPECT_EQ(result.parameters, 2 * 8 + 8 + 8 * 2 + 2);
   EXPECT_EQ(result.signal, 0);
   const RunFolder folder(result.folder);
-  for (const fs::path& path : {folder.config(), folder.samples(), folder.summary(), folder.plan(),
-                               folder.curves(), folder.path() / "metrics.jsonl"})
+  for (const fs::path& path : {folder.config(), folder.samples(), folder.summary(),
+                               folder.choices(), folder.curves(), folder.path() / "metrics.jsonl"})
     EXPECT_TRUE(fs::exists(path)) << path;
   EXPECT_EQ(to_toml(read_config(folder.config())), to_toml(run.config()));
 }
@@ -166,7 +166,8 @@ TEST_F(RunTest, AResumedRunEndsAsOneThatWasNeverStopped) {
   Run first(file(), out("parts"));
   first.set("train.steps", 10);
   EXPECT_EQ(first.train().fit.last.step, 10);
-  EXPECT_NE(error_of([&] { first.train(); }).find("there is a run already"), std::string::npos);
+  EXPECT_NE(error_of([&] { first.train(); }).find("there already is a run here"),
+            std::string::npos);
   const RunResult result = Run(file(), out("parts", /*resume=*/true)).train();
   EXPECT_EQ(result.fit.last.epoch, 4);
   EXPECT_LT(result.fit.last.samples, 4 * 72);
@@ -198,7 +199,7 @@ TEST_F(RunTest, UsesWhatItHasTrained) {
   write_npy(folder_ / "rows.npy", rows);
   EXPECT_TRUE(equal(run.predict(folder_ / "rows.npy")));
 
-  // And from the folder, another day.
+  // And later, from the folder.
   Run again = Run::open(folder_ / "run");
   EXPECT_TRUE(equal(again.predict(rows)));
   EXPECT_EQ(again.evaluate().loss, evaluation.loss);
@@ -219,7 +220,7 @@ TEST_F(RunTest, CallbacksSeeStepsAndStop) {
   EXPECT_EQ(result.fit.stopped_by, "callback");
 }
 
-// Each worker has the whole network in the end, and the bits are those of one.
+// Each worker has the whole network at the end, with the same bits as one worker.
 TEST_F(RunTest, WorkersTrainTogether) {
   Run(file(), out("alone")).train();
   std::vector<Evaluation> evaluations(2);

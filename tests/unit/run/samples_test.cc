@@ -66,7 +66,7 @@ TEST(ReadSamples, PutsChannelsFirst) {
   EXPECT_EQ(floats(one), floats(rows.rows(1, 2).clone()));
   EXPECT_EQ(floats(read_array(rows, layout)), floats(rows));
   EXPECT_EQ(floats(read_array(one.reshaped({3, 4, 5}), layout)), floats(one));
-  // As many elements, but another order: there is no telling which.
+  // As many elements, but it is ambiguous in which order.
   EXPECT_THROW(read_array(one.reshaped({5, 4, 3}), layout), Error);
   EXPECT_THROW(read_array(one.reshaped({60}), layout), Error);
 }
@@ -78,6 +78,48 @@ TEST(ReadSamples, GreyImagesNeedNoChannel) {
   EXPECT_FLOAT_EQ(expected[1], 0.2f);
   for (const Shape& shape : {Shape{2, 3}, Shape{1, 1, 2, 3}, Shape{2, 3, 1}, Shape{1, 2, 3, 1}})
     EXPECT_EQ(floats(read_array(image.reshaped(shape), layout)), expected) << to_string(shape);
+}
+
+data::SampleLayout two_inputs(DType type) {
+  data::SampleLayout layout = layout_of({4}, type);
+  layout.parts = {{"x", {2}}, {"x2", {1, 2}}};
+  return layout;
+}
+
+TEST(ReadSamples, TakesSeveralInputsFromAnArchive) {
+  const TemporaryFolder folder;
+  const auto read = [&](const NamedTensors& arrays, const data::SampleLayout& layout) {
+    write_npz(folder / "a.npz", arrays);
+    return read_samples(folder / "a.npz", layout, {});
+  };
+  const Tensor x = Tensor::from<float>({2, 2}, {1, 2, 3, 4});
+  const Tensor x2 = Tensor::from<uint8_t>({2, 1, 2}, {0, 255, 51, 0});
+  const Tensor rows = read({{"x2", x2}, {"x", x}}, two_inputs(DType::f32));
+  EXPECT_EQ(rows.shape(), (Shape{2, 4}));
+  EXPECT_EQ(floats(rows), (std::vector<float>{1, 2, 0, 1, 3, 4, 51 * (1 / 255.0f), 0}));
+  // One sample, and NumPy's whole numbers as tokens.
+  const Tensor tokens = read(
+      {{"x", Tensor::from<int64_t>({2}, {7, 8})}, {"x2", Tensor::from<int64_t>({1, 2}, {9, 1})}},
+      two_inputs(DType::i32));
+  EXPECT_EQ(tokens.shape(), (Shape{1, 4}));
+  EXPECT_EQ(tokens.values<int32_t>()[2], 9);
+  // A network with one input.
+  EXPECT_EQ(floats(read({{"x", x}}, layout_of({2}))), floats(x));
+
+  const auto error = [&](const NamedTensors& arrays) -> std::string {
+    try {
+      read(arrays, two_inputs(DType::f32));
+    } catch (const Error& found) {
+      return found.what();
+    }
+    return "";
+  };
+  const std::string where = fmt::format("[{}] ", (folder / "a.npz").string());
+  EXPECT_EQ(error({{"x", x}}), where + "holds no array 'x2', expected one with samples [1, 2]");
+  EXPECT_EQ(error({{"x", x}, {"x2", x}}),
+            where + "[x2] holds an array [2, 2], expected one or several samples [1, 2]");
+  EXPECT_EQ(error({{"x", x}, {"x2", Tensor({3, 1, 2})}}),
+            where + "input 'x2' has 3 samples, expected 2 as 'x' has");
 }
 
 TEST(ReadSamples, ConvertsNumbersToWhatTheNetworkTakes) {

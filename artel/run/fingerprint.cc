@@ -1,0 +1,27 @@
+#include "artel/run/fingerprint.h"
+
+#include "artel/base/random.h"
+#include "artel/data/files.h"
+#include "artel/train/facts.h"
+
+namespace artel {
+
+std::string fingerprint_of(const RunConfig& config, const RunData& data) {
+  std::string text;
+  for (const data::Dataset* const set : {data.train.get(), data.validation.get(), data.test.get()})
+    if (set)
+      for (const auto& [name, value] : facts_of("", set))
+        text += fmt::format("{} = {}\n", name, value);
+  std::string result = fmt::format("{:016x}", hash_name(text));
+  for (const std::string& path : {config.data.path, config.data.test_path})
+    if (!path.empty() && data::is_there(path))
+      result += fmt::format("-{:016x}", data::hash_files(path));
+  return result;
+}
+
+bool same_data(const std::string& before, const std::string& now) {
+  return before == now || before.empty() ||
+         (before.find('-') == before.npos && now.starts_with(before));
+}
+
+}  // namespace artel

@@ -1,0 +1,65 @@
+#include "artel/run/live_view.h"
+
+#include <nlohmann/json.hpp>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/base/host_name.h"
+#include "artel/run/run_folder.h"
+
+namespace artel {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMostBytes = 16 << 20;
+constexpr double kFresh = 10;  // seconds
+
+double seconds_since_written(const fs::path& path) {
+  std::error_code error;
+  const fs::file_time_type written = fs::last_write_time(path, error);
+  if (error) return 1e18;
+  return std::chrono::duration<double>(fs::file_time_type::clock::now() - written).count();
+}
+
+}  // namespace
+
+LiveView live_view(const fs::path& path) {
+  const RunFolder folder(path);
+  const RunOverview run = overview(path);
+  LiveView view = {.status = run.status, .remark = run.remark, .run = {}};
+  if (!fs::is_regular_file(folder.live())) return view;
+  view.run = observe::live_from_json(read_file(folder.live(), kMostBytes), folder.live().string());
+  // The lock of a process on another machine cannot be seen, but what it writes can.
+  if (view.status == RunStatus::dead && view.run->host != host_name() &&
+      seconds_since_written(folder.live()) < kFresh) {
+    view.status = RunStatus::running;
+    view.remark = fmt::format("process {} on host {}", view.run->process, view.run->host);
+  }
+  return view;
+}
+
+fs::path running_run(const fs::path& folder) {
+  fs::path newest;
+  double since = 1e18;
+  for (const RunOverview& run : overviews(folder)) {
+    if (run.status != RunStatus::running) continue;
+    const double age = seconds_since_written(RunFolder(run.path).config());
+    if (!newest.empty() && age >= since) continue;
+    newest = run.path;
+    since = age;
+  }
+  require(!newest.empty(), ErrorKind::not_found,
+          "[{}] no run is being trained there; `artel runs` lists those that were",
+          folder.string());
+  return newest;
+}
+
+std::string to_json(const LiveView& view, const fs::path& run) {
+  nlohmann::ordered_json json = {
+      {"run", run.string()}, {"status", to_string(view.status)}, {"remark", view.remark}};
+  if (view.run) json["live"] = nlohmann::ordered_json::parse(observe::to_json(*view.run));
+  return json.dump();
+}
+
+}  // namespace artel

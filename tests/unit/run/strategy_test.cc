@@ -1,0 +1,187 @@
+// Strategies of a user's program, and keys that have no effect.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/checkpoint/checkpoint.h"
+#include "artel/run/run.h"
+#include "artel/run/setup.h"
+#include "artel/train/strategies/registry.h"
+#include "artel/train/strategies/shared_options.h"
+#include "artel/train/strategy.h"
+#include "tests/support/temporary_folder.h"
+
+namespace artel {
+namespace {
+
+struct PlainOptions {
+  double boost = 1;
+
+  void visit(KeyVisitor& field) {
+    field({.name = "cluster.boost", .help = "With `plain`: a factor of the rate.", .most = 10},
+          boost);
+  }
+};
+
+// A strategy as a user may write it: all-reduce the whole region after the backward pass.
+class Plain final : public Strategy {
+ public:
+  using Strategy::Strategy;
+
+  Outcome step(const data::Batch& batch, const StepOptions& options) override {
+    const Memory sums = compute_sums(batch, options, {0, fit_.lanes});
+    if (comm::Group* const group = fit_.group())
+      for (const Bucket& bucket : fit_.stepper->buckets(batch.total))
+        group->all_reduce(sums.part(bucket.offset, bucket.bytes).host(), comm::ElementType::f32);
+    const StepStatistics statistics = fit_.stepper->read_statistics(sums.floats(), options.number);
+    StepOptions faster = options;
+    faster.learning_rate *= static_cast<float>(fit_.options_of<PlainOptions>().boost);
+    update(faster, batch.total, 1, fit_.lanes, [&](int) { return sums; });
+    return outcome_together(statistics, batch);
+  }
+};
+
+void register_plain() {
+  static const bool once = [] {
+    register_strategy({.title = "Plain",
+                       .help = "One all-reduce after each backward pass.",
+                       .names = {"plain"},
+                       .visit_keys = keys_of<PlainOptions>(),
+                       .make = [](const Fit& fit) { return std::make_unique<Plain>(fit); }});
+    return true;
+  }();
+  (void)once;
+}
+
+class StrategyTest : public testing::Test {
+ protected:
+  StrategyTest() {
+    register_plain();
+    std::string table = "a,b,kind\n";
+    for (int i = 0; i < 60; ++i)
+      table += fmt::format("{},{},{}\n", i % 7 - 3 + (i % 2 ? 4 : -4), i % 5, i % 2 ? "u" : "d");
+    write_file_atomically(folder_ / "table.csv", table);
+  }
+
+  // What two workers make of the configuration with these keys of [cluster].
+  NamedTensors train(const std::string& cluster_keys) {
+    const std::string name = fmt::format("strategy_test_{}_{}", ::getpid(), runs_++);
+    write_file_atomically(folder_ / (name + ".toml"),
+                          fmt::format(R"([data]
+set = "csv"
+path = "{}"
+[model]
+layers = ["dense 6", "relu", "dense 2"]
+[train]
+batch_size = 12
+epochs = 3
+optimizer = "sgd lr=0.05"
+[cluster]
+threads = 1
+lanes = 4
+{})",
+                                      (folder_ / "table.csv").string(), cluster_keys));
+    std::string failure;
+    const auto work = [&](int rank) {
+      try {
+        Cluster cluster(comm::GroupOptions{.rank = rank, .size = 2, .address = name});
+        RunOptions options = {.out = (folder_ / name).string(), .quiet = true};
+        artel::Run(folder_ / (name + ".toml"), options).train(cluster);
+      } catch (const std::exception& error) {
+        if (rank == 0) failure = error.what();
+      }
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+    EXPECT_EQ(failure, "");
+    if (!failure.empty()) return {};
+    return checkpoint::load_newest(folder_ / name / "checkpoints")->checkpoint.weights;
+  }
+
+  TemporaryFolder folder_;
+  int runs_ = 0;
+};
+
+float largest_difference(const NamedTensors& a, const NamedTensors& b) {
+  float largest = a.size() == b.size() ? 0 : 1e9f;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    for (size_t j = 0; j < a[i].tensor.values<float>().size(); ++j)
+      largest = std::max(largest,
+                         std::abs(a[i].tensor.values<float>()[j] - b[i].tensor.values<float>()[j]));
+  return largest;
+}
+
+TEST_F(StrategyTest, AStrategyOfAUserTrainsFromText) {
+  const NamedTensors ours = train("");
+  ASSERT_FALSE(ours.empty());
+  EXPECT_LT(largest_difference(ours, train("strategy = \"plain\"\n")), 1e-5f);
+  EXPECT_GT(largest_difference(ours, train("strategy = \"plain\"\nboost = 2\n")), 1e-3f);
+}
+
+TEST_F(StrategyTest, ItsKeysAreReadWrittenAndDescribed) {
+  const RunConfig config = parse_config("[cluster]\nstrategy = \"plain\"\nboost = 3\n", "a.toml");
+  EXPECT_EQ(config.cluster.strategy_options.of<PlainOptions>().boost, 3);
+  EXPECT_EQ(to_toml(parse_config(to_toml(config), "b.toml")), to_toml(config));
+  EXPECT_NE(config_markdown().find("### Plain\n\n`plain`. One all-reduce"), std::string::npos);
+  EXPECT_THROW(parse_config("[cluster]\nboost = 11\n", "a.toml"), Error);
+  EXPECT_EQ(server_count(config), 0);
+}
+
+TEST_F(StrategyTest, NamesAreUniqueWords) {
+  for (const char* name : {"ring", "two words", ""}) {
+    StrategyKind kind = *strategy_kinds().back();
+    kind.title = "Again";
+    kind.names = {name};
+    EXPECT_THROW(register_strategy(kind), Error) << name;
+  }
+  StrategyKind kind = *strategy_kinds().back();
+  kind.names = {"other"};
+  EXPECT_THROW(register_strategy(kind), Error) << "the title is taken";
+}
+
+std::vector<std::string> ignored(const std::string& cluster_keys) {
+  const RunConfig config = parse_config("[cluster]\n" + cluster_keys, "a.toml");
+  return ignored_keys(config.cluster.strategy_options, {&find_strategy(config.cluster.strategy)},
+                      config.cluster.strategy);
+}
+
+TEST_F(StrategyTest, KnowsWhichKeysHaveNoEffect) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(ignored("reduction = \"fast\"\ncompress = \"fp16\"\npush_every = 1\n"), Names{});
+  EXPECT_EQ(ignored("strategy = \"downpour\"\ndelay = 4\npush_every = 2\n"),
+            Names{"cluster.delay"});
+  EXPECT_EQ(ignored("strategy = \"ring\"\nblocks = 4\ncoordinators = 2\n"),
+            (Names{"cluster.coordinators", "cluster.blocks"}));
+  EXPECT_EQ(ignored("strategy = \"coordinator\"\ncoordinators = 2\n"), Names{});
+  EXPECT_EQ(ignored("strategy = \"ps\"\nboost = 2\ndelay = \"none\"\n"), Names{"cluster.boost"});
+}
+
+TEST_F(StrategyTest, SaysWhichKeysHaveNoEffect) {
+  testing::internal::CaptureStderr();
+  train("strategy = \"plain\"\npush_every = 4\n");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("cluster.push_every has no effect with the strategy \"plain\" on 2 workers"),
+            std::string::npos)
+      << said;
+}
+
+// With `allow_lossy`, "auto" may come to use local steps, and with them these keys.
+TEST_F(StrategyTest, SaysNothingOfKeysThatMayHaveAnEffectLater) {
+  const auto said = [&](const std::string& keys) {
+    testing::internal::CaptureStderr();
+    train("outer_momentum = 0.5\nouter_lr = 0.7\n" + keys);
+    const std::string text = testing::internal::GetCapturedStderr();
+    return std::pair{text.find("cluster.outer_momentum has no effect") != std::string::npos,
+                     text.find("cluster.outer_lr has no effect") != std::string::npos};
+  };
+  EXPECT_EQ(said(""), std::pair(true, true));
+  EXPECT_EQ(said("allow_lossy = true\n"), std::pair(false, false));
+  EXPECT_EQ(said("allow_lossy = true\ncompress = \"fp16\"\n"), std::pair(true, true));
+}
+
+}  // namespace
+}  // namespace artel
