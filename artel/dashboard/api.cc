@@ -1,0 +1,135 @@
+#include "artel/dashboard/api.h"
+
+#include <nlohmann/json.hpp>
+
+#include "artel/base/error.h"
+#include "artel/base/text.h"
+#include "artel/run/config.h"
+#include "artel/run/run_folder.h"
+
+namespace artel::dashboard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Text from files may be anything.
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json to_json(const Catalogue::Run& run) {
+  const RunOverview& overview = run.overview;
+  Json json = {{"name", run.name},
+               {"status", to_string(overview.status)},
+               {"remark", overview.remark},
+               {"step", overview.step},
+               {"seconds", overview.seconds},
+               {"begun", run.begun},
+               {"bytes", overview.bytes},
+               {"version", run.version}};
+  if (overview.loss) json["loss"] = *overview.loss;
+  if (overview.metric) json["metric"] = *overview.metric;
+  json["metric_name"] = overview.metric_name;
+  return json;
+}
+
+constexpr std::pair<const char*, const char*> kFiles[] = {{"confusion.svg", "image/svg+xml"},
+                                                          {"curves.svg", "image/svg+xml"},
+                                                          {"config.toml", "text/plain"},
+                                                          {"summary.json", "application/json"},
+                                                          {"metrics.jsonl", "text/plain"}};
+
+// The settings of the network, the training and the cluster, by their names.
+Json settings_of(const std::filesystem::path& run) {
+  Json settings = Json::object();
+  try {
+    for (const KeyDescription& key : config_keys(read_config(RunFolder(run).config())))
+      settings[key.name] = key.default_value;
+  } catch (const Error&) {
+    // A run of another version: its text is shown nevertheless.
+  }
+  return settings;
+}
+
+}  // namespace
+
+std::string runs_json(Catalogue& catalogue) {
+  Json list = Json::array();
+  for (const Catalogue::Run& run : catalogue.runs()) list.push_back(to_json(run));
+  return dumped({{"folder", catalogue.folder().string()}, {"runs", list}});
+}
+
+std::string series_json(Catalogue& catalogue, const std::string& run,
+                        const SeriesRequest& request) {
+  Json series = Json::object(), events = Json::array();
+  catalogue.with_metrics(run, [&](const observe::MetricsTail& metrics) {
+    for (const auto& [name, curve] : metrics.series()) {
+      auto points = curve.points(request.points, request.from, request.to);
+      series[name] = {{"x", std::move(points.x)}, {"y", std::move(points.y)}};
+    }
+    for (const auto& event : metrics.events())
+      events.push_back({{"step", event.step}, {"kind", event.kind}, {"text", event.text}});
+  });
+  return dumped({{"run", run}, {"series", series}, {"events", events}});
+}
+
+std::string run_json(Catalogue& catalogue, const std::string& run) {
+  Json files = Json::array();
+  for (const auto& [name, type] : kFiles)
+    if (std::filesystem::is_regular_file(catalogue.path(run) / name)) files.push_back(name);
+  const Json summary =
+      Json::parse(catalogue.file(run, "summary.json").value_or("null"), nullptr, false);
+  return dumped({{"overview", to_json(catalogue.run(run))},
+                 {"config", catalogue.file(run, "config.toml").value_or("")},
+                 {"settings", settings_of(catalogue.path(run))},
+                 {"summary", summary.is_discarded() ? Json() : summary},
+                 {"notes", catalogue.file(run, "notes.txt").value_or("")},
+                 {"files", files}});
+}
+
+std::string live_json(Catalogue& catalogue, const std::string& run) {
+  return to_json(catalogue.live(run), run);
+}
+
+std::string history_json(Catalogue& catalogue, const std::string& run, size_t most) {
+  constexpr uint64_t kMostBytes = 64 << 20;
+  const std::string text = catalogue.file(run, "workers.jsonl", kMostBytes).value_or("");
+  std::vector<std::string> lines = split(text, '\n');
+  const size_t every = std::max<size_t>(1, (lines.size() + most - 1) / std::max<size_t>(most, 1));
+  Json at = Json::array(), step = Json::array(), workers = Json::object();
+  for (size_t i = 0; i < lines.size(); i += every) {
+    const Json line = Json::parse(lines[i], nullptr, false);
+    if (!line.is_object() || !line.contains("workers") || !line["workers"].is_object()) continue;
+    const size_t moment = at.size();
+    at.push_back(line.value("at", 0.0));
+    step.push_back(line.value("step", int64_t{0}));
+    for (const auto& [name, shares] : line["workers"].items()) {
+      if (!shares.is_array() || shares.size() < 4) continue;
+      constexpr const char* kParts[] = {"computing", "data", "waiting", "wire"};
+      for (size_t part = 0; part < 4; ++part) {
+        Json& row = workers[name][kParts[part]];
+        while (row.size() < moment) row.push_back(nullptr);  // it was not there
+        row.push_back(shares[part]);
+      }
+    }
+  }
+  return dumped({{"at", at}, {"step", step}, {"workers", workers}});
+}
+
+std::string differences_json(Catalogue& catalogue, const std::vector<std::string>& runs) {
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& run : runs) paths.push_back(catalogue.path(run));
+  Json list = Json::array();
+  if (paths.size() > 1)
+    for (const ChangedKey& key : changed_keys(paths))
+      list.push_back({{"key", key.name}, {"values", key.values}});
+  return dumped(list);
+}
+
+std::string type_of_file(const std::string& name) {
+  for (const auto& [known, type] : kFiles)
+    if (name == known) return type;
+  return "";
+}
+
+}  // namespace artel::dashboard

@@ -1,0 +1,155 @@
+#include "artel/dashboard/server.h"
+
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/dashboard/client.h"
+#include "tests/support/temporary_folder.h"
+
+namespace artel::dashboard {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder with two runs, and a server of it.
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() {
+    write_file_atomically(folder_ / "secret.txt", "nobody's business");
+    for (const char* name : {"a", "b"}) {
+      const fs::path run = folder_ / "runs" / name;
+      fs::create_directories(run);
+      write_file_atomically(run / "config.toml", "[data]\nset = \"mnist\"\n");
+      std::string lines;
+      for (int step = 1; step <= 5000; ++step)
+        lines += fmt::format("{{\"step\":{},\"seconds\":{},\"train/loss\":{}}}\n", step, step * 0.1,
+                             step == 1234 ? 99.0 : 1.0 / step);
+      lines += "{\"step\":5000,\"seconds\":1,\"event\":\"slow\",\"text\":\"worker 1 is <slow>\"}\n";
+      write_file_atomically(run / "metrics.jsonl", lines);
+      write_file_atomically(run / "summary.json", "{\"step\": 5000, \"stopped_by\": \"steps\"}");
+    }
+    fs::create_symlink(folder_ / "secret.txt", folder_ / "runs" / "a" / "notes.txt");
+  }
+  ~ServerTest() override {
+    if (server_) server_->stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  httplib::Client serve(const std::string& token = "") {
+    server_.emplace(ServerOptions{.folder = folder_ / "runs", .token = token});
+    thread_ = std::thread([this] { server_->run(); });
+    httplib::Client client("127.0.0.1", server_->port());
+    client.set_read_timeout(10);
+    for (int tries = 0; tries < 200 && !client.Get("/app.css"); ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return client;
+  }
+
+  TemporaryFolder folder_;
+  std::optional<Server> server_;
+  std::thread thread_;
+};
+
+TEST_F(ServerTest, RunsAndTheirCurves) {
+  httplib::Client client = serve();
+  const auto runs = nlohmann::json::parse(client.Get("/api/runs")->body)["runs"];
+  ASSERT_EQ(runs.size(), 2);
+  EXPECT_EQ(runs[0]["name"], "a");
+  EXPECT_EQ(runs[0]["status"], "finished");
+  EXPECT_EQ(runs[0]["step"], 5000);
+  const auto answer = nlohmann::json::parse(client.Get("/api/series?run=a&points=100")->body);
+  const auto& loss = answer["series"]["train/loss"];
+  EXPECT_LE(loss["x"].size(), 110);
+  EXPECT_GE(loss["x"].size(), 50);
+  double highest = 0;
+  for (const double value : loss["y"]) highest = std::max(highest, value);
+  EXPECT_EQ(highest, 99);  // the peak of one step among thousands
+  EXPECT_EQ(answer["events"][0]["text"], "worker 1 is <slow>");
+  const auto part = nlohmann::json::parse(client.Get("/api/series?run=a&from=4990")->body);
+  EXPECT_LE(part["series"]["train/loss"]["x"].size(), 12);
+  EXPECT_EQ(client.Get("/")->status, 200);
+  EXPECT_NE(client.Get("/metrics")->body.find("artel_run_step{run=\"a\"} 5000"), std::string::npos);
+}
+
+TEST_F(ServerTest, NamesDoNotLeaveTheFolder) {
+  httplib::Client client = serve();
+  for (const char* path :
+       {"/api/series?run=..", "/api/run?run=../..", "/api/run?run=/etc",
+        "/api/live?run=", "/api/run?run=a/../b", "/api/file?run=a&file=../../secret.txt",
+        "/api/file?run=a&file=notes.txt", "/api/file?run=a&file=/etc/passwd",
+        "/api/file?run=a&file=checkpoints", "/../secret.txt", "/secret.txt"}) {
+    const auto answer = client.Get(path);
+    ASSERT_TRUE(answer) << path;
+    EXPECT_GE(answer->status, 400) << path;
+    EXPECT_EQ(answer->body.find("nobody's"), std::string::npos) << path;
+  }
+  // A link out of the folder is not followed.
+  EXPECT_EQ(nlohmann::json::parse(client.Get("/api/run?run=a")->body)["notes"], "");
+}
+
+TEST_F(ServerTest, OnlyNotesAreWrittenAndOnlyByThePage) {
+  httplib::Client client = serve();
+  const httplib::Headers ours = {{"X-Artel", "notes"}};
+  EXPECT_EQ(client.Post("/api/notes?run=b", "x", "text/plain")->status, 403);
+  EXPECT_EQ(client.Post("/api/notes?run=b", ours, "half the rate", "text/plain")->status, 200);
+  EXPECT_EQ(read_file(folder_ / "runs" / "b" / "notes.txt"), "half the rate");
+  EXPECT_EQ(client.Post("/api/notes?run=..", ours, "x", "text/plain")->status, 404);
+  const auto longer =
+      client.Post("/api/notes?run=b", ours, std::string(1 << 20, 'x'), "text/plain");
+  EXPECT_TRUE(!longer || longer->status >= 400);
+  EXPECT_EQ(client.Put("/api/notes?run=b", ours, "x", "text/plain")->status, 404);
+  EXPECT_EQ(read_file(folder_ / "runs" / "b" / "notes.txt"), "half the rate");
+  // Of the target of the link in run a nothing is changed.
+  EXPECT_EQ(client.Post("/api/notes?run=a", ours, "mine", "text/plain")->status, 200);
+  EXPECT_EQ(read_file(folder_ / "secret.txt"), "nobody's business");
+}
+
+TEST_F(ServerTest, AnotherSitesPageIsRefused) {
+  httplib::Client client = serve();
+  EXPECT_EQ(client.Get("/api/runs", {{"Host", "evil.example:80"}})->status, 403);
+  EXPECT_EQ(client.Get("/api/runs", {{"Host", "localhost:80"}})->status, 200);
+}
+
+TEST_F(ServerTest, ATokenIsAskedFor) {
+  httplib::Client client = serve("SECRET");
+  EXPECT_EQ(client.Get("/")->status, 401);
+  EXPECT_EQ(client.Get("/?token=SECRE")->status, 401);
+  EXPECT_EQ(client.Get("/metrics", {{"Authorization", "Bearer SECRET"}})->status, 200);
+  const auto page = client.Get("/?token=SECRET");
+  EXPECT_EQ(page->status, 200);
+  EXPECT_TRUE(page->get_header_value("Set-Cookie").starts_with("artel_token=SECRET; HttpOnly"));
+  EXPECT_EQ(client.Get("/api/runs", {{"Cookie", "x=1; artel_token=SECRET"}})->status, 200);
+  const std::string address = fmt::format("127.0.0.1:{}", server_->port());
+  EXPECT_THROW(look_at(address, "", "a"), Error);
+  EXPECT_EQ(look_at(address, "SECRET", "a").view.status, RunStatus::finished);
+  EXPECT_THROW(look_at(address, "SECRET", ""), Error);  // none is being trained
+}
+
+TEST_F(ServerTest, APortHasOneServer) {
+  serve();
+  EXPECT_THROW(Server({.folder = folder_ / "runs", .port = server_->port()}), Error);
+}
+
+TEST_F(ServerTest, OtherMachinesNeedAToken) {
+  EXPECT_THROW(Server({.folder = folder_ / "runs", .host = "0.0.0.0"}), Error);
+  EXPECT_NO_THROW(Server({.folder = folder_ / "runs", .host = "0.0.0.0", .token = "x"}));
+  EXPECT_THROW(Server({.folder = folder_ / "nothing"}), Error);
+}
+
+TEST_F(ServerTest, OddRequestsAreAnswered) {
+  httplib::Client client = serve();
+  for (const char* path :
+       {"/api/series?run=a&points=-5", "/api/series?run=a&points=99999999999999",
+        "/api/series?run=a&from=x&to=1e400", "/api/series?run=%00%ff",
+        "/api/differences?run=a&run=b&run=a", "/api/nothing", "/api/history?run=a"})
+    ASSERT_TRUE(client.Get(path)) << path;
+  EXPECT_EQ(client.Get("/api/runs")->status, 200);
+}
+
+}  // namespace
+}  // namespace artel::dashboard
