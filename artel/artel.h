@@ -3,6 +3,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
+#include "artel/base/version.h"
 #include "artel/checkpoint/weights.h"
 #include "artel/cluster/cluster.h"
 #include "artel/data/augment.h"
@@ -13,8 +14,12 @@
 #include "artel/graph/ops.h"
 #include "artel/nn/initialisers.h"
 #include "artel/nn/layers.h"
+#include "artel/nn/loss.h"
+#include "artel/nn/metric.h"
 #include "artel/nn/model.h"
+#include "artel/nn/named_values.h"
 #include "artel/nn/parse_layers.h"
+#include "artel/nn/recurrent.h"
 #include "artel/nn/transformer.h"
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/gpt2.h"
@@ -25,4 +30,11 @@
 #include "artel/predict/generate.h"
 #include "artel/predict/predictor.h"
 #include "artel/run/run.h"
+#include "artel/train/distributed_product.h"
+#include "artel/train/strategies/options.h"
 #include "artel/train/trainer.h"
+
+namespace artel {
+// Before main: that these headers are those of the library.
+inline const bool kHeadersFit = (check_headers(kHeaderVersion), true);
+}  // namespace artel

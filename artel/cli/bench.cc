@@ -1,20 +1,26 @@
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
+#include "artel/base/process.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/generation_bench.h"
 #include "artel/cli/profile.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/cli/step_bench.h"
+#include "artel/cli/subject.h"
+#include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/observe/table.h"
-#include "artel/run/setup.h"
 
 namespace artel::cli {
 namespace {
@@ -28,7 +34,7 @@ struct Arguments {
   bool json = false, interactive = false;
 };
 
-// The networks that are compared with other frameworks, on the samples that they are compared with.
+// The networks for comparisons with other frameworks, and the samples they are compared on.
 struct BenchModel {
   std::string name;
   int64_t batch;
@@ -37,9 +43,14 @@ struct BenchModel {
   TensorType y = {DType::i32, Shape{}};
   std::string zoo_name = name;
   optim::OptimizerConfig optimizer = optim::sgd(0.01, {.momentum = 0.9});
+  std::vector<std::string> layers = {};  // in place of a network of the zoo
+
+  Model network() const {
+    return layers.empty() ? nn::model_by_name(zoo_name, options) : nn::parse_layers(layers);
+  }
 };
 
-// A GPT of characters.
+// A character-level GPT.
 BenchModel small_gpt(std::string name, int64_t batch, int64_t positions) {
   const TensorType tokens = {DType::i32, {positions}};
   return {.name = std::move(name),
@@ -51,6 +62,14 @@ BenchModel small_gpt(std::string name, int64_t batch, int64_t positions) {
           .optimizer = optim::adamw(3e-4)};
 }
 
+// Two layers of 256 units that read 100 positions.
+BenchModel recurrent(const std::string& kind) {
+  return {.name = kind,
+          .batch = 64,
+          .x = {DType::f32, {100, 256}},
+          .layers = {kind + " 256 layers 2 last", "dense 10"}};
+}
+
 const std::vector<BenchModel>& bench_models() {
   static const TensorType images = {DType::f32, {3, 32, 32}};
   static const std::vector<BenchModel> models = {
@@ -59,13 +78,22 @@ const std::vector<BenchModel>& bench_models() {
       {"vgg11_bn", 64, images, {.classes = 10, .small_images = true}},
       {"resnet18", 64, images, {.classes = 10, .small_images = true}},
       {"resnet20", 128, images},
+      {"resnet50", 16, {DType::f32, {3, 224, 224}}, {.classes = 1000}},
       small_gpt("gpt", 8, 256),
       small_gpt("gpt_2048", 1, 2048),
+      {.name = "gpt2",
+       .batch = 4,
+       .x = {DType::i32, {128}},
+       .options = {.classes = 50257},
+       .y = {DType::i32, {128}},
+       .optimizer = optim::adamw(3e-4)},
       {.name = "vit",
        .batch = 64,
        .x = images,
        .options = {.classes = 10, .patch = 4},
-       .zoo_name = "vit_tiny"}};
+       .zoo_name = "vit_tiny"},
+      recurrent("lstm"),
+      recurrent("gru")};
   return models;
 }
 
@@ -78,39 +106,32 @@ std::vector<std::string> bench_names() {
 const BenchModel& find_model(const std::string& name) {
   for (const BenchModel& model : bench_models())
     if (model.name == name) return model;
-  fail(ErrorKind::invalid_argument, "no benchmark is called '{}'{}; there are {}", name,
+  fail(ErrorKind::invalid_argument, "unknown benchmark '{}'{}; known: {}", name,
        did_you_mean(name, bench_names()), join(bench_names(), ", "));
 }
 
 StepBench make_bench(const BenchModel& model, const Arguments& arguments) {
-  return StepBench(nn::model_by_name(model.zoo_name, model.options),
-                   {.x = model.x,
-                    .y = model.y,
-                    .classes = model.options.classes,
-                    .batch = model.batch,
-                    .threads = arguments.threads,
-                    .lanes = arguments.lanes,
-                    .optimizer = model.optimizer});
+  return StepBench(model.network(), {.x = model.x,
+                                     .y = model.y,
+                                     .classes = model.options.classes,
+                                     .batch = model.batch,
+                                     .threads = arguments.threads,
+                                     .lanes = arguments.lanes,
+                                     .optimizer = model.optimizer});
 }
 
-StepBench make_bench(const RunConfig& config, const Arguments& arguments) {
-  const RunData data = open_data(config);
-  const data::SampleLayout& layout = data.layout();
-  return StepBench(make_model(config.model, layout.classes),
-                   {.x = sample_type(layout, data.augment),
-                    .y = {layout.target_type(), layout.target},
-                    .classes = layout.classes,
+StepBench make_bench(const Subject& subject, const Arguments& arguments) {
+  const RunConfig& config = subject.config;
+  return StepBench(subject.model(),
+                   {.x = subject.x,
+                    .y = subject.y,
+                    .classes = subject.layout.classes,
                     .batch = config.train.batch_size,
                     .threads = arguments.threads,
                     .lanes = arguments.lanes,
                     .loss = config.train.loss,
+                    .freeze = config.train.freeze,
                     .optimizer = optim::optimizer_from_options(config.train.optimizer)});
-}
-
-double peak_memory_megabytes() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
 nlohmann::ordered_json measure(const std::string& name, StepBench& bench, double seconds) {
@@ -121,11 +142,44 @@ nlohmann::ordered_json measure(const std::string& name, StepBench& bench, double
           {"threads", bench.options().threads},
           {"lanes", bench.options().lanes},
           {"samples_per_second", samples / result.seconds},
-          {"peak_rss_mb", peak_memory_megabytes()}};
+          {"peak_rss_mb", static_cast<double>(peak_memory_bytes()) / (1 << 20)}};
 }
 
-// Each line "go SECONDS" is answered by one line of JSON, so that another program can take turns
-// with this one.
+// In a process of its own, whose peak of memory is that of this model alone.
+nlohmann::ordered_json measure_apart(const BenchModel& model, const Arguments& arguments) {
+  int ends[2];
+  require(::pipe(ends) == 0, ErrorKind::io, "cannot make a pipe: {}", std::strerror(errno));
+  std::fflush(stdout);
+  const pid_t process = ::fork();
+  require(process >= 0, ErrorKind::io, "cannot start a process: {}", std::strerror(errno));
+  if (process == 0) {
+    ::close(ends[0]);
+    int code = 1;
+    try {
+      StepBench bench = make_bench(model, arguments);
+      bench.run(0);  // the first step creates kernels and buffers
+      const std::string text = measure(model.name, bench, arguments.seconds).dump();
+      code =
+          ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "artel: error: {}\n", error.what());
+    }
+    ::_exit(code);
+  }
+  ::close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(n));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  if (status != 0) throw CLI::RuntimeError(1);
+  return nlohmann::ordered_json::parse(text);
+}
+
+// Each line "go SECONDS" is answered by one line of JSON, so another program can take turns with
+// this one.
 void serve(const std::string& name, StepBench& bench) {
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
@@ -144,11 +198,13 @@ void bench_train(const Arguments& arguments) {
   require(!arguments.interactive || names.size() == 1, ErrorKind::invalid_argument,
           "--interactive: got {} models, expected one", names.size());
   observe::Table table({"model", "batch", "threads", "lanes", "samples/s", "peak memory"});
+  for (const std::string& name : names) find_model(name);  // before the first takes its time
+  if (arguments.interactive) {
+    StepBench bench = make_bench(find_model(names.front()), arguments);
+    return serve(names.front(), bench);
+  }
   for (const std::string& name : names) {
-    StepBench bench = make_bench(find_model(name), arguments);
-    if (arguments.interactive) return serve(name, bench);
-    bench.run(0);  // the first step makes kernels and buffers
-    const nlohmann::ordered_json result = measure(name, bench, arguments.seconds);
+    const nlohmann::ordered_json result = measure_apart(find_model(name), arguments);
     if (arguments.json) println("{}", result.dump());
     table.add({name, result["batch"].dump(), result["threads"].dump(), result["lanes"].dump(),
                fmt::format("{:.1f}", result["samples_per_second"].get<double>()),
@@ -160,7 +216,7 @@ void bench_train(const Arguments& arguments) {
 void bench_profile(const Arguments& arguments) {
   StepBench bench =
       arguments.profiled.ends_with(".toml")
-          ? make_bench(read_config(arguments.profiled, arguments.overrides), arguments)
+          ? make_bench(subject_of_config(arguments.profiled, arguments.overrides), arguments)
           : make_bench(find_model(arguments.profiled), arguments);
   fmt::print("{}", profile(bench, arguments.seconds));
 }
@@ -183,11 +239,13 @@ void add_measurement(CLI::App* command, Arguments& arguments) {
 
 void add_bench(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand("bench", "How fast training steps are, and why");
+  CLI::App* command = program.add_subcommand(
+      "bench", "Measure how fast training steps are, and where the time goes");
   CLI::Option* profiled =
       command
-          ->add_option("--profile", arguments->profiled,
-                       "Time of every kernel of a step of this configuration (.toml) or benchmark")
+          ->add_option(
+              "--profile", arguments->profiled,
+              "Show the time of every kernel in a step of this configuration (.toml) or benchmark")
           ->type_name("FILE");
   add_measurement(command, *arguments);
   add_overrides(command, arguments->overrides);
@@ -207,9 +265,9 @@ void add_bench(CLI::App& program) {
 
   CLI::App* training = command->add_subcommand("train", "Whole training steps on random data");
   training->add_option("MODEL", arguments->models,
-                       fmt::format("Of {}; without it, all", join(bench_names(), ", ")));
+                       fmt::format("Models: {} (default: all)", join(bench_names(), ", ")));
   add_measurement(training, *arguments);
-  training->add_flag("--json", arguments->json, "One JSON object for each model");
+  training->add_flag("--json", arguments->json, "Print one JSON object per model");
   training->add_flag("--interactive", arguments->interactive,
                      "Answer each line \"go SECONDS\" of the input with one JSON line");
   training->footer("Example:\n  artel bench train mlp --threads 1 --json");

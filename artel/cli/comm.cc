@@ -78,7 +78,8 @@ void bench(const Arguments& arguments) {
 
 void add_comm(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand("comm", "How workers exchange data, and how fast");
+  CLI::App* command =
+      program.add_subcommand("comm", "Show how workers exchange data, and how fast");
   command->require_subcommand(1);
   command->footer(
       "Examples:\n"
@@ -93,13 +94,14 @@ void add_comm(CLI::App& program) {
   };
 
   CLI::App* showing =
-      command->add_subcommand("schedule", "The messages of an all-reduce, in order");
+      command->add_subcommand("schedule", "Show the messages of an all-reduce, in order");
   showing
       ->add_option("--algorithm", arguments->algorithm,
                    "ring, tree, halving_doubling, two_level or direct")
       ->capture_default_str();
   add_workers(showing);
-  showing->add_option("--hosts", arguments->hosts, "Machines that they are on, for two_level")
+  showing
+      ->add_option("--hosts", arguments->hosts, "Machines that the workers are on, for two_level")
       ->type_name("N")
       ->check(at_least(1))
       ->capture_default_str();
@@ -107,7 +109,7 @@ void add_comm(CLI::App& program) {
   showing->callback([arguments] { schedule(*arguments); });
 
   CLI::App* measuring = command->add_subcommand(
-      "bench", "Time and bandwidth of all-reduces, here or under mpirun or srun");
+      "bench", "Measure time and bandwidth of all-reduces, here or under mpirun or srun");
   add_workers(measuring);
   measuring->add_option("--algorithm", arguments->algorithms, "Algorithms; may be repeated")
       ->capture_default_str();
@@ -115,12 +117,12 @@ void add_comm(CLI::App& program) {
       ->delimiter(',')
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false));
-  measuring->add_option("--seconds", arguments->seconds, "Time for each row")
+  measuring->add_option("--seconds", arguments->seconds, "Time per row")
       ->type_name("S")
       ->check(at_least(1e-3))
       ->capture_default_str();
   measuring->add_flag("--calibrate", arguments->calibrate,
-                      "Measure the links again instead of remembering");
+                      "Measure the links again instead of using remembered values");
   measuring->add_option("--plot", arguments->plot, "Write bandwidth over size as SVG")
       ->type_name("FILE");
   measuring->footer("Example:\n  artel comm bench --workers 4 --sizes 4KiB,1MiB,64MiB");

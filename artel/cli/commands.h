@@ -19,7 +19,14 @@ void add_bench(CLI::App& program);
 void add_config(CLI::App& program);
 void add_verify(CLI::App& program);
 void add_compare(CLI::App& program);
+void add_sweep(CLI::App& program);
 void add_launch(CLI::App& program);
+void add_leave(CLI::App& program);
 void add_serve(CLI::App& program);
+void add_plan(CLI::App& program);
+void add_runs(CLI::App& program);
+void add_top(CLI::App& program);
+void add_export(CLI::App& program);
+void add_dashboard(CLI::App& program);
 
 }  // namespace artel::cli

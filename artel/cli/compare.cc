@@ -4,6 +4,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
@@ -16,7 +17,7 @@
 #include "artel/observe/table.h"
 #include "artel/run/run_folder.h"
 #include "artel/run/saved_run.h"
-#include "artel/train/exchange.h"
+#include "artel/train/strategies/registry.h"
 
 namespace artel::cli {
 namespace {
@@ -34,26 +35,22 @@ struct Outcome {
   observe::Series loss;  // against seconds
 };
 
-bool is_codec(const std::string& name) {
-  for (const std::string& form : comm::codec_names())
-    if (split(form, ' ').front() == name) return true;
-  return false;
-}
+std::string first_word(const std::string& words) { return split(words, ' ').front(); }
 
 // What one word of a strategy, such as "ring", "local 8" or "top-k 1%", sets.
 std::vector<std::string> settings_of(const std::string& part) {
-  const std::string name = split(part, ' ').front();
-  if (name == "local")
-    return {"cluster.local_steps=" + std::string(trim(std::string_view(part).substr(5)))};
-  if (is_codec(name)) return {"cluster.compress=" + part};
-  const std::vector<std::string> names = strategy_names();
-  require(std::find(names.begin(), names.end(), name) != names.end(), ErrorKind::invalid_argument,
-          "--strategies: got '{}'{}; known: {}, 'local STEPS', {}", part, did_you_mean(name, names),
-          join(names, ", "), join(comm::codec_names(), ", "));
-  // The canonical order hides the way that sums take; to compare ways, they must differ.
-  const bool canonical = name == "auto" || name == "coordinator";
-  return {"cluster.strategy=" + name,
-          std::string("cluster.reduction=") + (canonical ? "exact" : "fast")};
+  const std::string name = first_word(part);
+  for (const std::string& form : comm::codec_names())
+    if (first_word(form) == name) return {"cluster.compress=" + part};
+  std::vector<std::string> names, known;
+  for (const StrategyKind* kind : strategy_kinds())
+    for (const std::string& form : kind->compared_as) {
+      if (first_word(form) == name) return kind->compared_settings(part);
+      names.push_back(first_word(form));
+      known.push_back(names.back() == form ? form : fmt::format("'{}'", form));
+    }
+  fail(ErrorKind::invalid_argument, "--strategies: got '{}'{}; known: {}, {}", part,
+       did_you_mean(name, names), join(known, ", "), join(comm::codec_names(), ", "));
 }
 
 std::string folder_name(std::string strategy) {
@@ -96,14 +93,14 @@ Outcome run(const Arguments& arguments, const std::string& strategy,
     println("{}", trim(read_file(command.output)));
     throw CLI::RuntimeError(code);
   }
-  const SavedRun saved = open_run(folder.path(), "", {});
-  return {strategy, nlohmann::json::parse(read_file(folder.summary())), saved.evaluate(),
-          loss_against_time(folder, strategy)};
+  const SavedRun saved = open_run({.path = folder.path().string()});
+  return {strategy, parse_json(read_file(folder.summary()), folder.summary().string()),
+          saved.evaluate(Part::test), loss_against_time(folder, strategy)};
 }
 
 std::string to_table(const std::vector<Outcome>& outcomes) {
   observe::Table table({"strategy", "training loss", "test loss", "test accuracy", "time",
-                        "sent a step", "waiting"});
+                        "sent per step", "waiting"});
   for (const Outcome& outcome : outcomes) {
     const nlohmann::json& s = outcome.summary;
     const double seconds = s.at("seconds"), sent = s.at("sent_bytes"),
@@ -142,21 +139,22 @@ void compare(const Arguments& arguments) {
 void add_compare(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand(
-      "compare", "Train by several strategies with one budget and show what each costs");
+      "compare", "Train with several strategies on the same budget and show what each costs");
   command->add_option("FILE", arguments->file, "Configuration (TOML)")->required();
-  command->add_option("--strategies", arguments->strategies, "What to compare, with commas between")
+  command->add_option("--strategies", arguments->strategies, "What to compare, separated by commas")
       ->delimiter(',')
       ->required();
   command->add_option("-n,--workers", arguments->workers, "Number of workers")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
-  command->add_option("--steps", arguments->steps, "Steps of each (default: as FILE says)")
+  command->add_option("--steps", arguments->steps, "Steps of each run (default: as FILE says)")
       ->check(at_least(1));
   command->add_option("--out", arguments->out, "Folder of the runs (default: runs/NAME-compare)")
       ->type_name("DIR");
   add_overrides(command, arguments->overrides);
   command->footer(
-      "A strategy is a way that sums take (ring, tree, halving, hierarchical, coordinator, auto),\n"
+      "A strategy is a path that sums take (ring, tree, halving, hierarchical, coordinator, "
+      "auto),\n"
       "'local STEPS' between averages, or a codec (fp16, bf16, int8, sign, 'top-k 1%',\n"
       "'powersgd 4'); several may be joined by '+'. Prints a table and draws compare.svg.\n\n"
       "Examples:\n"

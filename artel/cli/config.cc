@@ -19,7 +19,7 @@ void print_config(const Arguments& arguments) {
   if (arguments.markdown)
     fmt::print("{}", config_markdown());
   else if (arguments.file.empty())
-    fmt::print("{}", to_toml(parse_config("", "defaults", arguments.overrides)));
+    fmt::print("{}", to_toml(default_config(arguments.overrides)));
   else
     fmt::print("{}", to_toml(read_config(arguments.file, arguments.overrides)));
 }
@@ -32,7 +32,7 @@ void add_config(CLI::App& program) {
       program.add_subcommand("config", "Show a configuration with all its keys and defaults");
   command->add_option("FILE", arguments->file, "Configuration (TOML); without it, the defaults");
   add_overrides(command, arguments->overrides);
-  command->add_flag("--markdown", arguments->markdown, "The reference page of all keys");
+  command->add_flag("--markdown", arguments->markdown, "Print the reference page of all keys");
   command->footer(
       "Examples:\n"
       "  artel config examples/mnist.toml --set train.epochs=2\n"

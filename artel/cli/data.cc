@@ -1,11 +1,14 @@
 #include <CLI/CLI.hpp>
 
+#include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
+#include "artel/data/class_balance.h"
 #include "artel/data/fetch.h"
 #include "artel/data/sparse_sample_maker.h"
+#include "artel/data/table_report.h"
 #include "artel/observe/table.h"
 #include "artel/run/fetch.h"
 #include "artel/run/setup.h"
@@ -28,7 +31,7 @@ void list() {
   observe::Table table({"set", "what", "where"});
   for (const data::CatalogueEntry& entry : data::catalogue()) {
     const auto folder = data::find_set(entry);
-    table.add({entry.name, entry.description, folder ? folder->string() : "not here yet"});
+    table.add({entry.name, entry.description, folder ? folder->string() : "not on this machine"});
   }
   fmt::print("{}", table.text());
   println(
@@ -36,18 +39,15 @@ void list() {
       "\"labelled_text\", with a path");
 }
 
-// How many samples each class has.
-std::vector<int64_t> count_classes(const data::Dataset& set) {
-  const data::SampleLayout& layout = set.layout();
-  std::vector<int64_t> counts(layout.classes);
-  std::vector<std::byte> input(layout.input_bytes());
-  std::vector<int32_t> target(layout.target.elements());
-  for (int64_t i = 0; i < set.size(); ++i) {
-    set.read(i, input, std::as_writable_bytes(std::span(target)));
-    for (const int32_t label : target)
-      if (label >= 0) ++counts[label];  // masked texts have none at most positions
-  }
-  return counts;
+void show_columns(const RunConfig& config) {
+  require(!config.data.path.empty(), ErrorKind::invalid_argument,
+          "the data set 'csv' needs a path; give --path, or set data.path");
+  const data::Table table = data::read_csv(config.data.path);
+  observe::Table lines({"column", "use", "missing", "content", "warning"});
+  for (const data::ColumnReport& column : data::describe_columns(table, table_options(config)))
+    lines.add(
+        {column.name, column.use, format_count(column.missing), column.content, column.warning});
+  fmt::print("{}", lines.text());
 }
 
 void show(const Arguments& arguments) {
@@ -55,24 +55,33 @@ void show(const Arguments& arguments) {
   if (arguments.shown.ends_with(".toml")) {
     config = read_config(arguments.shown, arguments.overrides);
   } else {
-    config = parse_config("", "defaults", arguments.overrides);
+    config = default_config(arguments.overrides);
     config.data.set = arguments.shown;
   }
   if (!arguments.path.empty()) config.data.path = arguments.path;
+  if (config.data.set == "csv") show_columns(config);
   const RunData data = open_data(config);
   const data::SampleLayout& layout = data.layout();
-  println("{}: {} training and {} test samples, inputs {} {}", config.data.set,
-          format_count(data.split.train->size()), format_count(data.split.test->size()),
-          to_string(layout.input_type), to_string(layout.input));
+  println("{}: {}, inputs {} {}", config.data.set, sizes_of(data), to_string(layout.input_type),
+          to_string(layout.input));
   if (layout.target_kind != data::TargetKind::classes) {
     println("targets: {}", layout.target_kind == data::TargetKind::values ? "values" : "none");
     return;
   }
-  const std::vector<int64_t> train = count_classes(*data.split.train);
-  const std::vector<int64_t> test = count_classes(*data.split.test);
-  observe::Table table({"class", "training", "test"});
-  for (int64_t i = 0; i < layout.classes; ++i)
-    table.add({class_name(layout, i), format_count(train[i]), format_count(test[i])});
+  std::vector<std::string> title = {"class", "training"};
+  std::vector<std::vector<int64_t>> counts = {data::class_counts(*data.train)};
+  if (data.validation) {
+    title.emplace_back("validation");
+    counts.push_back(data::class_counts(*data.validation));
+  }
+  title.emplace_back("test");
+  counts.push_back(data::class_counts(*data.test));
+  observe::Table table(title);
+  for (int64_t i = 0; i < layout.classes; ++i) {
+    std::vector<std::string> row = {class_name(layout, i)};
+    for (const std::vector<int64_t>& part : counts) row.push_back(format_count(part[i]));
+    table.add(row);
+  }
   fmt::print("{}", table.text());
 }
 
@@ -85,7 +94,7 @@ struct Making {
 
 void add_data(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand("data", "Get, list and look at data sets");
+  CLI::App* command = program.add_subcommand("data", "Fetch, list and inspect data sets");
   command->require_subcommand(1);
   command->footer(
       "Examples:\n"
@@ -100,23 +109,23 @@ void add_data(CLI::App& program) {
   getting->footer("Example:\n  artel data get mnist");
   getting->callback([arguments] { get(*arguments); });
 
-  CLI::App* listing = command->add_subcommand("list", "The sets that can be fetched");
+  CLI::App* listing = command->add_subcommand("list", "List the sets that can be fetched");
   listing->footer("Example:\n  artel data list");
   listing->callback(list);
 
   const auto making = std::make_shared<Making>();
-  CLI::App* maker = command->add_subcommand("make", "Write made-up sparse samples (libsvm)");
+  CLI::App* maker = command->add_subcommand("make", "Write synthetic sparse samples (libsvm)");
   maker->add_option("FILE", making->path, "Where to")->required();
   maker->add_option("--rows", making->options.rows, "Samples")->capture_default_str();
   maker->add_option("--features", making->options.features, "Features")->capture_default_str();
-  maker->add_option("--nonzeros", making->options.nonzeros, "Values of a sample, about")
+  maker->add_option("--nonzeros", making->options.nonzeros, "Values per sample, approximately")
       ->capture_default_str();
-  maker->add_option("--seed", making->options.seed, "Another seed, other samples")
+  maker->add_option("--seed", making->options.seed, "Another seed gives other samples")
       ->capture_default_str();
   maker->footer("Example:\n  artel data make sparse.libsvm --rows 100000 --features 10000000");
   maker->callback([making] { data::make_sparse_samples(making->path, making->options); });
 
-  CLI::App* showing = command->add_subcommand("show", "Samples, shapes and classes of a set");
+  CLI::App* showing = command->add_subcommand("show", "Show samples, shapes and classes of a set");
   showing->add_option("SET", arguments->shown, "Name or kind of a set, or a configuration (.toml)")
       ->required();
   showing->add_option("--path", arguments->path, "Folder or file of the data")->type_name("PATH");

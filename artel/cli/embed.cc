@@ -24,7 +24,7 @@ Tensor vectors_of(const std::string& source, const std::vector<std::string>& tex
   require(model.config.name.starts_with("bert") && tokenizer, ErrorKind::unsupported,
           "[{}] embed: got a network '{}', expected one of the BERT family with WordPiece tokens",
           source, model.config.name);
-  model.config.name = "bert";  // without the head that it was trained with
+  model.config.name = "bert";  // without the head it was trained with
   model.config.untied_head = false;
   model.config.dropout = 0;
   const Tensor tokens = token_rows(*tokenizer, texts, model.config.positions);
@@ -61,16 +61,17 @@ void embed(const Arguments& arguments) {
 
 void add_embed(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      program.add_subcommand("embed", "Texts as vectors, and how alike they are, by a BERT");
+  CLI::App* command = program.add_subcommand(
+      "embed", "Turn texts into vectors with a BERT, and show how similar they are");
   command
       ->add_option("SOURCE", arguments->source,
                    "Run, checkpoint, folder of a published model, or its name in `artel data list`")
       ->required();
   command->add_option("TEXT", arguments->texts, "Texts, in quotes")->required();
   command
-      ->add_option("--out", arguments->out,
-                   "Write the vectors there, a row for each text, instead of their cosines")
+      ->add_option(
+          "--out", arguments->out,
+          "Write the vectors to this file, one row per text, instead of printing their cosines")
       ->type_name("FILE.npy");
   command->footer(
       "A text's vector is the mean of the network's last hidden states over its tokens, scaled to\n"

@@ -1,56 +1,91 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "artel/base/error.h"
+#include "artel/base/file.h"
 #include "artel/base/log.h"
+#include "artel/base/plural.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
+#include "artel/observe/progress.h"
+#include "artel/run/class_report.h"
 #include "artel/run/saved_run.h"
 
 namespace artel::cli {
 namespace {
 
 struct Arguments {
-  std::string source, config;
-  std::vector<std::string> overrides;
+  RunSource source;
+  std::string part = "test";
   bool json = false;
+  bool confusion = false;
+  std::string svg;
 };
 
-void evaluate(const Arguments& arguments) {
-  const SavedRun run = open_run(arguments.source, arguments.config, arguments.overrides);
-  const Evaluation result = run.evaluate();
-  const bool has_classes = run.layout.classes > 0;
-  if (arguments.json) {
-    nlohmann::ordered_json json = {{"loss", result.loss}, {"samples", result.samples}};
-    if (has_classes) {
-      json["accuracy"] = result.accuracy;
-      json["correct"] = result.correct;
-    }
-    println("{}", json.dump());
-  } else if (has_classes) {
-    println("accuracy {:.4f}  correct {} of {}  loss {:.4f}", result.accuracy,
-            format_count(result.correct), format_count(result.labels), result.loss);
-  } else {
-    println("loss {:.4f} over {} samples", result.loss, format_count(result.samples));
+void evaluate(Arguments& arguments) {
+  const Part part = arguments.part == "train"        ? Part::train
+                    : arguments.part == "validation" ? Part::validation
+                                                     : Part::test;
+  std::vector<std::string>& more = arguments.source.more_metrics;
+  more.emplace_back("per class");
+  if (arguments.confusion || !arguments.svg.empty()) more.emplace_back("confusion matrix");
+  const SavedRun run = open_run(arguments.source);
+  observe::Progress progress;
+  const Evaluation result = run.evaluate(
+      part, [&](int64_t done, int64_t samples) { progress.work("evaluating", done, samples); });
+  progress.clear();
+  const std::vector<std::string> classes = names_of_classes(run.layout);
+  if (!arguments.svg.empty()) {
+    const std::string svg = confusion_svg(result.metrics, classes);
+    require(!svg.empty(), ErrorKind::invalid_argument,
+            "--svg: got a network without 2 to 100 classes to confuse; try without it");
+    write_file_atomically(arguments.svg, svg);
   }
+  if (arguments.json) {
+    nlohmann::ordered_json json = {
+        {"on", arguments.part}, {"loss", result.loss}, {"samples", result.samples}};
+    for (const MetricValue& metric : result.metrics) {
+      json[metric.name] = to_json(metric, classes);
+      if (metric.name == "accuracy") json["correct"] = result.correct;
+    }
+    println("{}", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  const bool counts = find_metric(result.metrics, "accuracy") != nullptr;
+  std::string line =
+      counts ? fmt::format("accuracy {:.4f}  correct {} of {}  loss {:.4f}", result.accuracy,
+                           format_count(result.correct), format_count(result.labels), result.loss)
+             : fmt::format("loss {:.4f} over {}", result.loss, counted(result.samples, "sample"));
+  for (const MetricValue& metric : result.metrics)
+    if (metric.single && metric.name != "accuracy")
+      line += fmt::format("  {} {:.4f}", metric.name, metric.value);
+  const std::string details = text_of_details(result.metrics, classes);
+  println("{}: {}{}", arguments.part, line,
+          details.empty() ? "" : "\n" + details.substr(0, details.size() - 1));
 }
 
 }  // namespace
 
 void add_evaluate(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      program.add_subcommand("evaluate", "Loss and accuracy of a trained network on test data");
-  command->add_option("SOURCE", arguments->source, "Run, checkpoint or weight file")->required();
-  command
-      ->add_option("--config", arguments->config,
-                   "Configuration that tells model and data, for a weight file")
+  CLI::App* command = program.add_subcommand(
+      "evaluate", "Loss and metrics of a trained network on a part of its data");
+  add_source(command, arguments->source);
+  command->add_option("--on", arguments->part, "Part of the data: test, validation or train")
+      ->type_name("PART")
+      ->check(CLI::IsMember({"test", "validation", "train"}))
+      ->capture_default_str();
+  command->add_flag("--confusion", arguments->confusion,
+                    "Also the confusion matrix: how often each label got each answer");
+  command->add_option("--svg", arguments->svg, "Draw the confusion matrix to this file")
       ->type_name("FILE");
-  add_overrides(command, arguments->overrides);
-  command->add_flag("--json", arguments->json, "One JSON object");
+  command->add_flag("--json", arguments->json, "Print one JSON object");
   command->footer(
       "Examples:\n"
       "  artel evaluate runs/mnist\n"
+      "  artel evaluate runs/mnist --best --on validation\n"
+      "  artel evaluate runs/mnist --confusion --svg confusion.svg\n"
       "  artel evaluate runs/mnist/checkpoints/step-000000468\n"
       "  artel evaluate resnet20.th --config examples/cifar_resnet20.toml");
   command->callback([arguments] { evaluate(*arguments); });

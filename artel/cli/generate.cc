@@ -22,8 +22,8 @@ struct Arguments {
   bool speed = false;
 };
 
-// Writes what each further token adds to the text. Words of WordPiece depend on what is before
-// them, so the text is decoded as a whole.
+// Writes what each further token adds to the text. WordPiece tokens depend on what precedes them,
+// so the text is decoded as a whole.
 class Writer {
  public:
   Writer(const data::Tokenizer& tokenizer, std::vector<int32_t> prompt)
@@ -55,13 +55,13 @@ void generate_text(const Arguments& arguments) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const int threads = arguments.threads > 0 ? arguments.threads : std::max(1, cores);
   Decoder decoder = with_where(arguments.source, [&] {
-    return Decoder(make_model(model.config, model.classes), model.weights, threads);
+    return Decoder(make_model(model.config, model.classes), model.weights, threads, model.window);
   });
   std::optional<Writer> writer;  // once the prompt has been accepted
   std::optional<Clock::time_point> first;
   int64_t count = 0;
   GenerateOptions options = arguments.options;
-  options.vocabulary = model.tokenizer->size();  // the network may have been made for more
+  options.vocabulary = model.tokenizer->size();  // the network may have more
   // The last token is written, but not read.
   const int64_t length = static_cast<int64_t>(prompt.size()) + options.tokens - 1;
   warn_of_untrained_positions(model, arguments.source, std::min(length, decoder.positions()));
@@ -98,7 +98,7 @@ void add_generate(CLI::App& program) {
       ->capture_default_str();
   command
       ->add_option("--temperature", options.sampling.temperature,
-                   "Below 1: likelier tokens; above: stranger ones; 0: always the likeliest")
+                   "Below 1: likelier tokens; above 1: less likely ones; 0: always the likeliest")
       ->type_name("T")
       ->check(at_least(0))
       ->capture_default_str();
@@ -111,17 +111,17 @@ void add_generate(CLI::App& program) {
                    "Only the likeliest tokens that together have the probability P")
       ->type_name("P")
       ->capture_default_str();
-  command->add_option("--seed", options.seed, "Another seed, another text")
+  command->add_option("--seed", options.seed, "Another seed gives another text")
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--threads", arguments->threads, "Cores to use; 0: all")
       ->type_name("N")
       ->check(at_least(0))
       ->capture_default_str();
-  command->add_flag("--speed", arguments->speed, "Say on standard error how fast it was");
+  command->add_flag("--speed", arguments->speed, "Report the speed on standard error");
   command->footer(
-      "The text is written as it comes. When the network's positions are used up, it goes on with\n"
-      "the last half of the text in mind. The same seed gives the same text.\n\n"
+      "The text is printed as it is generated. When the network runs out of positions, it rereads\n"
+      "the last half of the text and continues from there. The same seed gives the same text.\n\n"
       "Examples:\n"
       "  artel generate runs/char_gpt --prompt \"ROMEO:\" --tokens 500\n"
       "  artel generate runs/char_gpt --temperature 0.8 --top-k 20 --seed 7\n"

@@ -23,8 +23,8 @@ struct Arguments {
   bool json = false;
 };
 
-// A token costs one pass over all weights, so memory bounds tokens a second. Both are measured
-// twice, in turns.
+// A token costs one pass over all weights, so memory bandwidth limits tokens per second. Both are
+// measured twice, in turns.
 void bench_generation(const Arguments& arguments) {
   Cluster cluster;
   const int threads = arguments.threads > 0 ? arguments.threads : cluster.cores();
@@ -35,7 +35,7 @@ void bench_generation(const Arguments& arguments) {
     speed = std::max(speed, measure_memory_speed(pool, threads));
     decoder.forget();
     std::vector<int32_t> token = {1};
-    decoder.read(token);  // the first makes kernels and buffers
+    decoder.read(token);  // the first call creates kernels and buffers
     Random random{1};
     const Clock::time_point begin = Clock::now();
     for (int64_t i = 0; i < arguments.tokens; ++i)
@@ -66,17 +66,17 @@ void bench_generation(const Arguments& arguments) {
 void add_generation_bench(CLI::App& bench) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = bench.add_subcommand(
-      "generate", "Tokens a second of a language model, against what memory allows");
+      "generate", "Measure tokens per second of a language model, against what memory allows");
   command->add_option("MODEL", arguments->model, "A model of the zoo that predicts next tokens")
       ->capture_default_str();
   command->add_option("--threads", arguments->threads, "Cores to use (default: all)")
       ->type_name("N")
       ->check(at_least(1));
-  command->add_option("--tokens", arguments->tokens, "Tokens of a turn")
+  command->add_option("--tokens", arguments->tokens, "Tokens per turn")
       ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_flag("--json", arguments->json, "One JSON object");
+  command->add_flag("--json", arguments->json, "Print one JSON object");
   command->footer("Example:\n  artel bench generate gpt2 --threads 2");
   command->callback([arguments] { bench_generation(*arguments); });
 }

@@ -1,4 +1,4 @@
-// How fast text is generated, against what memory allows.
+// How fast text is generated, compared with what memory bandwidth allows.
 #pragma once
 
 namespace CLI {

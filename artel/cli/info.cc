@@ -1,18 +1,20 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/model_table.h"
 #include "artel/cli/shared_arguments.h"
+#include "artel/cli/subject.h"
+#include "artel/cluster/cluster.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/observe/table.h"
 #include "artel/optim/optimizer.h"
 #include "artel/run/run_folder.h"
-#include "artel/run/setup.h"
+#include "artel/train/name_prefixes.h"
+#include "artel/train/strategies/pipeline.h"
 
 namespace artel::cli {
 namespace {
@@ -26,19 +28,6 @@ struct Arguments {
   std::vector<std::string> overrides;
 };
 
-// "3x32x32".
-Shape parse_shape(const std::string& text) {
-  std::vector<int64_t> extents;
-  for (const std::string& part : split(text, 'x')) {
-    const bool digits =
-        !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == part.npos;
-    require(digits && std::stoll(part) > 0, ErrorKind::invalid_argument,
-            "--input: got '{}', expected a shape such as 3x32x32", text);
-    extents.push_back(std::stoll(part));
-  }
-  return Shape(std::move(extents));
-}
-
 void list_models() {
   observe::Table table({"model", "what", "input"});
   for (const nn::ModelDescription& model : nn::model_list())
@@ -46,34 +35,38 @@ void list_models() {
   fmt::print("{}", table.text());
 }
 
-void show_model(const RunConfig& config, const TensorType& sample, const TensorType& target,
-                int64_t classes, int64_t batch) {
+void show_model(const Subject& subject, int64_t batch) {
+  const RunConfig& config = subject.config;
   const auto optimizer =
       optim::make_optimizer(optim::optimizer_from_options(config.train.optimizer));
-  fmt::print("{}", describe_model(make_model(config.model, classes),
-                                  {.x = sample,
-                                   .y = target,
-                                   .batch = batch > 0 ? batch : config.train.batch_size,
+  // As in training: a thread for each core, a lane for each thread of all workers.
+  const auto threads =
+      static_cast<int>(config.cluster.threads > 0 ? config.cluster.threads : Cluster().cores());
+  const int64_t workers = std::max<int64_t>(1, config.cluster.workers.most);
+  const int64_t lanes = config.cluster.lanes > 0 ? config.cluster.lanes : threads * workers;
+  const int64_t all = batch > 0 ? batch : config.train.batch_size;
+  const auto& sharding = config.cluster.strategy_options.of<ShardingOptions>();
+  fmt::print("{}", describe_model(subject.model(),
+                                  {.x = subject.x,
+                                   .y = subject.y,
+                                   .batch = (all + workers - 1) / workers,
                                    .loss = config.train.loss,
-                                   .slots = static_cast<int>(optimizer->slots().size())}));
+                                   .slots = static_cast<int>(optimizer->slots().size()),
+                                   .lanes = static_cast<int>((lanes + workers - 1) / workers),
+                                   .threads = threads,
+                                   .workers = static_cast<int>(workers),
+                                   .sharding = workers > 1 ? sharding : ShardingOptions(),
+                                   .trained = [&](const std::string& name) {
+                                     return !begins_with_any(name, config.train.freeze);
+                                   }}));
+  if (const int64_t stages = config.cluster.strategy_options.of<PipelineOptions>().pipeline;
+      stages > 1)
+    println("this is without the pipeline; for each of its workers: artel plan FILE --pipeline {}",
+            stages);
 }
 
 void show_config(const std::string& file, const Arguments& arguments) {
-  const RunConfig config = read_config(file, arguments.overrides);
-  const RunData data = open_data(config);
-  const data::SampleLayout& layout = data.layout();
-  show_model(config, sample_type(layout, data.augment), {layout.target_type(), layout.target},
-             layout.classes, arguments.batch);
-}
-
-void show_zoo_model(const nn::ModelDescription& description, const Arguments& arguments) {
-  RunConfig config = parse_config("", "defaults", arguments.overrides);
-  config.model.name = description.name;
-  const TensorType sample = {description.input_type, arguments.input.empty()
-                                                         ? description.input
-                                                         : parse_shape(arguments.input)};
-  if (description.target == nn::ModelTarget::input) config.train.loss = "mse";
-  show_model(config, sample, nn::target_of(description, sample), 0, arguments.batch);
+  show_model(subject_of_config(file, arguments.overrides), arguments.batch);
 }
 
 void show_tensors(const fs::path& path) {
@@ -102,13 +95,9 @@ void show_folder(const Arguments& arguments) {
 void info(const Arguments& arguments) {
   const std::string& subject = arguments.subject;
   if (subject.empty()) return list_models();
-  std::vector<std::string> names;
-  for (const nn::ModelDescription& model : nn::model_list()) {
-    if (model.name == subject) return show_zoo_model(model, arguments);
-    names.push_back(model.name);
-  }
-  require(fs::exists(subject), ErrorKind::not_found, "[{}] neither a model nor a file{}", subject,
-          did_you_mean(subject, names));
+  if (const auto model = subject_of_model(subject, arguments.input, arguments.overrides))
+    return show_model(*model, arguments.batch);
+  if (!fs::exists(subject)) fail_unknown_subject(subject);
   if (fs::is_directory(subject)) return show_folder(arguments);
   if (subject.ends_with(".toml")) return show_config(subject, arguments);
   show_tensors(subject);
@@ -119,18 +108,19 @@ void info(const Arguments& arguments) {
 void add_info(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand(
-      "info", "Layers, shapes, parameters, operations and memory of a model, run or file");
+      "info", "Show layers, shapes, parameters, operations and memory of a model, run or file");
   command->add_option("SUBJECT", arguments->subject,
                       "Model, configuration (.toml), run or weight file; without it, all models");
   command->add_option("--input", arguments->input, "Shape of one sample, for a model by name")
       ->type_name("CxHxW");
-  command->add_option("--batch", arguments->batch, "Samples of the training step")
+  command->add_option("--batch", arguments->batch, "Samples in the training step")
       ->type_name("N")
       ->check(at_least(1));
   add_overrides(command, arguments->overrides);
   command->footer(
       "Examples:\n"
       "  artel info\n"
+      "  artel info gpt2 --input 128 --batch 4 --set cluster.lanes=2 --set train.optimizer=adamw\n"
       "  artel info resnet18 --input 3x32x32 --set model.small_images=true --batch 64\n"
       "  artel info examples/mnist.toml\n"
       "  artel info weights.safetensors");

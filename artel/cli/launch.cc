@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
 
@@ -18,13 +19,13 @@ struct Arguments {
   int port = 29400;
 };
 
-// How to run a command on another machine; the variable lets tests and odd clusters replace it.
+// How to run a command on another machine; the variable lets tests and unusual clusters replace it.
 std::vector<std::string> remote_shell() {
   const char* given = std::getenv("ARTEL_SSH");
   return split(given ? given : "ssh -o BatchMode=yes", ' ');
 }
 
-// What the shell of a host is to run: the command, told its place by the environment.
+// What the shell on a host runs: the command, with its place in the environment.
 std::string remote_command(const Arguments& arguments, const comm::GroupOptions& place) {
   std::string line = "cd " + shell_word(arguments.folder) + " && exec env";
   for (const auto& [name, value] : worker_environment(place))
@@ -43,6 +44,8 @@ void launch(const Arguments& arguments) {
   std::vector<WorkerCommand> workers;
   for (; place.rank < place.size; ++place.rank) {
     const std::string& host = arguments.hosts[place.rank];
+    require(!host.empty() && host[0] != '-', ErrorKind::invalid_argument,
+            "[--hosts] got '{}', expected the name or address of a machine", host);
     std::vector<std::string> words = remote_shell();
     words.push_back(host);
     words.push_back(remote_command(arguments, place));
@@ -58,17 +61,22 @@ void add_launch(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
       program.add_subcommand("launch", "Run a command as one worker on each of several machines");
-  command->add_option("--hosts", arguments->hosts, "Machines, with commas between; first: worker 0")
+  command
+      ->add_option("--hosts", arguments->hosts,
+                   "Machines, separated by commas; the first runs worker 0")
       ->delimiter(',')
       ->required();
   command->add_option("--port", arguments->port, "Where worker 0 listens")
       ->capture_default_str()
       ->check(CLI::Range(1, 65535));
-  command->add_option("--program", arguments->program, "The program there")->capture_default_str();
-  command->add_option("--folder", arguments->folder, "Folder to run in there (default: this one)");
-  command->add_option("COMMAND", arguments->command, "What to run, behind --")->required();
+  command->add_option("--program", arguments->program, "The program to run on each machine")
+      ->capture_default_str();
+  command->add_option("--folder", arguments->folder,
+                      "Folder to run in on each machine (default: this one)");
+  command->add_option("COMMAND", arguments->command, "What to run, after --")->required();
   command->footer(
-      "The machines are reached by ssh, without a password. The environment variable ARTEL_SSH\n"
+      "The machines are reached through ssh, without a password. The environment variable "
+      "ARTEL_SSH\n"
       "names another program, which is called with the host and a line for its shell. All need\n"
       "the same program, configuration and data.\n\n"
       "Examples:\n"

@@ -1,10 +1,14 @@
 #include "artel/cli/model_table.h"
 
+#include <algorithm>
+
+#include "artel/base/plural.h"
 #include "artel/base/text.h"
 #include "artel/exec/program.h"
 #include "artel/nn/summary.h"
 #include "artel/observe/table.h"
 #include "artel/predict/batches.h"
+#include "artel/train/memory_needs.h"
 
 namespace artel::cli {
 namespace {
@@ -22,22 +26,41 @@ Shape without_batch(const Shape& shape) {
   return Shape(std::vector<int64_t>(shape.extents().begin() + 1, shape.extents().end()));
 }
 
-std::string describe_memory(const Model& model, const StepRequest& request, int64_t parameters) {
+std::string describe_memory(const Model& model, const StepRequest& request) {
   KernelChoices choices;
-  ModelGraph graph = training_graph(model, batch_of(request.x, request.batch),
-                                    batch_of(request.y, request.batch), loss_by_name(request.loss));
-  const double operations = nn::graph_flops(graph.graph);
-  const Program program(std::move(graph.graph), {}, choices);
-  const auto weights = static_cast<double>(parameters) * sizeof(float);
-  const auto activations = static_cast<double>(program.plan().activation_bytes);
-  const auto gradients = static_cast<double>(program.plan().gradient_bytes);
-  const double optimizer = weights * request.slots;
-  return fmt::format(
-      "a training step of batch {}: {} operations; memory {}: weights {}, activations {}, "
-      "gradients {}, optimizer {}\n",
-      request.batch, format_operations(operations),
-      format_bytes(weights + activations + gradients + optimizer), format_bytes(weights),
-      format_bytes(activations), format_bytes(gradients), format_bytes(optimizer));
+  const int lanes = static_cast<int>(std::min<int64_t>(request.lanes, request.batch));
+  const int64_t samples = (request.batch + lanes - 1) / lanes;
+  const bool alone = lanes < request.threads;  // a lane has all threads to itself
+  ModelGraph graph =
+      training_graph(model, batch_of(request.x, samples), batch_of(request.y, samples),
+                     loss_by_name(request.loss), request.trained);
+  const double operations = nn::graph_flops(graph.graph) * lanes;
+  const Program program(std::move(graph.graph), {.threads = alone ? request.threads : 1}, choices);
+  const MemoryNeeds needs = memory_needs(program, lanes, request.threads, request.slots,
+                                         request.workers, request.sharding);
+  const auto bytes = [](size_t count) { return format_bytes(static_cast<double>(count)); };
+  observe::Table table({"memory of a worker", "bytes", "what"});
+  const std::string in_parts = fmt::format(", in parts on {}", counted(request.workers, "worker"));
+  const auto parted = [&](bool is) { return is ? in_parts : std::string(); };
+  table.add({"weights", bytes(needs.weights()),
+             "parameters and states" + parted(request.sharding.weights())});
+  table.add({"optimizer", bytes(needs.optimizer),
+             counted(request.slots, "number") + " for each trained parameter" +
+                 parted(request.sharding.any())});
+  table.add({"gradients", bytes(needs.gradients()),
+             fmt::format("{} of {}{}", counted(needs.sums, "region"), bytes(needs.lane.gradients),
+                         parted(request.sharding.gradients()))});
+  if (needs.others_gradients > 0)
+    table.add({"gradients of others", bytes(needs.others_gradients),
+               "read while they are added up, if workers share memory"});
+  table.add({"activations", bytes(needs.activations()),
+             fmt::format("{} at a time, {} each, of which up to {} is workspace",
+                         counted(needs.frames, "lane"), bytes(needs.lane.activations),
+                         bytes(needs.lane.workspace))});
+  table.add({"total", bytes(needs.total()), "and about 30 MiB for the program itself"});
+  return fmt::format("a training step of batch {} in {} on {}: {} operations\n{}", request.batch,
+                     counted(lanes, "lane"), counted(request.threads, "thread"),
+                     format_operations(operations), table.text());
 }
 
 }  // namespace
@@ -49,7 +72,7 @@ std::string describe_model(const Model& model, const StepRequest& request) {
     table.add({row.layer, row.op, to_string(without_batch(row.output)),
                format_count(row.parameters), format_operations(row.flops)});
   table.add({"total", "", "", format_count(summary.parameters), format_operations(summary.flops)});
-  return table.text() + describe_memory(model, request, summary.parameters);
+  return table.text() + describe_memory(model, request);
 }
 
 }  // namespace artel::cli

@@ -1,111 +1,116 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
-#include <fmt/ranges.h>
+#include <cerrno>
+#include <cstring>
+#include <future>
+#include <memory>
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
-#include "artel/base/text.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
+#include "artel/run/predictions.h"
 #include "artel/run/samples.h"
-#include "artel/run/saved_run.h"
 
 namespace artel::cli {
 namespace {
 
 struct Arguments {
-  std::string source, config;
-  std::vector<std::string> files, texts, seconds, overrides;
-  int64_t top = 3;
+  RunSource source;
+  std::vector<std::string> files, texts, seconds;
+  std::string out;
+  bool json = false;
+  PredictionOptions options;
 };
 
-std::vector<double> softmax(std::span<const float> scores) {
-  const float largest = *std::max_element(scores.begin(), scores.end());
-  std::vector<double> shares;
-  for (const float score : scores) shares.push_back(std::exp(static_cast<double>(score) - largest));
-  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-  for (double& share : shares) share /= sum;
-  return shares;
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+File open_output(const std::string& path) {
+  File file(std::fopen(path.c_str(), "wb"), std::fclose);
+  require(file != nullptr, ErrorKind::io, "[{}] cannot open: {}", path, std::strerror(errno));
+  return file;
 }
 
-// "Sneaker 0.9312, Sandal 0.0541, Bag 0.0102".
-std::string most_likely(std::span<const float> scores, const data::SampleLayout& layout,
-                        int64_t top) {
-  const std::vector<double> shares = softmax(scores);
-  std::vector<size_t> order(shares.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return shares[a] > shares[b]; });
-  order.resize(std::min(order.size(), static_cast<size_t>(top)));
-  std::vector<std::string> parts;
-  for (const size_t i : order)
-    parts.push_back(
-        fmt::format("{} {:.4f}", class_name(layout, static_cast<int64_t>(i)), shares[i]));
-  return join(parts, ", ");
-}
-
-void show(const std::string& source, const Tensor& output, const data::SampleLayout& layout,
-          int64_t top) {
-  const int64_t rows = output.shape()[0], columns = output.elements() / rows;
-  for (int64_t row = 0; row < rows; ++row) {
-    const auto scores = output.values<float>().subspan(row * columns, columns);
-    const std::string name = rows == 1 ? source : fmt::format("{}[{}]", source, row);
-    println("{}: {}", name,
-            layout.classes > 0 ? most_likely(scores, layout, top)
-                               : fmt::format("{:.6g}", fmt::join(scores, " ")));
+// The next batch is read while the network computes the last one.
+void predict_file(const SavedRun& run, const std::string& file, PredictionWriter& writer) {
+  const std::unique_ptr<SampleReader> reader = open_samples(file, run);
+  const auto read = [&] { return std::async(std::launch::async, [&] { return reader->next(); }); };
+  auto coming = read();
+  while (const std::optional<SampleBatch> batch = coming.get()) {
+    coming = read();
+    writer.write(file, *batch, run.trainer->predict(batch->inputs));
   }
 }
 
-void predict(const Arguments& arguments) {
+PredictionFormat format_of(const Arguments& arguments, const SavedRun& run) {
+  if (arguments.json || arguments.out.ends_with(".json") || arguments.out.ends_with(".jsonl"))
+    return PredictionFormat::json;
+  // What comes from a table goes to one.
+  return arguments.out.ends_with(".csv") || (run.layout.table && arguments.texts.empty())
+             ? PredictionFormat::csv
+             : PredictionFormat::text;
+}
+
+void predict(Arguments& arguments) {
   require(!arguments.files.empty() || !arguments.texts.empty(), ErrorKind::invalid_argument,
-          "predict: got nothing to look at, expected files or --text");
+          "predict: got no input, expected files or --text");
   require(arguments.seconds.empty() || arguments.seconds.size() == arguments.texts.size(),
-          ErrorKind::invalid_argument, "--second: got {}, expected as many as --text, {}",
+          ErrorKind::invalid_argument, "--second: got {}, expected as many as --text ({})",
           arguments.seconds.size(), arguments.texts.size());
-  const SavedRun run = open_run(arguments.source, arguments.config, arguments.overrides);
-  for (const std::string& file : arguments.files)
-    show(file, run.trainer->predict(read_samples(file, run.layout, run.augment)), run.layout,
-         arguments.top);
+  const SavedRun run = open_run(arguments.source);
+  const File file = arguments.out.empty() ? File(nullptr, std::fclose) : open_output(arguments.out);
+  arguments.options.format = format_of(arguments, run);
+  if (arguments.options.top == 0)
+    arguments.options.top = arguments.options.format == PredictionFormat::csv ? 1 : 3;
+  PredictionWriter writer(run.layout, arguments.options, file ? file.get() : stdout);
+  for (const std::string& each : arguments.files) predict_file(run, each, writer);
   for (size_t i = 0; i < arguments.texts.size(); ++i) {
     const std::string& text = arguments.texts[i];
     std::optional<std::string> second;
     if (!arguments.seconds.empty()) second = arguments.seconds[i];
-    show(second ? text + " | " + *second : text,
-         run.trainer->predict(text_sample(text, second, run.layout)), run.layout, arguments.top);
+    SampleBatch batch{.inputs = text_sample(text, second, run.layout),
+                      .names = {second ? text + " | " + *second : text}};
+    writer.write("", batch, run.trainer->predict(batch.inputs));
   }
+  writer.flush();
 }
 
 }  // namespace
 
 void add_predict(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand("predict", "What a trained network says of new data");
-  command->add_option("SOURCE", arguments->source, "Run, checkpoint or weight file")->required();
-  command->add_option("FILE", arguments->files, "Pictures (JPEG, PNG) or arrays (NPY)");
+  CLI::App* command = program.add_subcommand("predict", "Predict with a trained network");
+  add_source(command, arguments->source);
+  command->add_option("FILE", arguments->files,
+                      "Files of the kind that the network was trained on: tables (CSV), libsvm, "
+                      "texts (one on each line; - is standard input), pictures (JPEG, PNG) or "
+                      "folders of them; or arrays (NPY)");
   command
       ->add_option("--text", arguments->texts,
                    "A text, for networks that classify texts; may be repeated")
       ->type_name("TEXT")
       ->allow_extra_args(false);
-  command->add_option("--second", arguments->seconds, "For pairs: what goes with each --text")
+  command->add_option("--second", arguments->seconds, "For pairs: the second text for each --text")
       ->type_name("TEXT")
       ->allow_extra_args(false);
   command
-      ->add_option("--config", arguments->config,
-                   "Configuration that tells model and data, for a weight file")
+      ->add_option("-o,--out", arguments->out,
+                   "Write the predictions to this file: CSV, or JSON lines if it is called .jsonl")
       ->type_name("FILE");
-  command->add_option("--top", arguments->top, "Classes to show")
-      ->type_name("N")
-      ->check(at_least(1))
-      ->capture_default_str();
-  add_overrides(command, arguments->overrides);
+  command->add_flag("--json", arguments->json, "Print one JSON object a line");
+  command
+      ->add_option("--top", arguments->options.top,
+                   "Classes to show for each sample (default: 3; in CSV 1)")
+      ->type_name("K")
+      ->check(at_least(1));
+  command->add_flag("--raw", arguments->options.raw, "The network's outputs as they are");
   command->footer(
+      "A table needs the columns that the network was trained with, in any order; the predictions "
+      "are\nin the order of its rows, and values have the unit of the target.\n\n"
       "Examples:\n"
       "  artel predict runs/fashion_mnist shoe.png\n"
       "  artel predict runs/fashion_mnist images.npy --top 1\n"
+      "  artel predict runs/pairs pairs.npz\n"
+      "  artel predict runs/houses new.csv -o prices.csv\n"
       "  artel predict runs/bert_classify --text \"Claim your free prize now\"");
   command->callback([arguments] { predict(*arguments); });
 }

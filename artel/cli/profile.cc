@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "artel/base/error.h"
+#include "artel/base/plural.h"
 #include "artel/exec/peak.h"
 #include "artel/observe/table.h"
 
@@ -10,7 +11,7 @@ namespace artel::cli {
 namespace {
 
 struct Row {
-  const PlannedStep* step = nullptr;
+  const PlannedKernel* planned = nullptr;
   double seconds = 0;  // of all lanes
 };
 
@@ -26,25 +27,27 @@ std::string profile(StepBench& bench, double seconds) {
           options.batch, options.lanes);
   const double peak = measure_peak_flops();
   const Plan& plan = bench.stepper().program(options.batch / options.lanes).plan();
-  bench.run(0);  // the first step makes kernels and buffers
+  bench.run(0);  // the first step creates kernels and buffers
 
-  std::vector<std::vector<double>> by_lane(options.lanes, std::vector<double>(plan.steps.size()));
-  bench.stepper().set_timing(
-      [&](int lane, const StepTiming& timing) { by_lane[lane][timing.step] += timing.seconds; });
+  std::vector<std::vector<double>> by_lane(options.lanes, std::vector<double>(plan.kernels.size()));
+  bench.stepper().set_timing([&](int lane, const KernelTiming& timing) {
+    by_lane[lane][timing.kernel] += timing.seconds;
+  });
   const StepBench::Result result = bench.run(seconds);
   bench.stepper().set_timing({});
 
   const auto steps = static_cast<double>(result.steps);
-  // Lanes run side by side on a core each; fewer lanes than threads share the threads.
+  // Lanes run side by side, each on one core; with fewer lanes than threads, lanes share the
+  // threads.
   const int side_by_side = std::min(options.lanes, options.threads);
   const int cores_of_kernel = options.lanes < options.threads ? options.threads : 1;
-  std::vector<Row> rows(plan.steps.size());
+  std::vector<Row> rows(plan.kernels.size());
   double in_kernels = 0, operations = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    rows[i].step = &plan.steps[i];
+    rows[i].planned = &plan.kernels[i];
     for (const std::vector<double>& lane : by_lane) rows[i].seconds += lane[i] / steps;
     in_kernels += rows[i].seconds;
-    operations += plan.steps[i].flops * options.lanes;
+    operations += plan.kernels[i].flops * options.lanes;
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
@@ -53,18 +56,19 @@ std::string profile(StepBench& bench, double seconds) {
   const double available = wall * side_by_side;
   observe::Table table({"layer", "op", "algorithm", "ms", "% of step", "GFLOP/s", "% of peak"});
   for (const Row& row : rows) {
-    const double speed = row.seconds > 0 ? row.step->flops * options.lanes / row.seconds : 0;
-    table.add({row.step->layer, row.step->op, row.step->kernel.algorithm, milliseconds(row.seconds),
-               percent(row.seconds / available), fmt::format("{:.1f}", speed / 1e9),
-               percent(speed / (peak * cores_of_kernel))});
+    const double speed = row.seconds > 0 ? row.planned->flops * options.lanes / row.seconds : 0;
+    table.add({row.planned->layer, row.planned->op, row.planned->kernel.algorithm,
+               milliseconds(row.seconds), percent(row.seconds / available),
+               fmt::format("{:.1f}", speed / 1e9), percent(speed / (peak * cores_of_kernel))});
   }
   const double rest = std::max(0.0, available - in_kernels);
   table.add({"update and waiting", "", "", milliseconds(rest), percent(rest / available), "", ""});
   return fmt::format(
-      "{}step of {} samples: {} ms, {:.1f} samples/s, {:.1f} GFLOP/s with {} threads and {} lanes; "
+      "{}step of {}: {} ms, {:.1f} samples/s, {:.1f} GFLOP/s with {} and {}; "
       "peak of one core {:.1f} GFLOP/s\n",
-      table.text(), options.batch, milliseconds(wall), static_cast<double>(options.batch) / wall,
-      operations / wall / 1e9, options.threads, options.lanes, peak / 1e9);
+      table.text(), counted(options.batch, "sample"), milliseconds(wall),
+      static_cast<double>(options.batch) / wall, operations / wall / 1e9,
+      counted(options.threads, "thread"), counted(options.lanes, "lane"), peak / 1e9);
 }
 
 }  // namespace artel::cli

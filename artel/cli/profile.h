@@ -7,8 +7,8 @@
 
 namespace artel::cli {
 
-// A table of all kernels, slowest first: time, share of the step, operations a second, and how much
-// of what the processor can do at best that is.
+// A table of all kernels, slowest first: time, share of the step, operations per second, and the
+// share of the processor's peak.
 std::string profile(StepBench& bench, double seconds);
 
 }  // namespace artel::cli

@@ -1,9 +1,12 @@
 #include "artel/cli/program.h"
+#include "artel/base/version.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <new>
 
-#include "artel/base/error.h"
+#include "artel/base/disk.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
@@ -20,7 +23,7 @@ int report(int code, std::string_view text) {
   return code;
 }
 
-// A misspelt command would otherwise be reported as an argument too many.
+// A misspelt command would otherwise be reported as an extra argument.
 std::string unknown_command(const CLI::App& program, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
@@ -28,6 +31,16 @@ std::string unknown_command(const CLI::App& program, const std::string& word) {
     return "";
   return fmt::format("unknown command '{}'{}; the commands are {}", word, did_you_mean(word, names),
                      join(names, ", "));
+}
+
+// What was printed may not have arrived, on a full disk for example.
+int after_printing(int code) {
+  errno = 0;
+  const bool written = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (written || code != 0) return code;
+  return report(kFailure, fmt::format("[standard output] cannot be written{}",
+                                      errno == 0 ? std::string()
+                                                 : fmt::format(": {}", std::strerror(errno))));
 }
 
 int usage_error(const CLI::App& program, const CLI::ParseError& error) {
@@ -45,7 +58,7 @@ int usage_error(const CLI::App& program, const CLI::ParseError& error) {
 
 int run(int argc, char** argv) {
   CLI::App program("Trains neural networks on many inexpensive machines.", "artel");
-  program.set_version_flag("--version", "artel " ARTEL_VERSION);
+  program.set_version_flag("--version", fmt::format("artel {}", kHeaderVersion));
   program.require_subcommand(1);
   program.footer(
       "Examples:\n"
@@ -60,13 +73,20 @@ int run(int argc, char** argv) {
   add_generate(program);
   add_embed(program);
   add_info(program);
+  add_plan(program);
   add_data(program);
   add_comm(program);
   add_bench(program);
   add_config(program);
   add_verify(program);
   add_compare(program);
+  add_sweep(program);
   add_launch(program);
+  add_leave(program);
+  add_runs(program);
+  add_top(program);
+  add_export(program);
+  add_dashboard(program);
   add_serve(program);
 
   if (argc > 1)
@@ -74,9 +94,9 @@ int run(int argc, char** argv) {
       return report(kUsage, problem);
   try {
     program.parse(argc, argv);
-    return 0;
+    return after_printing(0);
   } catch (const CLI::Success& success) {  // --help, --version
-    return program.exit(success);
+    return after_printing(program.exit(success));
   } catch (const CLI::RuntimeError& exit) {  // a command's own exit code
     return exit.get_exit_code();
   } catch (const CLI::ParseError& error) {
@@ -85,6 +105,8 @@ int run(int argc, char** argv) {
     // Every worker learns of a failure elsewhere; one line is enough.
     const bool echo = error.kind() == ErrorKind::communication && !speaks_for_the_run();
     return echo ? kFailure : report(kFailure, error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(kFailure, io_error(error).what());
   } catch (const std::bad_alloc&) {
     return report(kFailure, "out of memory");
   } catch (const std::exception& error) {

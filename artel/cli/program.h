@@ -3,8 +3,8 @@
 
 namespace artel::cli {
 
-// Runs a command and returns the exit code: 0; 1 for an error, of which one line
-// `artel: error: ...` is written to standard error; 2 for a wrong command line.
+// Runs a command and returns the exit code: 0 for success; 1 for an error, reported as one line
+// `artel: error: ...` on standard error; 2 for an invalid command line.
 int run(int argc, char** argv);
 
 }  // namespace artel::cli

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "artel/base/log.h"
+#include "artel/base/plural.h"
 #include "artel/cli/commands.h"
 #include "artel/cluster/cluster.h"
 
@@ -23,7 +24,7 @@ void serve(const Arguments& arguments) {
       .token = arguments.token,
       .interface = arguments.interface,
       .servers = arguments.servers});
-  println("serving {} workers", arguments.workers);
+  println("serving {}", counted(arguments.workers, "worker"));
   cluster.serve();
   println("all workers have left");
 }
@@ -33,7 +34,7 @@ void serve(const Arguments& arguments) {
 void add_serve(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
-      program.add_subcommand("serve", "Be a parameter server of a run on several machines");
+      program.add_subcommand("serve", "Run a parameter server of a run on several machines");
   command->add_option("--join", arguments->join, "Where worker 0 of the run listens")
       ->type_name("HOST:PORT")
       ->required();
@@ -44,8 +45,8 @@ void add_serve(CLI::App& program) {
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
   command->add_option("--number", arguments->number,
-                      "Which server this is, from 0 (default: as they come)");
-  command->add_option("--token", arguments->token, "A secret that all give");
+                      "Which server this is, from 0 (default: in the order of arrival)");
+  command->add_option("--token", arguments->token, "A secret shared by all");
   command->add_option("--interface", arguments->interface, "Network interface to use");
   command->footer(
       "A server needs neither the data nor the configuration: worker 0 tells it what to serve.\n\n"

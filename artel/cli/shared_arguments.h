@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "artel/run/saved_run.h"
+
 namespace artel::cli {
 
-// A check of an option's number.
+// A check for a numeric option.
 inline CLI::Validator at_least(double smallest) {
   return CLI::Validator(
       [smallest](std::string& text) {
@@ -25,6 +27,23 @@ inline void add_overrides(CLI::App* command, std::vector<std::string>& overrides
   command->add_option("--set", overrides, "Override a key of the configuration; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+}
+
+// The trained network that a command uses.
+inline void add_source(CLI::App* command, RunSource& source) {
+  command
+      ->add_option("SOURCE", source.path,
+                   "Run (its newest checkpoint is used), checkpoint or weight file")
+      ->required();
+  command->add_flag("--best", source.best,
+                    "The best checkpoint of the run (by train.best_by) instead of the newest");
+  command->add_flag("--averaged", source.averaged,
+                    "The averaged weights of the checkpoint (train.optimizer.average)");
+  command
+      ->add_option("--config", source.config_file,
+                   "Configuration that describes model and data, for a weight file")
+      ->type_name("FILE");
+  add_overrides(command, source.overrides);
 }
 
 }  // namespace artel::cli

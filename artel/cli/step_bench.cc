@@ -2,6 +2,7 @@
 
 #include "artel/base/time.h"
 #include "artel/predict/batches.h"
+#include "artel/train/name_prefixes.h"
 
 namespace artel::cli {
 namespace {
@@ -24,10 +25,14 @@ StepBench::StepBench(const Model& model, StepBenchOptions options)
     : options_(std::move(options)), trainer_(cluster_, model) {
   if (options_.threads == 0) options_.threads = cluster_.cores();
   trainer_.build(options_.x);
-  stepper_ = std::make_unique<Stepper>(
-      model, options_.x, options_.y, loss_by_name(options_.loss), options_.optimizer,
-      trainer_.parameters(), choices_,
-      StepperOptions{.threads = options_.threads, .lanes = options_.lanes});
+  stepper_ =
+      std::make_unique<Stepper>(model, options_.x, options_.y, loss_by_name(options_.loss),
+                                options_.optimizer, trainer_.parameters(), choices_,
+                                StepperOptions{.threads = options_.threads,
+                                               .lanes = options_.lanes,
+                                               .trained = [this](const std::string& name) {
+                                                 return !begins_with_any(name, options_.freeze);
+                                               }});
   const int64_t limit = std::max<int64_t>(1, options_.classes);
   x_ = random_tensor(batch_of(options_.x, options_.batch), limit, 1);
   y_ = random_tensor(batch_of(options_.y, options_.batch), limit, 2);

@@ -13,6 +13,7 @@ struct StepBenchOptions {
   int threads = 0;  // 0: all cores
   int lanes = 1;
   std::string loss = "cross_entropy";
+  std::vector<std::string> freeze = {};
   optim::OptimizerConfig optimizer = optim::sgd(0.01, {.momentum = 0.9});
 };
 
@@ -27,7 +28,7 @@ class StepBench {
     int64_t steps = 0;
     double seconds = 0;
   };
-  // Whole steps (forward, loss, backward, update) for about that long, at least one.
+  // Runs whole steps (forward, loss, backward, update) for about that long, at least one.
   Result run(double seconds);
 
  private:

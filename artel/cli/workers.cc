@@ -9,10 +9,10 @@
 namespace artel::cli {
 namespace {
 
-// Where the ranks of a run on this machine meet.
+// Where the ranks of a run on this machine find each other.
 comm::GroupOptions meeting_place(const LocalRun& run) {
   require(run.transport != "mpi", ErrorKind::invalid_argument,
-          "cluster.transport: got \"mpi\" without MPI's launcher, which joins the workers; try "
+          "cluster.transport: got \"mpi\" without MPI's launcher, which connects the workers; try "
           "mpirun -n {} artel train FILE",
           run.workers + run.servers);
   comm::GroupOptions place = {.transport = run.transport == "gloo" ? "gloo" : "shm",
@@ -33,13 +33,14 @@ int launch_here(const LocalRun& run) {
   std::vector<WorkerCommand> commands;
   for (group.rank = 0; group.rank < (run.servers_inside ? run.workers : group.size); ++group.rank) {
     const bool serves = group.rank >= run.workers;
-    commands.push_back({.name = serves ? fmt::format("server {}", group.rank - run.workers)
-                                       : fmt::format("worker {}", group.rank),
-                        .arguments = own_command(),
-                        .environment = worker_environment(group),
-                        .expendable = run.outlives_workers && !serves && group.rank > 0});
+    commands.push_back(
+        {.name = serves ? fmt::format("server {}", group.rank - run.workers)
+                        : fmt::format("worker {}", group.rank),
+         .arguments = own_command(),
+         .environment = worker_environment(group),
+         .expendable = run.elastic || (run.outlives_workers && !serves && group.rank > 0)});
   }
-  return supervise(commands);
+  return supervise(commands, {.restarts = run.restarts});
 }
 
 }  // namespace artel::cli

@@ -9,11 +9,13 @@ struct LocalRun {
   int workers = 1;
   int servers = 0;
   bool outlives_workers = false;  // a worker other than the first may die without ending the run
-  bool servers_inside = false;    // servers have no process of their own
+  bool elastic = false;           // any worker may
+  int restarts = 0;               // of each worker that has died, if any may
+  bool servers_inside = false;    // servers are threads of the workers
   std::string transport = "auto";
 };
 
-// Runs this program with its own arguments once for each worker and server, joined through shared
+// Runs this program with its own arguments once per worker and server, connected through shared
 // memory unless the transport says otherwise, and waits. Returns the exit code of the first that
 // failed, or 0.
 int launch_here(const LocalRun& run);

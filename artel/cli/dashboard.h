@@ -1,0 +1,24 @@
+// A dashboard beside a training: a process of its own, so that nothing that is asked of it can hurt
+// the run, and with less right to the processor.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+
+namespace artel::cli {
+
+class DashboardBeside {
+ public:
+  // Of the folder of runs; it says where it is found. Does nothing in a process that was started by
+  // one which has a dashboard already.
+  explicit DashboardBeside(const std::filesystem::path& folder);
+  ~DashboardBeside();  // ends it
+  DashboardBeside(const DashboardBeside&) = delete;
+  DashboardBeside& operator=(const DashboardBeside&) = delete;
+
+ private:
+  pid_t process_ = -1;
+};
+
+}  // namespace artel::cli

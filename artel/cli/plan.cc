@@ -1,0 +1,240 @@
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/base/log.h"
+#include "artel/base/text.h"
+#include "artel/cli/commands.h"
+#include "artel/cli/shared_arguments.h"
+#include "artel/cli/subject.h"
+#include "artel/data/fetch.h"
+#include "artel/observe/table.h"
+#include "artel/optim/optimizer.h"
+#include "artel/plan/drawing.h"
+#include "artel/plan/measure.h"
+#include "artel/plan/pipeline.h"
+#include "artel/predict/batches.h"
+
+namespace artel::cli {
+namespace {
+
+struct Arguments {
+  std::string subject, input;
+  std::vector<std::string> overrides;
+  std::string schedule = "auto";
+  int stages = 0;   // 0: one for each worker, or two of `interleaved`
+  int workers = 0;  // 0: the other way round
+  int lanes = 0;    // 0: those of the configuration, or two for each stage
+  std::string svg;
+  // Of a schedule alone:
+  std::vector<double> times = {1, 1, 1};
+  double transfer = 0;
+  int keep = 0;  // 0: any number
+  // Of a network:
+  std::vector<double> speeds;
+  uint64_t memory = 0, bandwidth = 0;
+  bool estimate = false;
+};
+
+plan::PipelineShape shape_of(const Arguments& arguments, int64_t configured_lanes = 0) {
+  const int each =
+      arguments.schedule != "auto" && plan::schedule_kind(arguments.schedule).several_stages ? 2
+                                                                                             : 1;
+  const int stages = arguments.stages > 0    ? arguments.stages
+                     : arguments.workers > 0 ? arguments.workers * each
+                                             : 4;
+  const int workers = arguments.workers > 0 ? arguments.workers
+                      : stages % each == 0  ? stages / each
+                                            : stages;
+  require(stages % workers == 0, ErrorKind::invalid_argument,
+          "--stages: got {} for {} workers, expected a multiple; try {}", stages, workers,
+          std::max(1, stages / workers) * workers);
+  const int lanes = arguments.lanes > 0    ? arguments.lanes
+                    : configured_lanes > 0 ? static_cast<int>(configured_lanes)
+                                           : 2 * stages;
+  return {workers, stages, lanes};
+}
+
+void save_drawing(const Arguments& arguments, const plan::Schedule& schedule,
+                  const plan::Simulation& simulation) {
+  if (!arguments.svg.empty())
+    write_file_atomically(arguments.svg, plan::schedule_svg(schedule, simulation));
+}
+
+// A schedule by itself, in units of time.
+void show_schedule(const Arguments& arguments) {
+  require(arguments.times.size() == 3, ErrorKind::invalid_argument,
+          "--times: got {} numbers, expected three: forward, gradient of the input, gradient of "
+          "the weights",
+          arguments.times.size());
+  const plan::PipelineShape shape = shape_of(arguments);
+  plan::PipelineCosts costs = plan::PipelineCosts::equal(
+      shape, {arguments.times[0], arguments.times[1], arguments.times[2]});
+  costs.transfers.assign(shape.stages - 1, arguments.transfer);
+  const auto fits = [&](const plan::Schedule& schedule) {
+    const std::vector<int> kept = plan::most_kept(schedule);
+    return arguments.keep == 0 || *std::max_element(kept.begin(), kept.end()) <= arguments.keep;
+  };
+  const plan::Schedule schedule = arguments.schedule == "auto"
+                                      ? plan::fastest_schedule(shape, costs, fits)
+                                      : plan::make_schedule(arguments.schedule, shape);
+  const plan::Simulation simulation = plan::simulate(schedule, costs);
+  println("{}: {}", schedule.name, plan::schedule_kind(schedule.name).help);
+  fmt::print("{}\n{}\n", plan::schedule_table(schedule, simulation),
+             plan::schedule_text(schedule, simulation));
+  println("a step takes {:.4g}; workers idle for {:.1f} % of it", simulation.seconds,
+          100 * simulation.bubble);
+  save_drawing(arguments, schedule, simulation);
+}
+
+std::string in_milliseconds(double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); }
+
+std::string stages_table(const plan::GraphCosts& costs, const plan::PipelinePlan& plan) {
+  observe::Table table({"stage", "worker", "layers", "ops", "ms a lane", "forward", "gradient",
+                        "of weights", "memory", "sends a lane"});
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const plan::PlannedStage& stage = plan.stages[i];
+    const std::string first = costs.layer(stage.first), last = costs.layer(stage.last - 1);
+    table.add({std::to_string(i), std::to_string(stage.worker),
+               first == last ? first : first + " ... " + last,
+               std::to_string(stage.last - stage.first), in_milliseconds(stage.times.total()),
+               in_milliseconds(stage.times.forward), in_milliseconds(stage.times.input_gradient),
+               in_milliseconds(stage.times.weight_gradient), format_bytes(stage.memory),
+               format_bytes(stage.crossing.values)});
+  }
+  return table.text();
+}
+
+std::string comparison(const plan::GraphCosts& costs, plan::PipelineRequest request,
+                       const plan::PipelinePlan& best) {
+  request.schedule = best.schedule.name;
+  observe::Table table(
+      {"cuts by", "longest stage ms", "step ms", "idle %", "over cuts a lane", "most memory"});
+  const auto add = [&](const std::string& name, const plan::PipelinePlan& plan) {
+    table.add({name, in_milliseconds(plan.longest()), in_milliseconds(plan.simulation.seconds),
+               fmt::format("{:.1f}", 100 * plan.simulation.bubble), format_bytes(plan.bytes()),
+               format_bytes(plan.most_memory())});
+  };
+  const int stages = request.shape.stages;
+  add("time", best);
+  add("equally many layers",
+      plan_with_cuts(costs, request, plan::equal_cuts(costs.layer_counts(), stages)));
+  add("equally many parameters",
+      plan_with_cuts(costs, request, plan::equal_cuts(costs.parameter_counts(), stages)));
+  return table.text();
+}
+
+// The stages of a network.
+void show_pipeline(const Arguments& arguments) {
+  const Subject subject = subject_of(arguments.subject, arguments.input, arguments.overrides);
+  const TrainConfig& train = subject.config.train;
+  const plan::PipelineShape shape = shape_of(arguments, subject.config.cluster.lanes);
+  require(shape.lanes >= shape.workers, ErrorKind::invalid_argument,
+          "lanes: got {} for a pipeline of {} workers, expected at least one for each; try "
+          "--lanes {}",
+          shape.lanes, shape.workers, 2 * shape.workers);
+  require(train.batch_size >= shape.lanes, ErrorKind::invalid_argument,
+          "train.batch_size: got {}, expected at least one sample for each of the {} lanes",
+          train.batch_size, shape.lanes);
+  const int64_t samples = (train.batch_size + shape.lanes - 1) / shape.lanes;
+  const Graph graph = training_graph(subject.model(), batch_of(subject.x, samples),
+                                     batch_of(subject.y, samples), loss_by_name(train.loss))
+                          .graph;
+  const KernelChoices choices = {.exact_convolutions = train.exact_convolutions,
+                                 .bf16 = train.precision == "bf16"};
+  const plan::GraphCosts costs(
+      graph, arguments.estimate
+                 ? plan::estimated_node_seconds(graph)
+                 : plan::measured_node_seconds(graph, choices, data::data_folder() / "costs"));
+  const auto optimizer = optim::make_optimizer(optim::optimizer_from_options(train.optimizer));
+  const plan::PipelineRequest request = {.shape = shape,
+                                         .schedule = arguments.schedule,
+                                         .speeds = arguments.speeds,
+                                         .memory = static_cast<double>(arguments.memory),
+                                         .bandwidth = static_cast<double>(arguments.bandwidth),
+                                         .slots = static_cast<int>(optimizer->slots().size())};
+  const plan::PipelinePlan plan = plan::plan_pipeline(costs, request);
+  println("{} workers, schedule {}, {} lanes of {} samples", shape.workers, plan.schedule.name,
+          shape.lanes, samples);
+  fmt::print("{}\n{}\n{}\n", stages_table(costs, plan), comparison(costs, request, plan),
+             plan::schedule_text(plan.schedule, plan.simulation));
+  const double alone = costs.times(0, costs.nodes()).total() * shape.lanes;
+  println("a step takes {} ms, {:.2f} of one worker's {}; workers idle for {:.1f} % of it",
+          in_milliseconds(plan.simulation.seconds), plan.simulation.seconds / alone,
+          in_milliseconds(alone), 100 * plan.simulation.bubble);
+  save_drawing(arguments, plan.schedule, plan.simulation);
+}
+
+}  // namespace
+
+void add_plan(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand(
+      "plan", "Show how a pipeline of workers would train: cuts, schedule, times and memory");
+  command->add_option("SUBJECT", arguments->subject,
+                      "Configuration (.toml) or model; without it, a schedule alone is shown");
+  const auto add_count = [&](const char* name, int& number, const char* help) {
+    return command->add_option(name, number, help)->type_name("N")->check(CLI::Range(1, 1024));
+  };
+  const auto add_bytes = [&](const char* name, uint64_t& number, const char* help) {
+    command->add_option(name, number, help)->type_name("BYTES")->transform(CLI::AsSizeValue(false));
+  };
+  add_count("-n,--workers,--pipeline", arguments->workers, "Workers of the pipeline");
+  add_count("--stages", arguments->stages,
+            "Stages of the network (default: one for each worker, two with interleaved)");
+  add_count("--lanes", arguments->lanes,
+            "Lanes of the batch (default: those of the configuration, or two for each stage)");
+  command
+      ->add_option(
+          "--schedule", arguments->schedule,
+          fmt::format("auto (the fastest that fits), {}", join(plan::schedule_names(), ", ")))
+      ->capture_default_str();
+  command->add_option("--svg", arguments->svg, "Write the drawing as SVG")->type_name("FILE");
+
+  command->add_option("--input", arguments->input, "Shape of one sample, for a model by name")
+      ->type_name("CxHxW");
+  command->add_option("--speeds", arguments->speeds, "Relative speeds of the workers: 1,1,0.5")
+      ->delimiter(',')
+      ->type_name("S,S,...")
+      ->check(at_least(1e-6));
+  add_bytes("--memory", arguments->memory, "Memory of each worker, such as 2GiB");
+  add_bytes("--bandwidth", arguments->bandwidth,
+            "Bytes a second between workers, such as 125MB; without it, messages take no time");
+  command->add_flag("--estimate", arguments->estimate,
+                    "Take times from a model of the processor instead of measuring them");
+  add_overrides(command, arguments->overrides);
+
+  command
+      ->add_option(
+          "--times", arguments->times,
+          "For a schedule alone: times of a forward pass, of the gradient of the input and of "
+          "that of the weights")
+      ->delimiter(',')
+      ->type_name("F,I,W")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command
+      ->add_option("--transfer", arguments->transfer,
+                   "For a schedule alone: time to send a lane to the next stage")
+      ->type_name("T")
+      ->check(at_least(0))
+      ->capture_default_str();
+  add_count("--keep", arguments->keep,
+            "For a schedule alone: activations that fit into memory, for auto");
+  command->footer(
+      "Examples:\n"
+      "  artel plan --schedule 1f1b --stages 4 --lanes 8\n"
+      "  artel plan --schedule interleaved --stages 8 --workers 4 --lanes 8 --svg plan.svg\n"
+      "  artel plan examples/char_gpt.toml --pipeline 4\n"
+      "  artel plan vgg11_bn --pipeline 2 --lanes 8 --speeds 1,0.5 --memory 2GiB");
+  command->callback([arguments] {
+    if (arguments->subject.empty())
+      show_schedule(*arguments);
+    else
+      show_pipeline(*arguments);
+  });
+}
+
+}  // namespace artel::cli

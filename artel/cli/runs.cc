@@ -1,0 +1,219 @@
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/base/log.h"
+#include "artel/base/plural.h"
+#include "artel/base/time.h"
+#include "artel/cli/commands.h"
+#include "artel/observe/metrics.h"
+#include "artel/observe/plot.h"
+#include "artel/observe/table.h"
+#include "artel/run/overview.h"
+
+namespace artel::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string folder = "runs";
+  std::vector<std::string> status;
+  bool json = false;
+  std::vector<std::string> runs;  // of compare and clean
+  std::string picture;
+  bool yes = false;
+};
+
+std::string number_or_blank(const std::optional<double>& value, const char* format) {
+  return value ? fmt::format(fmt::runtime(format), *value) : "";
+}
+
+nlohmann::ordered_json json_of(const RunOverview& run) {
+  nlohmann::ordered_json line = {{"run", run.path.string()},
+                                 {"status", to_string(run.status)},
+                                 {"step", run.step},
+                                 {"seconds", run.seconds}};
+  if (run.loss) line["loss"] = *run.loss;
+  if (run.metric) line[run.metric_name] = *run.metric;
+  line["bytes"] = run.bytes;
+  line["remark"] = run.remark;
+  return line;
+}
+
+// Names of runs may be given without the folder they are in.
+fs::path run_called(const std::string& name, const std::string& folder) {
+  return fs::exists(name) ? fs::path(name) : fs::path(folder) / name;
+}
+
+std::vector<RunOverview> chosen(const Arguments& arguments) {
+  std::vector<RunStatus> wanted;
+  for (const std::string& word : arguments.status) wanted.push_back(run_status(word));
+  std::vector<RunOverview> runs;
+  if (arguments.runs.empty()) {
+    runs = overviews(arguments.folder);
+  } else {
+    for (const std::string& name : arguments.runs)
+      runs.push_back(overview(run_called(name, arguments.folder)));
+  }
+  std::erase_if(runs, [&](const RunOverview& run) {
+    return !wanted.empty() && std::ranges::find(wanted, run.status) == wanted.end();
+  });
+  return runs;
+}
+
+void list(const Arguments& arguments) {
+  const std::vector<RunOverview> runs = chosen(arguments);
+  if (arguments.json) {
+    for (const RunOverview& run : runs) println("{}", json_of(run).dump());
+    return;
+  }
+  if (runs.empty()) {
+    println("no runs in {}", arguments.folder);
+    return;
+  }
+  observe::Table table({"run", "status", "step", "loss", "result", "time", "size", "remark"});
+  for (const RunOverview& run : runs)
+    table.add({run.path.string(), std::string(to_string(run.status)), format_count(run.step),
+               number_or_blank(run.loss, "{:.4f}"),
+               run.metric ? fmt::format("{} {:.4f}", run.metric_name, *run.metric) : "",
+               format_duration(run.seconds), format_bytes(static_cast<double>(run.bytes)),
+               run.remark});
+  fmt::print("{}", table.text());
+}
+
+// One panel for each number that all runs have, with a line for each run.
+void draw(const std::vector<fs::path>& runs, const std::string& picture) {
+  std::map<std::string, std::vector<observe::Series>> by_name;
+  for (const fs::path& run : runs)
+    for (const auto& [name, points] : observe::read_metrics(run))
+      by_name[name].push_back(observe::thinned(
+          {.name = run.filename().string(), .points = {points.begin(), points.end()}}));
+  std::vector<observe::Plot> panels;
+  for (const char* name :
+       {"train/loss", "test/loss", "test/accuracy", "validation/loss", "validation/accuracy"}) {
+    const auto found = by_name.find(name);
+    if (found == by_name.end() || found->second.size() < runs.size()) continue;
+    panels.push_back({.title = name, .x_label = "step", .series = std::move(found->second)});
+  }
+  require(!panels.empty(), ErrorKind::not_found,
+          "[{}] nothing to draw: the runs have no curve in common", picture);
+  write_file_atomically(picture, observe::to_svg(panels));
+  println("curves are in {}", picture);
+}
+
+void compare_runs(const Arguments& arguments) {
+  std::vector<fs::path> paths;
+  std::vector<std::string> headers = {""};
+  std::vector<RunOverview> runs = chosen(arguments);
+  for (const RunOverview& run : runs) {
+    paths.push_back(run.path);
+    headers.push_back(run.path.string());
+  }
+  observe::Table table(headers);
+  const auto row = [&](const std::string& name, const auto& cell) {
+    std::vector<std::string> cells = {name};
+    for (const RunOverview& run : runs) cells.push_back(cell(run));
+    if (std::any_of(cells.begin() + 1, cells.end(), [](const auto& c) { return !c.empty(); }))
+      table.add(std::move(cells));
+  };
+  row("status", [](const RunOverview& run) { return std::string(to_string(run.status)); });
+  row("step", [](const RunOverview& run) { return format_count(run.step); });
+  row("loss", [](const RunOverview& run) { return number_or_blank(run.loss, "{:.4f}"); });
+  for (const char* name : {"test accuracy", "validation accuracy", "test loss", "validation loss"})
+    row(name, [name](const RunOverview& run) {
+      return run.metric_name == name ? number_or_blank(run.metric, "{:.4f}") : "";
+    });
+  row("time", [](const RunOverview& run) { return format_duration(run.seconds); });
+  const std::vector<ChangedKey> keys = changed_keys(paths);
+  for (const ChangedKey& key : keys) {
+    std::vector<std::string> cells = {key.name};
+    for (const std::string& value : key.values) cells.push_back(value.empty() ? "-" : value);
+    table.add(std::move(cells));
+  }
+  fmt::print("{}", table.text());
+  if (keys.empty()) println("the configurations are the same");
+  if (!arguments.picture.empty()) draw(paths, arguments.picture);
+}
+
+bool agreed(const std::string& question) {
+  require(::isatty(STDIN_FILENO) != 0, ErrorKind::invalid_argument,
+          "runs clean: nobody is there to ask; add --yes to remove them");
+  fmt::print("{} [y/N] ", question);
+  std::fflush(stdout);
+  std::string answer;
+  return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
+}
+
+void clean(Arguments arguments) {
+  if (arguments.runs.empty() && arguments.status.empty()) arguments.status = {"failed", "dead"};
+  const std::vector<RunOverview> runs = chosen(arguments);
+  if (runs.empty()) {
+    println("nothing to remove in {}", arguments.folder);
+    return;
+  }
+  double bytes = 0;
+  for (const RunOverview& run : runs) {
+    require(run.status != RunStatus::running, ErrorKind::invalid_argument,
+            "[{}] is being trained by {}; stop it first", run.path.string(), run.remark);
+    bytes += static_cast<double>(run.bytes);
+    println("{}  {} at step {}, {}", run.path.string(), to_string(run.status),
+            format_count(run.step), format_bytes(static_cast<double>(run.bytes)));
+  }
+  if (!arguments.yes &&
+      !agreed(fmt::format("remove {} and free {}?",
+                          counted(static_cast<int64_t>(runs.size()), "run"), format_bytes(bytes))))
+    return;
+  for (const RunOverview& run : runs) fs::remove_all(run.path);
+  println("removed {}", counted(static_cast<int64_t>(runs.size()), "run"));
+}
+
+void add_status(CLI::App* command, Arguments& arguments) {
+  command->add_option("--status", arguments.status, "Only these: running, finished, stopped, ...")
+      ->delimiter(',');
+}
+
+}  // namespace
+
+void add_runs(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand("runs", "List, compare and remove runs");
+  command->add_option("--in", arguments->folder, "Folder with the runs")->capture_default_str();
+  add_status(command, *arguments);
+  command->add_flag("--json", arguments->json, "One JSON object a line");
+  command->footer(
+      "A run is running, finished, stopped (and can be resumed), failed (with an error, which is\n"
+      "shown) or dead (its process ended without a word, as after kill -9).\n\n"
+      "Examples:\n"
+      "  artel runs\n"
+      "  artel runs --in experiments --status failed,dead\n"
+      "  artel runs compare mnist mnist-2 -o curves.svg\n"
+      "  artel runs clean");
+  command->callback([command, arguments] {
+    if (command->get_subcommands().empty()) list(*arguments);
+  });
+
+  CLI::App* comparing = command->add_subcommand("compare", "Results and settings that differ");
+  comparing->add_option("RUN", arguments->runs, "Folders of runs")->required()->expected(2, -1);
+  comparing->add_option("-o,--out", arguments->picture,
+                        "Also draw their curves into this SVG file");
+  comparing->add_option("--in", arguments->folder, "Where runs are, if not in this folder")
+      ->capture_default_str();
+  comparing->callback([arguments] { compare_runs(*arguments); });
+
+  CLI::App* cleaning = command->add_subcommand("clean", "Remove runs, after asking");
+  cleaning->add_option("RUN", arguments->runs, "Folders of runs; without any: those with --status");
+  cleaning->add_option("--in", arguments->folder, "Where runs are")->capture_default_str();
+  add_status(cleaning, *arguments);
+  cleaning->add_flag("--yes", arguments->yes, "Do not ask");
+  cleaning->footer("Without runs and --status, those that failed or are dead.");
+  cleaning->callback([arguments] { clean(*arguments); });
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,148 @@
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "artel/base/error.h"
+#include "artel/base/log.h"
+#include "artel/base/text.h"
+#include "artel/cli/commands.h"
+#include "artel/cli/shared_arguments.h"
+#include "artel/dashboard/client.h"
+#include "artel/observe/terminal.h"
+#include "artel/run/live_view.h"
+
+namespace artel::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string run, folder = "runs", token;
+  bool once = false, json = false;
+  double interval = 1;
+};
+
+observe::LiveText look_of(std::FILE* stream) {
+  const char* const no_colour = std::getenv("NO_COLOR");
+  return {.width = observe::is_terminal(stream) ? observe::terminal_width(stream) : 120,
+          .colour = observe::is_terminal(stream) && !(no_colour && *no_colour)};
+}
+
+// How a run that is not being trained ended.
+std::string ending(const LiveView& view, const fs::path& run) {
+  switch (view.status) {
+    case RunStatus::running:
+      return "";
+    case RunStatus::finished:
+      return fmt::format("{} has finished ({})", run.string(), view.remark);
+    case RunStatus::stopped:
+      return fmt::format("{} was stopped ({}); `artel train ... --resume` continues it",
+                         run.string(), view.remark);
+    case RunStatus::failed:
+      return fmt::format("{} has failed: {}", run.string(), view.remark);
+    case RunStatus::dead:
+      return fmt::format("{} is dead: {}", run.string(), view.remark);
+  }
+  return "";
+}
+
+std::string frame(const LiveView& view, const fs::path& run, const observe::LiveText& look) {
+  std::string text;
+  if (view.run)
+    text = observe::live_text(*view.run, run.string(), to_string(view.status), look);
+  else if (view.status == RunStatus::running)
+    text = fmt::format("{} has only just begun\n", run.string());
+  if (const std::string end = ending(view, run); !end.empty()) text += end + '\n';
+  return text;
+}
+
+// In place of the last frame, of which `lines` are on the screen. Returns how many it has.
+int draw(const std::string& text, int lines) {
+  const int height = observe::terminal_height(stdout);
+  std::vector<std::string> shown = split(trim(text), '\n');
+  if (std::ssize(shown) >= height) shown.resize(static_cast<size_t>(std::max(1, height - 1)));
+  std::string out = lines > 0 ? fmt::format("\r\x1b[{}A\x1b[J", lines) : "";
+  for (const std::string& line : shown) out += line + '\n';
+  fmt::print("{}", out);
+  std::fflush(stdout);
+  return static_cast<int>(shown.size());
+}
+
+// HOST:PORT, of a dashboard.
+bool is_address(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  return colon != text.npos && colon + 1 < text.size() && !fs::exists(text) &&
+         text.find_first_not_of("0123456789", colon + 1) == text.npos;
+}
+
+// What is there to see: the name of a run, and what it is doing now.
+using Look = std::function<std::pair<fs::path, LiveView>()>;
+
+Look look_of(const Arguments& arguments) {
+  if (is_address(arguments.run))
+    return [arguments, name = std::string()]() mutable {
+      const dashboard::RemoteRun remote = dashboard::look_at(arguments.run, arguments.token, name);
+      name = remote.name;
+      return std::pair(fs::path(name), remote.view);
+    };
+  fs::path run = arguments.run.empty() ? running_run(arguments.folder) : fs::path(arguments.run);
+  if (!fs::exists(run) && fs::exists(fs::path(arguments.folder) / run))
+    run = fs::path(arguments.folder) / run;
+  return [run] { return std::pair(run, live_view(run)); };
+}
+
+void top(const Arguments& arguments) {
+  const Look look = look_of(arguments);
+  const bool live = !arguments.once && !arguments.json && observe::is_terminal(stdout);
+  for (int lines = 0;;) {
+    const auto [run, view] = look();
+    if (arguments.json) return println("{}", to_json(view, run));
+    const std::string text = frame(view, run, look_of(stdout));
+    if (!live) {
+      fmt::print("{}", text);
+      return;
+    }
+    lines = draw(text, lines);
+    if (view.status != RunStatus::running) return;
+    std::this_thread::sleep_for(std::chrono::duration<double>(arguments.interval));
+  }
+}
+
+}  // namespace
+
+void add_top(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand(
+      "top", "Show what every worker of a running training is doing, refreshed in place");
+  command->add_option(
+      "RUN", arguments->run,
+      "Folder of the run, or HOST:PORT of a dashboard (default: the newest run that "
+      "is being trained in runs)");
+  command->add_option("--token", arguments->token, "Of a dashboard that asks for one");
+  command->add_option("--folder", arguments->folder, "Where runs are looked for")
+      ->capture_default_str();
+  command->add_flag("--once", arguments->once, "Print one picture and end");
+  command->add_flag("--json", arguments->json, "The same as JSON, for scripts");
+  command->add_option("--interval", arguments->interval, "Seconds between pictures")
+      ->capture_default_str()
+      ->check(at_least(0.1));
+  command->footer(
+      "A row for each worker and server, the one that holds the others up on top, and a sentence\n"
+      "that says why. Columns: samples/s that it computes itself; compute, data and wait: the\n"
+      "shares of its time; wire: exchanging sums, most of it while it computes; cores in use of\n"
+      "those that it may use; out and in: bytes to and from others; stale: updates that pushes to\n"
+      "a server missed. Narrow terminals show fewer columns. NO_COLOR=1 turns colours off, and a\n"
+      "pipe gets one picture.\n\n"
+      "Examples:\n"
+      "  artel top\n"
+      "  artel top runs/mnist\n"
+      "  artel top n01:6060 --token SECRET\n"
+      "  artel top runs/mnist --once --json | jq '.live.workers[] | {name, computing}'");
+  command->callback([arguments] { top(*arguments); });
+}
+
+}  // namespace artel::cli
