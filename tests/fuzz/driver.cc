@@ -1,5 +1,5 @@
-// Runs a fuzz target without libFuzzer: every seed, then mutations of them in an order that is the
-// same each time, for about a second. `PROGRAM FILE...` reads files instead, to look at a failure.
+// Runs a fuzz target without libFuzzer: every seed, then mutations of them in a reproducible order,
+// for about a second. `PROGRAM FILE...` reads files instead, to look at a failure.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
-// Part of libFuzzer, which is not here.
+// Normally provided by libFuzzer.
 extern "C" size_t LLVMFuzzerMutate(uint8_t*, size_t size, size_t) { return size; }
 
 namespace {
@@ -26,7 +26,7 @@ void run(const std::string& input) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
 }
 
-// Numbers that readers stumble over: limits of lengths and signs.
+// Numbers that tend to break readers: limits of lengths and signs.
 uint64_t interesting(artel::Random& random) {
   constexpr uint64_t kNumbers[] = {0,          1,          0x7f,         0x80,
                                    0xff,       0xffff,     0x7fffffff,   0x80000000,
@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) run(artel::read_file(argv[i]));
   if (argc > 1) return 0;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  // An allocation that is out of proportion throws std::bad_alloc, which nobody catches.
+  // A disproportionate allocation throws std::bad_alloc, which nobody catches.
   const rlimit limit{kMaxMemory, kMaxMemory};
   ::setrlimit(RLIMIT_AS, &limit);
 #endif

@@ -8,7 +8,7 @@
 #include "tests/fuzz/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // A copy of exactly this size, so that a sanitizer sees every read beyond the end.
+  // A copy of exactly this size, so a sanitizer sees every read beyond the end.
   const artel::Bytes bytes =
       artel::make_bytes(std::string(reinterpret_cast<const char*>(data), size), "fuzz");
   try {
@@ -22,8 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-// libFuzzer asks for a mutation; now and then it gets a seed instead, so that a run without a
-// stored corpus also starts from valid files.
+// libFuzzer asks for a mutation; occasionally it gets a seed instead, so a run without a stored
+// corpus also starts from valid files.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,

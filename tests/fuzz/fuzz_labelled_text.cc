@@ -5,7 +5,7 @@
 namespace artel::fuzz {
 
 void read_untrusted(const Bytes& bytes) {
-  set_log_level(LogLevel::error);  // texts that are cut are no news here
+  set_log_level(LogLevel::error);  // warnings about cut texts do not matter here
   static const auto tokenizer = std::make_shared<const data::WordPiece>(
       std::vector<std::string>{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "buy", "now", "##s"}, true, "-");
   const data::LabelledTexts texts = data::labelled_texts(data::parse_csv(bytes), "");

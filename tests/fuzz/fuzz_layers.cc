@@ -5,7 +5,7 @@
 
 namespace artel::fuzz {
 
-// A network as text, one layer a line, is parsed and its shapes are inferred.
+// A network as text, one layer per line, is parsed and its shapes are inferred.
 void read_untrusted(const Bytes& bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size());
   with_name(bytes, [&] {

@@ -39,7 +39,7 @@ std::string message_of(ps::Header header, const std::vector<uint64_t>& keys, std
 
 }  // namespace
 
-// A message of a stranger: its header, its lists, its packed values and its texts.
+// A message from an untrusted process: its header, its lists, its packed values and its texts.
 void read_untrusted(const Bytes& bytes) {
   with_name(bytes, [&] { read_message(bytes.data); });
 }

@@ -16,7 +16,7 @@ namespace artel::fuzz {
 // sanitizer reports and running out of memory are failures.
 void read_untrusted(const Bytes& bytes);
 
-// For readers of what comes from no file: runs `read` and adds the input's name to its errors.
+// For readers of data that is not a file: runs `read` and adds the input's name to its errors.
 template <typename Read>
 void with_name(const Bytes& bytes, const Read& read) {
   try {
@@ -26,7 +26,7 @@ void with_name(const Bytes& bytes, const Read& read) {
   }
 }
 
-// The input as a file, for readers that want one; not synced, so that it takes no time.
+// The input as a file, for readers that need one; not synced, to save time.
 inline void write_input(const std::filesystem::path& path, std::string_view text) {
   std::ofstream(path, std::ios::binary) << text;
 }

@@ -106,7 +106,7 @@ def rounded(values):
 def make_optimizers():
     random = np.random.default_rng(0)
     initial = random.normal(size=MATRIX + BIAS).astype(np.float32)
-    # Around a drifting mean, so that moments and momentum have something to follow.
+    # Around a drifting mean, to give moments and momentum something to follow.
     gradients = (random.normal(size=(STEPS, MATRIX + BIAS)) +
                  np.sin(np.arange(STEPS) / 7)[:, None]).astype(np.float32)
     cases = []

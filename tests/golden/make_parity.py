@@ -103,6 +103,45 @@ class ResNet(nn.Module):
         return getattr(self, self.head)(x.mean((2, 3)))
 
 
+class Reader(nn.Module):
+    """A recurrent network and a head: on every position, or on the last states. Whole numbers are
+    tokens, padded with 0."""
+
+    def __init__(self, kind, width, units, classes, last, tokens=0, **options):
+        super().__init__()
+        if tokens:
+            self.embedding = nn.Embedding(tokens, width)
+        self.rnn = kind(width, units, batch_first=True, **options)
+        self.head = nn.Linear(units * (2 if self.rnn.bidirectional else 1), classes)
+        self.last = last
+
+    def forward(self, x):
+        if not hasattr(self, "embedding"):
+            y, states = self.rnn(x)
+        else:
+            packed = nn.utils.rnn.pack_padded_sequence(
+                self.embedding(x), (x != 0).sum(1), batch_first=True, enforce_sorted=False)
+            y, states = self.rnn(packed)
+        if not self.last:
+            return self.head(y)
+        states = states[0] if isinstance(states, tuple) else states
+        return self.head(torch.cat([states[-2], states[-1]], 1) if self.rnn.bidirectional else states[-1])
+
+
+def padded_texts(batch, length, tokens, classes):
+    def sample():
+        x = torch.randint(1, tokens, (batch, length))
+        for row in range(batch):
+            x[row, length - row % length:] = 0
+        return x, torch.randint(0, classes, (batch,))
+    return sample
+
+
+def sequences(batch, length, width, classes, each):
+    return lambda: (torch.randn(batch, length, width),
+                    torch.randint(0, classes, (batch, length) if each else (batch,)))
+
+
 def weights(model, prefix):
     return {f"{prefix}.{name}": value.float().clone()
             for name, value in model.state_dict().items() if "num_batches" not in name}
@@ -155,3 +194,10 @@ if __name__ == "__main__":
     make("vgg11_bn", lambda: Vgg11(3, 10), images(6, (3, 32, 32)))
     make("resnet18", lambda: ResNet([2, 2, 2, 2], 3, 10, True, "fc"), images(8, (3, 16, 16)))
     make("resnet8", lambda: ResNet([1, 1, 1], 8, 10, False, "linear"), images(6, (3, 16, 16)))
+    make("lstm", lambda: Reader(nn.LSTM, 5, 7, 3, True, num_layers=2, bidirectional=True),
+         sequences(6, 9, 5, 3, False))
+    make("gru", lambda: Reader(nn.GRU, 5, 17, 3, False, num_layers=2), sequences(4, 8, 5, 3, True))
+    make("lstm_padded", lambda: Reader(nn.LSTM, 6, 8, 4, True, 11, bidirectional=True),
+         padded_texts(7, 6, 11, 4))
+    make("gru_padded", lambda: Reader(nn.GRU, 6, 8, 4, True, 11, num_layers=2, bias=False),
+         padded_texts(7, 6, 11, 4))

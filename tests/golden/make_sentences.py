@@ -12,7 +12,7 @@ import struct
 import numpy as np
 
 WIDTH, DEPTH, HEADS, VOCABULARY, POSITIONS = 16, 2, 2, 14, 12
-# [CLS] ... [SEP] in the vocabulary of tests/unit/train/sentence_vectors_test.cc.
+# [CLS] ... [SEP] in the vocabulary of tests/unit/predict/sentence_vectors_test.cc.
 SENTENCES = [[2, 5, 6, 7, 3], [2, 5, 6, 8, 9, 3], [2, 10, 11, 3]]
 
 

@@ -1,6 +1,7 @@
 // Runs a case and compares it with the reference and with itself.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -8,12 +9,27 @@
 
 namespace artel::model_fuzz {
 
-// What is wrong, or nothing: losses, gradients and weights beside the reference in double; the same
-// bits with other threads, less memory and other workers, and again; no memory read that nobody
-// wrote. A case that cannot be built is right too.
-std::optional<std::string> what_is_wrong(const NetworkCase& network);
+struct Verdict {
+  std::optional<std::string> wrong;    // what is
+  std::optional<std::string> refused;  // why the case could not be run, although it could be built
+};
 
-// The smallest case found by simplifying that is still wrong.
-NetworkCase reduce(NetworkCase network);
+// Compares losses, gradients, metrics and weights, and predictions outside training, with the
+// reference in double precision; checks for the same bits with other threads, less memory, other
+// workers and a second run; and that no kernel reads uninitialised memory.
+Verdict check(const NetworkCase& network);
+
+// The parts of it: what is wrong, or nothing.
+std::optional<std::string> compare_with_reference(const NetworkCase& network);
+std::optional<std::string> compare_bits(const NetworkCase& network);
+std::optional<std::string> compare_workers(const NetworkCase& network);
+
+// The smallest case that is still wrong in the same way, found by simplifying. `wrong` is what is
+// wrong with `network`; `find` finds that out.
+using Find = std::function<std::optional<std::string>(const NetworkCase&)>;
+NetworkCase reduce(NetworkCase network, const std::string& wrong, const Find& find);
+
+// Whether two texts tell of the same fault: they differ in numbers and names only.
+bool same_fault(const std::string& a, const std::string& b);
 
 }  // namespace artel::model_fuzz

@@ -1,4 +1,4 @@
-// How far arrays are apart.
+// How far apart arrays are.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,24 @@ inline constexpr double kRounding = 2e-4;
 // What is left of terms of order 1 that cancel out.
 inline constexpr double kCancelled = 2e-6;
 // Where that is exceeded, the reference itself is run with rounding errors, to see how far they
-// take it where sums cancel out, a ReLU flips or a normalisation divides by nearly nothing.
+// move it where sums cancel out, a ReLU flips or a normalisation divides by almost nothing.
 inline constexpr double kNoise = 1e-7;
-inline constexpr int kNoisyRuns = 8;
+inline constexpr int kNoisyRuns = 24;
 inline constexpr double kSway = 30;  // how much further a compiled program may be
 
 // A network in which rounding errors move a gradient by this share of it has no right answer in
-// f32, as where a normalisation makes much of numbers that are all but equal.
+// f32, for example where a normalisation amplifies tiny differences between almost equal numbers.
 inline constexpr double kLost = 0.1;
 
 inline double largest(const reference::Array& array) {
   double most = 0;
   for (const double value : array.data) most = std::max(most, std::abs(value));
   return most;
+}
+
+inline bool is_finite(const reference::Array& array) {
+  return std::all_of(array.data.begin(), array.data.end(),
+                     [](double value) { return std::isfinite(value); });
 }
 
 // The largest difference; infinite if any is not a number.

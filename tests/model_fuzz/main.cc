@@ -1,10 +1,13 @@
-// artel_model_fuzz: random networks and graphs beside a plain reference.
+// artel_model_fuzz: compares random networks and graphs with a plain reference.
 //
 //   artel_model_fuzz --seconds 20             new networks, a new seed each time
 //   artel_model_fuzz --seconds 3600 --jobs 2  for long, on two cores
 //   artel_model_fuzz --cases 1000 --seed 7    the same ones again
-//   artel_model_fuzz FILE.toml ...            kept or printed cases
+//   artel_model_fuzz --seed 7 --case 12       one of them
+//   artel_model_fuzz FILE ...                 kept or written cases, .toml or .graph
+//   artel_model_fuzz --coverage 2000          does every layer and op occur among so many?
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,69 +16,76 @@
 #include <atomic>
 #include <filesystem>
 #include <random>
+#include <thread>
 
-#include "artel/base/file.h"
 #include "artel/base/time.h"
-#include "tests/model_fuzz/check.h"
-#include "tests/model_fuzz/random_graph.h"
+#include "tests/model_fuzz/any_case.h"
+#include "tests/model_fuzz/coverage.h"
 
 namespace artel::model_fuzz {
 namespace {
 
 struct Options {
   double seconds = 20;
-  int64_t cases = 0;  // 0: as many as the time allows
+  int64_t cases = 0;       // 0: as many as the time allows
+  int64_t only_case = -1;  // of the seed
+  int64_t coverage = 0;
   uint64_t seed = 0;
   int jobs = 1;
+  double patience = 600;  // seconds for one case
+  Pretence pretence;
   std::string failures;  // folder for failing cases
+  std::string write;     // folder for all cases, which are not run
   std::vector<std::string> files;
 };
 
-// What a job tells the one that watches it, in shared memory: a crash names its case, too.
+// A generator whose networks are refused tests nothing.
+constexpr double kMostRefused = 0.02;
+
+// What a job tells its supervisor, in shared memory, so that even a crash can be attributed to its
+// case.
 struct Progress {
-  std::atomic<int64_t> networks, graphs, wrong;
+  std::atomic<int64_t> networks, graphs, wrong, refused;
   std::atomic<uint64_t> current;
 };
 
-void report(const Options& options, uint64_t number, const NetworkCase& network,
-            const std::string& wrong) {
-  fmt::print("\ncase {}: {}\nreducing ...\n", number, wrong);
+void report(const Options& options, uint64_t number, const AnyCase& any, const std::string& wrong,
+            bool apart) {
+  fmt::print("\ncase {} (--seed {} --case {}): {}\nreducing ...\n", number, options.seed, number,
+             wrong);
   std::fflush(stdout);
-  const NetworkCase small = reduce(network);
-  fmt::print("{}\n{}", what_is_wrong(small).value_or("(not wrong when it is run again)"),
-             to_toml(small));
-  if (!options.failures.empty()) {
-    const std::string name = fmt::format("case_{}", number);
-    write_files(small, options.failures, name);
-    fmt::print("written to {}/{}.toml\n", options.failures, name);
-  }
+  const AnyCase small = reduce(any, wrong, apart);
+  fmt::print("{}\n{}",
+             (apart ? wrong_apart(small) : check(small).wrong)
+                 .value_or("(not wrong when it is run again)"),
+             to_text(small));
+  if (!options.failures.empty())
+    fmt::print("written to {}\n",
+               write_case(small, options.failures, fmt::format("case_{}", number)));
   std::fflush(stdout);
 }
 
-// Case `number` of a seed: a graph of ops every third time, else a network.
 void run_case(const Options& options, uint64_t number, Progress& progress) {
   progress.current = number;
-  if (number % 3 == 2) {
-    if (const auto wrong = wrong_graph(mix_key({options.seed, number}))) {
-      ++progress.wrong;
-      fmt::print("\ncase {} (graph): {}\n", number, *wrong);
-      std::fflush(stdout);
-    }
-    ++progress.graphs;
-    return;
-  }
-  Random random{options.seed, number};
-  const NetworkCase network = random_case(random);
-  if (const auto wrong = what_is_wrong(network)) {
+  const AnyCase any = make_case(options.seed, number);
+  const Verdict verdict = check(any);
+  if (verdict.wrong) {
     ++progress.wrong;
-    report(options, number, network, *wrong);
+    report(options, number, any, *verdict.wrong, false);
   }
-  ++progress.networks;
+  if (verdict.refused) {
+    constexpr int64_t kPrinted = 3;
+    if (++progress.refused <= kPrinted)
+      fmt::print("case {} (--seed {} --case {}) is refused: {}\n", number, options.seed, number,
+                 *verdict.refused);
+  }
+  ++(std::holds_alternative<GraphCase>(any) ? progress.graphs : progress.networks);
 }
 
-void run_job(const Options& options, int job, Progress& progress) {
-  const Clock::time_point begin = Clock::now();
-  for (int64_t i = job; options.cases == 0 || i < options.cases; i += options.jobs) {
+// Cases `first`, first + jobs, ...
+void run_job(const Options& options, int64_t first, Clock::time_point begin, Progress& progress) {
+  if (options.only_case >= 0) return run_case(options, static_cast<uint64_t>(first), progress);
+  for (int64_t i = first; options.cases == 0 || i < options.cases; i += options.jobs) {
     if (options.cases == 0 && seconds_between(begin, Clock::now()) > options.seconds) break;
     run_case(options, static_cast<uint64_t>(i), progress);
   }
@@ -84,47 +94,156 @@ void run_job(const Options& options, int job, Progress& progress) {
 int run_files(const std::vector<std::string>& files) {
   int wrong = 0;
   for (const std::string& file : files) {
-    const auto found = what_is_wrong(parse_case(read_file(file), file));
-    fmt::print("{}: {}\n", file, found.value_or("right"));
-    wrong += found ? 1 : 0;
+    const Verdict verdict = check(read_case(file));
+    const auto refused = [](const std::string& why) { return "refused: " + why; };
+    fmt::print("{}: {}\n", file,
+               verdict.wrong     ? *verdict.wrong
+               : verdict.refused ? refused(*verdict.refused)
+                                 : "right");
+    wrong += verdict.wrong || verdict.refused ? 1 : 0;
   }
   return wrong;
 }
 
-int run(Options options) {
-  if (!options.files.empty()) return run_files(options.files) > 0 ? 1 : 0;
-  if (options.seed == 0) options.seed = std::random_device{}();
-  if (!options.failures.empty()) std::filesystem::create_directories(options.failures);
-  fmt::print("seed {}\n", options.seed);
-  std::fflush(stdout);
-  void* memory = ::mmap(nullptr, sizeof(Progress) * static_cast<size_t>(options.jobs),
-                        PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  auto* progress = static_cast<Progress*>(memory);
-  std::vector<pid_t> jobs;
-  for (int job = 0; job < options.jobs; ++job) {
+// Starts the jobs and waits for them, says how far they are, ends one that hangs at a case, and
+// goes on behind a case that has ended its job.
+class Supervisor {
+ public:
+  static constexpr double kBetweenLines = 60, kReducing = 600;  // seconds
+
+  explicit Supervisor(const Options& options)
+      : options_(options), jobs_(static_cast<size_t>(options.jobs)), seen_(jobs_.size()) {
+    void* memory = ::mmap(nullptr, sizeof(Progress) * jobs_.size(), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    progress_ = static_cast<Progress*>(memory);
+  }
+
+  // Returns whether all cases were right.
+  bool run() {
+    using namespace std::chrono_literals;
+    for (size_t job = 0; job < jobs_.size(); ++job)
+      start(job, std::max<int64_t>(0, options_.only_case) + static_cast<int64_t>(job));
+    size_t running = jobs_.size();
+    while (running > 0) {
+      std::this_thread::sleep_for(20ms);
+      for (size_t job = 0; job < jobs_.size(); ++job)
+        if (jobs_[job] > 0 && ended(job)) --running;
+      if (seconds_between(told_, Clock::now()) < kBetweenLines) continue;
+      told_ = Clock::now();
+      tell();
+    }
+    tell();
+    const int64_t refused = sum(&Progress::refused), networks = sum(&Progress::networks);
+    const bool too_many =
+        refused > 3 && static_cast<double>(refused) > kMostRefused * static_cast<double>(networks);
+    if (too_many)
+      fmt::print("{} of {} networks were refused, expected {:.0f} % at most\n", refused, networks,
+                 100 * kMostRefused);
+    return sum(&Progress::wrong) + crashed_ == 0 && !too_many;
+  }
+
+ private:
+  struct Seen {
+    uint64_t current = 0;
+    Clock::time_point since = Clock::now();
+  };
+
+  void start(size_t job, int64_t first) {
+    std::fflush(stdout);
     const pid_t pid = ::fork();
     if (pid == 0) {
-      run_job(options, job, progress[job]);
+      run_job(options_, first, begin_, progress_[job]);
       std::fflush(stdout);
       ::_exit(0);
     }
-    jobs.push_back(pid);
+    jobs_[job] = pid;
   }
-  int64_t networks = 0, graphs = 0, wrong = 0;
-  for (int job = 0; job < options.jobs; ++job) {
+
+  // Whether a job is over for good.
+  bool ended(size_t job) {
+    const uint64_t current = progress_[job].current;
+    if (current != seen_[job].current) seen_[job] = {current};
+    const bool hangs = seconds_between(seen_[job].since, Clock::now()) > options_.patience;
+    if (hangs) ::kill(jobs_[job], SIGKILL);
     int status = 0;
-    ::waitpid(jobs[static_cast<size_t>(job)], &status, 0);
-    networks += progress[job].networks;
-    graphs += progress[job].graphs;
-    wrong += progress[job].wrong;
-    if (status != 0) {
-      ++wrong;
-      fmt::print("case {} ended its process (status {:#x}); --seed {} runs it again\n",
-                 progress[job].current.load(), status, options.seed);
+    if (::waitpid(jobs_[job], &status, hangs ? 0 : WNOHANG) == 0) return false;
+    jobs_[job] = 0;
+    if (status == 0) return true;
+    ++crashed_;
+    fmt::print("case {} (--seed {} --case {}) {} (status {:#x})\n", current, options_.seed, current,
+               hangs ? "hung" : "ended its process", status);
+    reduce_apart(current);
+    if (options_.only_case >= 0) return true;
+    start(job, static_cast<int64_t>(current) + options_.jobs);
+    return false;
+  }
+
+  // In a process of its own, which has run nothing before.
+  void reduce_apart(uint64_t number) const {
+    std::fflush(stdout);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      const AnyCase any = make_case(options_.seed, number);
+      if (const auto wrong = wrong_apart(any)) report(options_, number, any, *wrong, true);
+      std::fflush(stdout);
+      ::_exit(0);
+    }
+    const Clock::time_point since = Clock::now();
+    while (::waitpid(pid, nullptr, WNOHANG) == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (seconds_between(since, Clock::now()) < kReducing) continue;
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+      return;
     }
   }
-  fmt::print("{} networks and {} graphs, {} wrong\n", networks, graphs, wrong);
-  return wrong > 0 ? 1 : 0;
+
+  int64_t sum(std::atomic<int64_t> Progress::*what) const {
+    int64_t all = 0;
+    for (size_t job = 0; job < jobs_.size(); ++job) all += (progress_[job].*what).load();
+    return all;
+  }
+
+  void tell() const {
+    fmt::print("{} networks and {} graphs, {} wrong, {} refused, after {:.0f} s\n",
+               sum(&Progress::networks), sum(&Progress::graphs), sum(&Progress::wrong) + crashed_,
+               sum(&Progress::refused), seconds_between(begin_, Clock::now()));
+    std::fflush(stdout);
+  }
+
+  const Options& options_;
+  std::vector<pid_t> jobs_;  // 0: it has ended
+  Progress* progress_;
+  std::vector<Seen> seen_;
+  int64_t crashed_ = 0;
+  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point told_ = begin_;
+};
+
+int run(Options options) {
+  pretend(options.pretence);
+  set_patience(std::min(60.0, options.patience));
+  if (!options.files.empty()) return run_files(options.files) > 0 ? 1 : 0;
+  if (options.seed == 0) options.seed = std::random_device{}();
+  if (options.only_case >= 0) options.jobs = 1;
+  for (const std::string& folder : {options.failures, options.write})
+    if (!folder.empty()) std::filesystem::create_directories(folder);
+  fmt::print("seed {}\n", options.seed);
+  std::fflush(stdout);
+  if (options.coverage > 0) {
+    const std::vector<std::string> missing = never_made(options.seed, options.coverage);
+    for (const std::string& what : missing)
+      fmt::print("{} does not occur among {} cases\n", what, options.coverage);
+    return missing.empty() ? 0 : 1;
+  }
+  if (!options.write.empty()) {
+    const int64_t first = std::max<int64_t>(0, options.only_case);
+    for (int64_t i = first; i < std::max(options.cases, first + 1); ++i)
+      fmt::print("{}\n", write_case(make_case(options.seed, static_cast<uint64_t>(i)),
+                                    options.write, fmt::format("case_{}", i)));
+    return 0;
+  }
+  return Supervisor(options).run() ? 0 : 1;
 }
 
 }  // namespace
@@ -135,9 +254,17 @@ int main(int argc, char** argv) {
   CLI::App app("Random networks and graphs beside a plain reference.");
   app.add_option("--seconds", options.seconds, "How long")->capture_default_str();
   app.add_option("--cases", options.cases, "How many instead");
+  app.add_option("--case", options.only_case, "Only this one of a seed");
   app.add_option("--seed", options.seed, "The same cases again; a new one each time if absent");
   app.add_option("--jobs", options.jobs, "Processes side by side")->capture_default_str();
   app.add_option("--failures", options.failures, "A folder for failing cases, reduced");
+  app.add_option("--write", options.write, "A folder for all cases, which are not run");
+  app.add_option("--coverage", options.coverage, "Find what does not occur among so many cases");
+  app.add_option("--patience", options.patience, "Seconds after which a case hangs")
+      ->capture_default_str();
+  app.add_option("--pretend", options.pretence.fault, "A fault of this program's own, to test it")
+      ->check(CLI::IsMember({"wrong", "crash", "hang"}));
+  app.add_option("--at", options.pretence.at, "Pretend it where a case's text contains this");
   app.add_option("files", options.files, "Cases to run instead of new ones");
   CLI11_PARSE(app, argc, argv);
   return artel::model_fuzz::run(std::move(options));

@@ -5,16 +5,20 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/text.h"
 #include "artel/graph/op.h"
+#include "artel/nn/named_values.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/summary.h"
 #include "artel/predict/batches.h"
 #include "artel/run/config.h"
 #include "artel/tensor/npy.h"
+#include "artel/train/name_prefixes.h"
+#include "tests/model_fuzz/training.h"
 
 namespace artel::model_fuzz {
 namespace {
@@ -32,22 +36,84 @@ Shape parse_extents(const std::string& text) {
   return Shape(extents);
 }
 
-// What the network gives for two samples, without the batch's axis.
+std::string input_name(size_t index) { return index == 0 ? "x" : fmt::format("x{}", index + 1); }
+
+// The network's output shape for two samples, without the batch axis. Of the network that was asked
+// about last it is known: every batch of targets asks.
 Shape output_of(const NetworkCase& network) {
-  ModelGraph graph = inference_graph(network.model(), batch_of(network.x(), 2));
-  const Shape& shape = graph.graph.output("prediction").shape();
+  struct Known {
+    std::vector<std::string> layers;
+    std::vector<Shape> samples;
+    int64_t tokens = 0;
+    Shape output;
+  };
+  static thread_local Known last;
+  if (last.layers == network.layers && last.samples == network.samples &&
+      last.tokens == network.tokens)
+    return last.output;
+  const ModelGraph graph = inference_graph(network.model(), batch_of(network.x(), 2));
+  const Shape& shape = graph.graph.type(graph.graph.output_id("prediction")).shape;
   require(shape.rank() >= 1 && shape[0] == 2, ErrorKind::shape,
           "the network's output {} has lost the batch", to_string(shape));
-  return Shape(std::vector<int64_t>(shape.extents().begin() + 1, shape.extents().end()));
+  Shape output(std::vector<int64_t>(shape.extents().begin() + 1, shape.extents().end()));
+  last = {network.layers, network.samples, network.tokens, output};
+  return output;
 }
 
-bool has_labels(const NetworkCase& network) { return network.loss == "cross_entropy"; }
+bool has_labels(const NetworkCase& network) {
+  return network.loss == "cross_entropy" && !network.shares;
+}
+
+Tensor joined(const NetworkCase& network, const std::function<Tensor(int64_t)>& batch) {
+  std::vector<Tensor> parts;
+  int64_t rows = 0;
+  for (int64_t step = 1; step <= network.steps; ++step) {
+    parts.push_back(batch(step));
+    rows += parts.back().shape()[0];
+  }
+  Shape shape = parts[0].shape();
+  shape[0] = rows;
+  Tensor all(shape, parts[0].dtype());
+  std::byte* to = all.raw();
+  for (const Tensor& part : parts) to = std::copy_n(part.raw(), part.bytes(), to);
+  return all;
+}
+
+std::string quoted_list(const std::vector<std::string>& texts) {
+  std::vector<std::string> quoted;
+  for (const std::string& text : texts) quoted.push_back(fmt::format("\"{}\"", text));
+  return fmt::format("[{}]", join(quoted, ", "));
+}
+
+// A limit at which most networks have to compute something twice.
+int64_t usable_limit(const NetworkCase& network) {
+  const size_t needed = Training(network, {}).activation_bytes();
+  auto limit = static_cast<size_t>(kMemoryShares.front() * static_cast<double>(needed));
+  try {
+    Training(network, {.memory_limit = limit}).activation_bytes();
+  } catch (const MemoryLimitError& error) {
+    limit = std::max(needed, error.needed());
+  }
+  return static_cast<int64_t>(limit);
+}
 
 }  // namespace
 
-Model NetworkCase::model() const { return nn::parse_layers(layers); }
+Model NetworkCase::model() const {
+  const nn::Layer network = nn::parse_layers(layers);
+  if (samples.size() < 2) return network;
+  std::vector<std::pair<std::string, Shape>> named;
+  for (size_t i = 0; i < samples.size(); ++i) named.emplace_back(input_name(i), samples[i]);
+  return nn::split_inputs(std::move(named), network);
+}
 
-TensorType NetworkCase::x() const { return {tokens > 0 ? DType::i32 : DType::f32, sample}; }
+TensorType NetworkCase::x() const {
+  const DType dtype = tokens > 0 ? DType::i32 : DType::f32;
+  if (samples.size() == 1) return {dtype, samples[0]};
+  int64_t elements = 0;
+  for (const Shape& shape : samples) elements += shape.elements();
+  return {dtype, {elements}};
+}
 
 TensorType NetworkCase::y() const {
   Shape output = output_of(*this);
@@ -61,7 +127,7 @@ TensorType NetworkCase::y() const {
 
 Tensor NetworkCase::inputs(int64_t step) const {
   Random random{seed, 1, static_cast<uint64_t>(step)};
-  const TensorType type = batch_of(x(), batch);
+  const TensorType type = batch_of(x(), samples_of(step));
   Tensor result(type.shape, type.dtype);
   if (tokens > 0)
     for (int32_t& value : result.values<int32_t>())
@@ -73,37 +139,58 @@ Tensor NetworkCase::inputs(int64_t step) const {
 
 Tensor NetworkCase::targets(int64_t step) const {
   Random random{seed, 2, static_cast<uint64_t>(step)};
-  const TensorType type = batch_of(y(), batch);
+  const TensorType type = batch_of(y(), samples_of(step));
   Tensor result(type.shape, type.dtype);
   if (has_labels(*this)) {
     const auto classes = static_cast<uint64_t>(output_of(*this).back());
-    for (int32_t& value : result.values<int32_t>())
+    for (int32_t& value : result.values<int32_t>()) {
       value = static_cast<int32_t>(random.below(classes));
+      if (ignored && random.below(4) == 0) value = -100;
+    }
     return result;
   }
-  for (float& value : result.values<float>())
-    value = loss == "kl" || loss == "binary_cross_entropy" ? random.uniform() : random.normal();
+  const bool in_unit = shares || loss == "kl" || loss == "binary_cross_entropy";
+  for (float& value : result.values<float>()) value = in_unit ? random.uniform() : random.normal();
   return result;
 }
 
+Tensor NetworkCase::all_inputs() const {
+  return joined(*this, [&](int64_t step) { return inputs(step); });
+}
+
+Tensor NetworkCase::all_targets() const {
+  return joined(*this, [&](int64_t step) { return targets(step); });
+}
+
+bool NetworkCase::trained(const std::string& parameter) const {
+  return !begins_with_any(parameter, freeze);
+}
+
 std::string to_toml(const NetworkCase& network) {
-  std::vector<std::string> layers, optimizer;
-  for (const std::string& layer : network.layers) layers.push_back(fmt::format("\"{}\"", layer));
+  std::vector<std::string> optimizer, samples;
   for (const auto& [key, value] : network.optimizer)
     optimizer.push_back(key == "name" ? fmt::format("name = \"{}\"", value)
                                       : fmt::format("{} = {}", key, value));
+  for (const Shape& shape : network.samples) samples.push_back(extents_text(shape));
   std::string text = fmt::format(
-      "{}{} {}{}\n", kSamples, extents_text(network.sample),
-      network.tokens > 0 ? fmt::format("below {}", network.tokens) : std::string("normal"),
-      network.flat_target ? " flat" : "");
-  text += fmt::format("[data]\nset = \"npz\"\npath = \"samples.npz\"\n[model]\nlayers = [{}]\n",
-                      join(layers, ", "));
+      "{}{} {}", kSamples, join(samples, "+"),
+      network.tokens > 0 ? fmt::format("below {}", network.tokens) : std::string("normal"));
+  if (network.flat_target) text += " flat";
+  if (network.shares) text += " shares";
+  if (network.ignored) text += " ignored";
+  if (network.last_batch > 0) text += fmt::format(" last {}", network.last_batch);
+  text += fmt::format(
+      "\n[data]\nset = \"npz\"\npath = \"samples.npz\"\ntest_fraction = 0\n[model]\nlayers = {}\n",
+      quoted_list(network.layers));
   text += fmt::format("[train]\nloss = \"{}\"\nbatch_size = {}\nsteps = {}\nseed = {}\n",
                       network.loss, network.batch, network.steps, network.seed);
   text += fmt::format("optimizer = {{ {} }}\n", join(optimizer, ", "));
   if (network.label_smoothing > 0)
     text += fmt::format("label_smoothing = {}\n", network.label_smoothing);
-  if (network.limit_memory) text += "memory_limit = 1\n";
+  if (!network.metrics.empty()) text += fmt::format("metrics = {}\n", quoted_list(network.metrics));
+  if (!network.freeze.empty()) text += fmt::format("freeze = {}\n", quoted_list(network.freeze));
+  if (network.last_batch > 0) text += "keep_last_batch = true\n";
+  if (network.limit_memory) text += fmt::format("memory_limit = {}\n", usable_limit(network));
   if (network.tune) text += "tune = true\n";
   if (network.exact_convolutions) text += "exact_convolutions = true\n";
   text += fmt::format("[cluster]\nlanes = {}\nthreads = {}\nworkers = {}\n", network.lanes,
@@ -117,21 +204,30 @@ NetworkCase parse_case(std::string_view text, std::string_view name) {
   for (const std::string& line : split(text, '\n')) {
     if (!line.starts_with(kSamples)) continue;
     const std::vector<std::string> words = split(line.substr(kSamples.size()), ' ');
-    network.sample = parse_extents(words[0]);
+    for (const std::string& extents : split(words[0], '+'))
+      network.samples.push_back(parse_extents(extents));
     for (size_t i = 1; i < words.size(); ++i) {
       if (words[i] == "below") network.tokens = std::stoll(words.at(i + 1));
       if (words[i] == "flat") network.flat_target = true;
+      if (words[i] == "shares") network.shares = true;
+      if (words[i] == "ignored") network.ignored = true;
+      if (words[i] == "last") network.last_batch = std::stoll(words.at(i + 1));
     }
   }
+  require(!network.samples.empty(), ErrorKind::invalid_argument,
+          "[{}] got no line that says what its samples are, expected one such as '{}3x5 normal'",
+          name, kSamples);
   network.layers = config.model.layers;
   network.loss = config.train.loss;
   network.label_smoothing = config.train.label_smoothing;
+  network.metrics = config.train.metrics;
+  network.freeze = config.train.freeze;
   network.optimizer = config.train.optimizer;
   network.batch = config.train.batch_size;
   network.steps = config.train.steps;
   network.lanes = config.cluster.lanes;
   network.threads = config.cluster.threads;
-  network.workers = config.cluster.workers;
+  network.workers = config.cluster.workers.most;
   network.limit_memory = config.train.memory_limit.bytes > 0;
   network.tune = config.train.tune;
   network.exact_convolutions = config.train.exact_convolutions;
@@ -143,20 +239,35 @@ void write_files(const NetworkCase& network, const std::string& folder, const st
   std::string text = to_toml(network);
   const std::string samples = "samples.npz";
   text.replace(text.find(samples), samples.size(), name + ".npz");
-  write_file_atomically(std::filesystem::path(folder) / (name + ".toml"), text);
-  write_npz(std::filesystem::path(folder) / (name + ".npz"),
-            {{"x", network.inputs(1)}, {"y", network.targets(1)}});
+  const std::filesystem::path path(folder);
+  write_file_atomically(path / (name + ".toml"), text);
+  const Tensor all = network.all_inputs();
+  NamedTensors arrays = {{"y", network.all_targets()}};
+  if (network.samples.size() == 1) arrays.push_back({"x", all});
+  int64_t first = 0;
+  for (size_t i = 0; network.samples.size() > 1 && i < network.samples.size(); ++i) {
+    const int64_t rows = all.shape()[0], width = all.shape()[1];
+    const int64_t own = network.samples[i].elements();
+    Tensor part(batch_of({all.dtype(), network.samples[i]}, rows).shape, all.dtype());
+    const auto bytes = static_cast<int64_t>(all.bytes()) / (rows * width);
+    for (int64_t row = 0; row < rows; ++row)
+      std::copy_n(all.raw() + (row * width + first) * bytes, own * bytes,
+                  part.raw() + row * own * bytes);
+    arrays.push_back({input_name(i), part});
+    first += own;
+  }
+  write_npz(path / (name + ".npz"), arrays);
 }
 
-bool is_small(const NetworkCase& network) {
-  constexpr int64_t kMostElements = 1 << 14;
+bool is_within(const Budget& budget, const NetworkCase& network) {
   const ModelGraph graph = inference_graph(network.model(), batch_of(network.x(), network.batch));
   double flops = 0;
   for (const Node& node : graph.graph.nodes()) flops += node_flops(graph.graph, node);
-  return flops < 4e6 && std::all_of(graph.graph.values().begin(), graph.graph.values().end(),
-                                    [](const ValueData& value) {
-                                      return value.type.shape.elements() <= kMostElements;
-                                    });
+  return flops < budget.flops &&
+         std::all_of(graph.graph.values().begin(), graph.graph.values().end(),
+                     [&](const ValueData& value) {
+                       return value.type.shape.elements() <= budget.elements;
+                     });
 }
 
 }  // namespace artel::model_fuzz

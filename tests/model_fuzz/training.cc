@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "artel/exec/libraries.h"
 #include "artel/predict/batches.h"
 
 namespace artel::model_fuzz {
 
-Training::Training(const NetworkCase& network, const Setting& setting) : network_(network) {
+Training::Training(const NetworkCase& network, const Setting& setting)
+    : network_(network), setting_(setting) {
   choices_.tune = setting.tune;
   choices_.exact_convolutions = network.exact_convolutions;
   ModelGraph graph = inference_graph(network.model(), batch_of(network.x(), 1));
@@ -15,29 +17,37 @@ Training::Training(const NetworkCase& network, const Setting& setting) : network
   for (const ParameterEntry& entry : parameters_.entries())
     parameters_.set(entry.name, nn::initial_value(network.seed, entry.name, entry.shape,
                                                   graph.initialisers.at(entry.name)));
-  stepper_ = std::make_unique<Stepper>(network.model(), network.x(), network.y(),
-                                       loss_by_name(network.loss, network.label_smoothing),
-                                       optim::optimizer_from_options(network.optimizer),
-                                       parameters_, choices_,
-                                       StepperOptions{.threads = setting.threads,
-                                                      .lanes = static_cast<int>(network.lanes),
-                                                      .seed = network.seed,
-                                                      .memory_limit = setting.memory_limit,
-                                                      .check_memory = setting.check_memory});
+  stepper_ = std::make_unique<Stepper>(
+      network.model(), network.x(), network.y(),
+      loss_by_name(network.loss, network.label_smoothing),
+      optim::optimizer_from_options(network.optimizer), parameters_, choices_,
+      StepperOptions{.threads = setting.threads,
+                     .lanes = static_cast<int>(network.lanes),
+                     .seed = network.seed,
+                     .memory_limit = setting.memory_limit,
+                     .check_memory = setting.check_memory,
+                     .trained = [&](const std::string& name) { return network_.trained(name); },
+                     .metrics = metrics_by_name(network.metrics)});
 }
 
 Training::Step Training::step() {
-  const int64_t number = ++steps_;
-  const std::byte* total = nullptr;
+  const int64_t number = ++steps_, samples = network_.samples_of(number);
+  Memory total;
   stepper_->compute(
-      {.range = {0, static_cast<int>(network_.lanes)}, .batch = network_.batch, .step = number},
+      {.range = {0, static_cast<int>(network_.lanes)}, .batch = samples, .step = number},
       network_.inputs(number), network_.targets(number),
-      [&](int, const std::vector<std::byte*>& partials) { total = partials.front(); });
+      [&](int, const std::vector<Memory>& partials) { total = partials.front(); });
   Step result;
   for (const SummedRegion::Part& part : stepper_->region().parts())
     if (!part.is_state)
-      result.gradients[part.name] = plain(parameters_.entry(part.name), total + part.offset);
-  result.loss = stepper_->read_statistics(total, number).loss;
+      result.gradients[part.name] =
+          plain(parameters_.entry(part.name), total.address() + part.offset);
+  const StepStatistics statistics = stepper_->read_statistics(total.floats(), number);
+  result.loss = statistics.loss;
+  for (const Metrics::Part& part : stepper_->region().metrics().parts()) {
+    const auto first = statistics.sums.begin() + static_cast<long>(part.offset);
+    result.metrics[part.output] = {part.shape, {first, first + static_cast<long>(part.size)}};
+  }
   Update& update = stepper_->update();
   const Update::Options options = {
       .step = number,
@@ -45,9 +55,28 @@ Training::Step Training::step() {
           static_cast<float>(optim::optimizer_from_options(network_.optimizer).learning_rate),
       .gradient_scale = update.clips() ? update.clip_scale(total) : 1,
       .lanes = static_cast<int>(network_.lanes)};
-  for (const Bucket& bucket : stepper_->buckets(network_.batch))
-    update.apply(bucket, total, options);
+  for (const Bucket& bucket : stepper_->buckets(samples)) update.apply(bucket, total, options);
   return result;
+}
+
+Arrays Training::evaluate() {
+  const Tensor x = network_.inputs(1), y = network_.targets(1);
+  const Program program(
+      evaluation_graph(network_.model(), batch_of(network_.x(), x.shape()[0]),
+                       batch_of(network_.y(), y.shape()[0]), loss_by_name(network_.loss),
+                       metrics_by_name(network_.metrics))
+          .graph,
+      {.threads = setting_.threads}, choices_);
+  Frame frame(program, parameters_);
+  frame.set_input("x", x);
+  frame.set_input("y", y);
+  ThreadPool pool(setting_.threads, limit_library_threads);
+  program.run(frame, pool,
+              {.context = {network_.seed, 0, 0}, .check_memory = setting_.check_memory});
+  Arrays outputs;
+  for (const auto& [name, id] : program.graph().outputs())
+    outputs[name] = reference::from_tensor(frame.output(name));
+  return outputs;
 }
 
 reference::Array Training::plain(const ParameterEntry& entry, const std::byte* memory) const {

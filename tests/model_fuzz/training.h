@@ -1,6 +1,7 @@
-// One training of a case by Artel, step by step, with everything that a comparison wants to see.
+// One training of a case by Artel, step by step, with everything that a comparison needs.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,9 @@
 namespace artel::model_fuzz {
 
 using Arrays = std::map<std::string, reference::Array>;
+
+// Of the memory that a case needs, what it is given where that is limited.
+inline constexpr std::array<double, 3> kMemoryShares = {0.85, 0.65, 0.5};
 
 struct Setting {
   int threads = 1;
@@ -28,9 +32,14 @@ class Training {
   struct Step {
     double loss = 0;
     Arrays gradients;  // summed over lanes, of all parameters that have one
+    Arrays metrics;    // their sums over lanes
   };
-  // The next step, from 1 on. Throws what the stepper throws.
+  // The next step, counted from 1. Throws what the stepper throws.
   Step step();
+
+  // All outputs of the network as it is now for the batch of step 1, outside training: the
+  // prediction and others, the loss without smoothing, sums of metrics.
+  Arrays evaluate();
 
   Arrays parameters() const;  // and states
   std::vector<float> bits() const;
@@ -41,6 +50,7 @@ class Training {
   reference::Array plain(const ParameterEntry& entry, const std::byte* memory) const;
 
   const NetworkCase& network_;
+  const Setting setting_;
   KernelChoices choices_;
   Parameters parameters_;
   std::unique_ptr<Stepper> stepper_;

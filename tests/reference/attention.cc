@@ -19,6 +19,7 @@ struct Operands {
   bool causal;
   double dropout;
   uint64_t key;
+  int64_t first_head = 0, all_heads = heads;  // where these are some of the heads
 
   int64_t batch() const { return q.shape[0]; }
   int64_t queries() const { return q.shape[1]; }
@@ -61,14 +62,17 @@ Array side_by_side(const Arrays& parts) {
 Operands operands_of(const Call& call, int first) {
   const bool packed = call.flag("packed");
   const int after = first + (packed ? 1 : 3);
+  const int64_t heads = call.attributes().integer("heads");
   Operands o = {.q = call.in(first),
                 .k = {},
                 .v = {},
                 .mask = call.count() > after ? &call.in(after) : nullptr,
-                .heads = call.attributes().integer("heads"),
+                .heads = heads,
                 .causal = call.flag("causal"),
                 .dropout = call.attributes().number("dropout"),
-                .key = random_key(call)};
+                .key = random_key(call),
+                .first_head = call.attributes().integer("first_head", 0),
+                .all_heads = call.attributes().integer("all_heads", heads)};
   if (packed) {
     const int64_t width = o.q.shape.back() / 3;
     o.v = columns(o.q, 2 * width, width);
@@ -82,13 +86,15 @@ Operands operands_of(const Call& call, int first) {
 }
 
 // One query: the probability of each key, what dropout multiplies it by, and the logarithm of the
-// sum of the exponentials. A query that sees no key has probabilities 0 and an infinite logarithm.
+// sum of the exponentials, largest + rest. A query that sees no key has probabilities 0 and an
+// infinite logarithm.
 struct Seen {
   std::vector<double> probabilities, factors;
-  double log_sum;
+  double largest, rest;
 };
 
-Seen look(const Operands& o, int64_t sample, int64_t head, int64_t query) {
+Seen look(const Operands& o, int64_t sample, int64_t head, int64_t query,
+          Disturbance& disturbance) {
   const int64_t last = o.causal ? query + o.keys() - o.queries() : o.keys() - 1;
   std::vector<double> scores(static_cast<size_t>(o.keys()),
                              -std::numeric_limits<double>::infinity());
@@ -98,13 +104,13 @@ Seen look(const Operands& o, int64_t sample, int64_t head, int64_t query) {
     for (int64_t c = 0; c < o.width(); ++c)
       dot += o.q.data[Operands::at(o.q, o.heads, sample, query, head, c)] *
              o.k.data[Operands::at(o.k, o.heads, sample, key, head, c)];
-    scores[static_cast<size_t>(key)] = dot * o.scale();
+    scores[static_cast<size_t>(key)] = disturbance.apply(dot * o.scale());
   }
   const double largest = *std::max_element(scores.begin(), scores.end());
   Seen seen = {std::vector<double>(scores.size(), 0.0), std::vector<double>(scores.size(), 1.0),
-               std::numeric_limits<double>::infinity()};
+               std::numeric_limits<double>::infinity(), 0};
   if (o.dropout > 0) {
-    const int64_t row = (sample * o.heads + head) * o.queries() + query;
+    const int64_t row = (sample * o.all_heads + o.first_head + head) * o.queries() + query;
     seen.factors =
         dropout_factors(mix_key({o.key, static_cast<uint64_t>(row)}), o.dropout, o.keys());
   }
@@ -113,7 +119,8 @@ Seen look(const Operands& o, int64_t sample, int64_t head, int64_t query) {
   for (const double score : scores) sum += std::exp(score - largest);
   for (size_t i = 0; i < scores.size(); ++i)
     seen.probabilities[i] = std::exp(scores[i] - largest) / sum;
-  seen.log_sum = largest + std::log(sum);
+  seen.largest = largest;
+  seen.rest = std::log(sum);
   return seen;
 }
 
@@ -128,8 +135,8 @@ Arrays attention(const Call& call) {
   const Operands o = operands_of(call, 0);
   Array y = zeros(call.out_shape()), log_sums = {call.out_shape(1), {}};
   for_each_query(o, [&](int64_t sample, int64_t head, int64_t query) {
-    const Seen seen = look(o, sample, head, query);
-    log_sums.data.push_back(seen.log_sum);
+    const Seen seen = look(o, sample, head, query, call.disturbance);
+    log_sums.data.insert(log_sums.data.end(), {seen.largest, seen.rest});
     for (int64_t key = 0; key < o.keys(); ++key)
       for (int64_t c = 0; c < o.width(); ++c)
         y.data[Operands::at(y, o.heads, sample, query, head, c)] +=
@@ -139,11 +146,11 @@ Arrays attention(const Call& call) {
   return {y, log_sums};
 }
 
-// The gradients of q, k and v, side by side if they came so.
+// The gradients of q, k and v, side by side if the inputs were.
 Arrays attention_gradients(const Call& call, const Operands& o, const Array& dy) {
   Array dq = zeros(o.q.shape), dk = zeros(o.k.shape), dv = zeros(o.v.shape);
   for_each_query(o, [&](int64_t sample, int64_t head, int64_t query) {
-    const Seen seen = look(o, sample, head, query);
+    const Seen seen = look(o, sample, head, query, call.disturbance);
     const auto at = [&](const Array& x, int64_t position, int64_t c) {
       return Operands::at(x, o.heads, sample, position, head, c);
     };
@@ -176,7 +183,7 @@ Arrays attention_gradient(const Call& call) {
   return results;
 }
 
-// Inputs: dy, the logarithms (which are computed again here), then those of attention.
+// Inputs: dy, the logarithms (which are recomputed here), then those of attention.
 Arrays attention_backward(const Call& call) {
   return attention_gradients(call, operands_of(call, 2), call.in(0));
 }
@@ -210,7 +217,7 @@ Arrays cached_attention(const Call& call) {
                       .key = 0};
   Array y = zeros(call.out_shape());
   for_each_query(o, [&](int64_t sample, int64_t head, int64_t query) {
-    const Seen seen = look(o, sample, head, query);
+    const Seen seen = look(o, sample, head, query, call.disturbance);
     for (int64_t key = 0; key < o.keys(); ++key)
       for (int64_t c = 0; c < o.width(); ++c)
         y.data[Operands::at(y, o.heads, sample, query, head, c)] +=

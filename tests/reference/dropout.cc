@@ -21,11 +21,16 @@ std::vector<double> dropout_factors(uint64_t key, double probability, int64_t co
 
 namespace {
 
-// The gradient is dropped as the operand was.
+// The gradient is dropped where the operand was.
 Array dropped(const Call& call, Array x) {
-  const std::vector<double> factors = dropout_factors(
-      random_key(call), call.attributes().number("probability"), x.shape.elements());
-  for (size_t i = 0; i < x.data.size(); ++i) x.data[i] *= factors[i];
+  // Of a shard: rows of so many elements, each part of a longer row, from some element on.
+  const Attributes& a = call.attributes();
+  const int64_t count = x.shape.elements(), row = a.integer("row", count);
+  const int64_t all = a.integer("all_of_row", row), first = a.integer("first_of_row", 0);
+  const std::vector<double> factors =
+      dropout_factors(random_key(call), a.number("probability"), row > 0 ? count / row * all : 0);
+  for (int64_t i = 0; i < count; ++i)
+    x.data[static_cast<size_t>(i)] *= factors[static_cast<size_t>(i / row * all + first + i % row)];
   return x;
 }
 

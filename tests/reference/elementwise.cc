@@ -24,12 +24,11 @@ struct Element {
   bool differentiable = true;
 };
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 double zero(const At&) { return 0; }
 double one(const At&) { return 1; }
 
-// Larger or smaller of two: a tie counts for the first, a NaN for the result.
+// Larger or smaller of two: a tie goes to the first, and NaN propagates.
 double larger(const At& x) { return x.b > x.a || std::isnan(x.b) ? x.b : x.a; }
 double smaller(const At& x) { return x.b < x.a || std::isnan(x.b) ? x.b : x.a; }
 
@@ -189,6 +188,8 @@ Arrays backward(const Element& element, const Call& call) {
 }
 
 }  // namespace
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 ValueAndSlope gelu(double x) {
   const double below = 0.5 * std::erfc(-x / std::numbers::sqrt2);

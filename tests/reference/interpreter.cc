@@ -1,5 +1,6 @@
 #include "tests/reference/interpreter.h"
 
+#include <algorithm>
 #include <deque>
 
 #include "artel/base/error.h"
@@ -13,9 +14,10 @@ namespace {
 const std::map<std::string, Rule, std::less<>>& rules() {
   static const auto all = [] {
     std::map<std::string, Rule, std::less<>> table;
-    for (auto* subject : {elementwise_rules, product_rules, convolution_rules, pooling_rules,
-                          normalisation_rules, dropout_rules, embedding_rules, attention_rules,
-                          shape_rules, reduction_rules, loss_rules})
+    for (auto* subject :
+         {elementwise_rules, product_rules, convolution_rules, pooling_rules, normalisation_rules,
+          dropout_rules, embedding_rules, attention_rules, recurrence_rules, shape_rules,
+          reduction_rules, loss_rules, class_rules, shard_rules})
       for (const Rule& rule : subject())
         require(table.emplace(rule.name, rule).second, ErrorKind::internal,
                 "[reference] op '{}' has two rules", rule.name);
@@ -63,7 +65,7 @@ std::vector<bool> dependents(const Graph& graph, const std::vector<ValueId>& wrt
   return depends;
 }
 
-// What the readers of values see while there is noise: copies of their own, disturbed.
+// What readers of values see while there is noise: their own disturbed copies.
 class Readings {
  public:
   explicit Readings(Disturbance& disturbance) : disturbance_(disturbance) {}
@@ -127,19 +129,22 @@ std::vector<Array> gradients(const Graph& graph, const std::vector<Array>& value
           "[reference] the loss has shape {}, expected a scalar",
           to_string(graph.type(loss).shape));
   const std::vector<bool> depends = dependents(graph, wrt);
-  std::vector<Array> results(graph.values().size());  // empty: nothing led to the loss so far
+  std::vector<Array> results(graph.values().size());  // empty: no path to the loss so far
   results[loss] = {graph.type(loss).shape, {1.0}};
   for (auto id = static_cast<NodeId>(graph.nodes().size()) - 1; id >= 0; --id) {
     const Node& node = graph.node(id);
     bool reached = false;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const bool leads = depends[node.outputs[i]] && !results[node.outputs[i]].data.empty();
-      require(!leads || i == 0, ErrorKind::unsupported,
+      require(!leads || i == 0 || rule_of(node).of_all_results, ErrorKind::unsupported,
               "[reference] layer '{}': {}: the loss depends on result {}, expected only the first",
               node.name, node.op->name, i);
       reached = reached || leads;
     }
-    if (!reached) continue;
+    const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+      return is_floating(graph.type(input).dtype);
+    });
+    if (!reached || !any) continue;  // whole numbers have no gradient
     const Rule& rule = rule_of(node);
     require(static_cast<bool>(rule.backward), ErrorKind::unsupported,
             "[reference] layer '{}': op '{}' has no gradient rule", node.name, node.op->name);
@@ -151,7 +156,7 @@ std::vector<Array> gradients(const Graph& graph, const std::vector<Array>& value
     };
     for (const ValueId input : node.inputs) call.inputs.push_back(seen(input));
     for (const ValueId output : node.outputs) call.outputs.push_back(seen(output));
-    call.gradient = &results[node.outputs[0]];
+    for (const ValueId output : node.outputs) call.gradients.push_back(&results[output]);
     Arrays parts = rule.backward(call);
     require(parts.size() == node.inputs.size(), ErrorKind::internal,
             "[reference] layer '{}': {} gave {} gradients, expected {}", node.name, node.op->name,

@@ -1,7 +1,7 @@
 // The reference that compiled programs are compared with: runs any graph, forward and backward,
-// node by node, in double, with the plainest loops. It has no planner, no fusion and no layouts,
-// and shares nothing with artel/exec; only the keyed random numbers of base, so that masks of
-// dropout are the same.
+// node by node, in double precision, with the plainest loops. It has no planner, no fusion and no
+// layouts, and shares nothing with artel/exec. It uses the keyed random numbers of base, so dropout
+// masks are the same.
 #pragma once
 
 #include <map>
@@ -20,9 +20,9 @@ struct RandomKey {
   int lane = 0;
 };
 
-// Rounding errors at random: each number that a node gives, and each that it reads, is multiplied
-// by one that differs from 1 by about `size`. What sways by it is what compiled programs, which
-// round to f32, cannot agree on: sums that cancel out, a ReLU at zero, a normalisation of almost
+// Random rounding errors: each number that a node reads or outputs is multiplied by a factor that
+// differs from 1 by about `size`. Results that vary with it are those on which compiled programs,
+// which round to f32, cannot agree: sums that cancel out, a ReLU at zero, a normalisation of almost
 // equal numbers.
 struct Noise {
   double size = 0;
@@ -32,14 +32,14 @@ struct Noise {
 // By full name: inputs, parameters, states. Constants come from the graph.
 using Leaves = std::map<std::string, Array>;
 
-// Every value of the graph, by ValueId. The cache of cached_attention is given as it is after the
+// Every value of the graph, by ValueId. The cache of cached_attention has its content after the
 // run. Throws for a leaf that is missing or has another shape.
 std::vector<Array> run(const Graph& graph, const Leaves& leaves, const RandomKey& key = {},
                        const Noise& noise = {});
 
-// Reverse mode by rules of its own (not graph's differentiate): the gradient of the scalar value
+// Reverse mode with its own rules (not graph's differentiate): the gradient of the scalar value
 // `loss` with respect to each of `wrt` (leaves), zeros where the loss does not depend on it.
-// `values` is what run() gave.
+// `values` is the result of run().
 std::vector<Array> gradients(const Graph& graph, const std::vector<Array>& values, ValueId loss,
                              const std::vector<ValueId>& wrt, const RandomKey& key = {},
                              const Noise& noise = {});

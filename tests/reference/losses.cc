@@ -9,12 +9,17 @@
 namespace artel::reference {
 namespace {
 
-double log_sum_exp(const double* row, int64_t columns) {
+// The logarithm of the sum of exponentials: largest + rest.
+struct LogSum {
+  double largest, rest = 0;
+};
+
+LogSum log_sum(const double* row, size_t columns) {
   const double largest = *std::max_element(row, row + columns);
-  if (std::isinf(largest)) return largest;
+  if (std::isinf(largest)) return {largest};
   double sum = 0;
-  for (int64_t c = 0; c < columns; ++c) sum += std::exp(row[c] - largest);
-  return largest + std::log(sum);
+  for (size_t c = 0; c < columns; ++c) sum += std::exp(row[c] - largest);
+  return {largest, std::log(sum)};
 }
 
 // Calls body(first place, columns) for each row.
@@ -28,8 +33,8 @@ void for_each_row(const Shape& shape, const Body& body) {
 Array log_softmax(const Array& x) {
   Array y = x;
   for_each_row(x.shape, [&](size_t first, size_t columns) {
-    const double log_sum = log_sum_exp(&x.data[first], static_cast<int64_t>(columns));
-    for (size_t i = first; i < first + columns; ++i) y.data[i] -= log_sum;
+    const auto [largest, rest] = log_sum(&x.data[first], columns);
+    for (size_t i = first; i < first + columns; ++i) y.data[i] = y.data[i] - largest - rest;
   });
   return y;
 }
@@ -96,7 +101,8 @@ Targets targets_of(const Call& call, int first) {
   return result;
 }
 
-// Results: the loss, NaN if nothing counts, and the logarithm of each row's sum of exponentials.
+// Results: the loss, NaN if no row counts, and the logarithm of each row's sum of exponentials, in
+// two parts.
 Arrays cross_entropy(const Call& call) {
   const Array& logits = call.in(0);
   const Targets targets = targets_of(call, 0);
@@ -107,14 +113,15 @@ Arrays cross_entropy(const Call& call) {
       sum -= targets.coefficients.data[i] * log_probabilities.data[i];
   Array log_sums = {call.out_shape(1), {}};
   for_each_row(logits.shape, [&](size_t first, size_t columns) {
-    log_sums.data.push_back(log_sum_exp(&logits.data[first], static_cast<int64_t>(columns)));
+    const auto [largest, rest] = log_sum(&logits.data[first], columns);
+    log_sums.data.insert(log_sums.data.end(), {largest, rest});
   });
   const double loss =
       targets.divisor > 0 ? sum / targets.divisor : std::numeric_limits<double>::quiet_NaN();
   return {{call.out_shape(), {loss}}, log_sums};
 }
 
-// (probability * sum of the row's coefficients - coefficient) / divisor; 0 if nothing counts.
+// (probability * sum of the row's coefficients - coefficient) / divisor; 0 if no row counts.
 Array logits_gradient(const Call& call, int first, double dloss) {
   const Array& logits = call.in(first);
   const Targets targets = targets_of(call, first);
@@ -125,10 +132,8 @@ Array logits_gradient(const Call& call, int first, double dloss) {
     double total = 0;
     for (size_t i = begin; i < begin + columns; ++i) total += targets.coefficients.data[i];
     for (size_t i = begin; i < begin + columns; ++i) {
-      // Compiled programs take the exponential of a difference of large numbers.
-      const double rounding = call.disturbance.apply(logits.data[i]) - logits.data[i];
-      const double probability = probabilities.data[i] * std::exp(rounding);
-      dx.data[i] = (probability * total - targets.coefficients.data[i]) * dloss / targets.divisor;
+      const double expected = call.disturbance.apply(probabilities.data[i] * total);
+      dx.data[i] = (expected - targets.coefficients.data[i]) * dloss / targets.divisor;
     }
   });
   return dx;

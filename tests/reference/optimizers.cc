@@ -109,6 +109,11 @@ struct Step {
   }
 
   // You et al. 2020, algorithm 2, with the norm itself as scaling function.
+  // A user's rule has no reference.
+  void operator()(const optim::Custom& rule) {
+    fail(ErrorKind::unsupported, "[reference] update rule '{}' is not known", rule.name);
+  }
+
   void operator()(const optim::Lamb& rule) {
     Vector direction = adam_direction(rule);
     if (decays)

@@ -93,7 +93,8 @@ Arrays dense(const Call& call) {
   return {y};
 }
 
-// The sum over all axes but that of the channels: 1 with "channels_first", else the last.
+// The sum over all axes except the channel axis, which is 1 with "channels_first" and otherwise the
+// last.
 Array channel_sum(const Call& call, const Array& x) {
   const int axis = call.flag("channels_first") ? 1 : x.shape.rank() - 1;
   Array sum = zeros({x.shape[axis]});
@@ -110,7 +111,7 @@ Array times(const Array& a, const Array& b) {
   return product;
 }
 
-// Without "slope" a fused GELU could only be differentiated from its sum, which nobody keeps;
+// Without "slope" a fused GELU could only be differentiated from its input, which is not kept;
 // graphs that are differentiated have it.
 Arrays dense_gradient(const Call& call) {
   const Array dy = call.flag("slope")  ? times(call.dy(), call.out(1))

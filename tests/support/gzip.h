@@ -7,10 +7,12 @@
 
 namespace artel {
 
-// The text as a gzip file.
-inline std::string gzip(const std::string& text) {
+constexpr int kGzip = 15 + 16, kRawDeflate = -15;  // zlib's windows
+
+// The text as a gzip file, or as the stream that zip archives hold.
+inline std::string gzip(const std::string& text, int window = kGzip) {
   z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  deflateInit2(&stream, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY);
   std::string output(deflateBound(&stream, text.size()) + 32, '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   stream.avail_in = static_cast<uInt>(text.size());

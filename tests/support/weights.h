@@ -5,7 +5,7 @@
 #include "artel/predict/batches.h"
 #include "artel/tensor/named_tensor.h"
 
-namespace artel::testing {
+namespace artel::tests {
 
 inline NamedTensors initial_weights(const Model& model, const TensorType& sample, uint64_t seed) {
   const ModelGraph built = inference_graph(model, batch_of(sample, 1));
@@ -19,4 +19,4 @@ inline NamedTensors initial_weights(const Model& model, const TensorType& sample
   return all;
 }
 
-}  // namespace artel::testing
+}  // namespace artel::tests

@@ -16,6 +16,16 @@ expect() {
   [[ $got -eq $wanted ]] || { cat out err >&2; fail "$* gave $got, expected $wanted"; }
 }
 
+# same_with_workers FILE WORKERS OPTIONS...: trains FILE.toml, with its standard error in err.train, and compares with the
+# run FILE.
+runs=0
+same_with_workers() {
+  local out=$1-$((++runs))
+  expect 0 "$artel" train "$1.toml" --out "$out" -n "$2" "${@:3}"
+  cp err err.train
+  expect 0 "$artel" verify "$1" "$out"
+}
+
 # A table of two classes that a small network learns, and a configuration for it.
 make_data() {
   awk 'BEGIN { srand(7); print "a,b,c,kind"
@@ -41,6 +51,32 @@ make_run() {
   printf '[cluster]\nlanes = 8\nthreads = 1\n' >>run.toml
 }
 
+# A small language model with tied weights, dropout and clipping.
+make_text() {
+  for i in {1..60}; do echo "the quick brown fox jumps over the lazy dog and runs away $((i * 7919 % 101))"; done >text.txt
+  cat >text.toml <<'TOML'
+[data]
+set = "text"
+path = "text.txt"
+context = 16
+[model]
+name = "gpt2"
+width = 16
+depth = 3
+heads = 2
+positions = 16
+dropout = 0.1
+[train]
+batch_size = 16
+steps = 6
+clip_norm = 0.5
+optimizer = { name = "adamw", lr = 0.01 }
+[cluster]
+lanes = 8
+threads = 1
+TOML
+}
+
 # Old checkpoints are removed, so only that there is one can be awaited, not which one.
 wait_for_checkpoint() {
   local tries=0
@@ -53,9 +89,27 @@ wait_for_checkpoint() {
 # Of a run in the folder run whose first process is $launcher:
 newest_step() { ls run/checkpoints | sed -n 's/^step-0*//p' | tail -1; }
 
+# start_endless_run COUNT OPTIONS...: a run that saves often and starts no worker again; its processes are $launcher and
+# ${workers[@]}, by rank.
+workers=()
+start_endless_run() {
+  make_run
+  "$artel" train run.toml --out run -n "$1" --set train.steps=100000000 --set train.save_every=50 --set cluster.restarts=0 "${@:2}" >out 2>err &
+  launcher=$!
+  wait_for_checkpoint run
+  local process
+  for process in $(pgrep -P $launcher); do
+    workers[$(tr '\0' '\n' </proc/$process/environ | sed -n 's/^ARTEL_RANK=//p')]=$process
+  done
+  [[ ${#workers[@]} -eq ${1#*..} ]] || fail "expected $1 workers: ${workers[*]}"
+}
+
 # Ctrl-C ends the run, which says so by its exit code.
 interrupt() {
   kill -INT $launcher
+  ends_interrupted
+}
+ends_interrupted() {
   local code=0
   wait $launcher || code=$?
   [[ $code -eq 130 ]] || fail "exit code $code, expected 130: $(cat err)"

@@ -10,7 +10,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
-#include "artel/comm/host_name.h"
+#include "artel/base/host_name.h"
 #include "collectives.h"
 
 namespace artel::comm {
@@ -45,7 +45,7 @@ class RankProcess {
   pid_t process() const { return process_; }
   void signal(int number) const { kill(process_, number); }
 
-  // When the body ended, by the clock of all processes; after `result`.
+  // When the body ended, by the clock common to all processes; valid after `result`.
   Clock::time_point end() const { return end_; }
 
   // Waits for its end.
@@ -57,7 +57,7 @@ class RankProcess {
     int status = 0;
     waitpid(process_, &status, 0);
     text.erase(0, text.copy(reinterpret_cast<char*>(&end_), sizeof(end_)));
-    // An end without a word would otherwise look like an empty answer.
+    // A silent exit would otherwise look like an empty answer.
     if (WIFSIGNALED(status)) text += fmt::format("ended by signal {}", WTERMSIG(status));
     return text;
   }
@@ -94,7 +94,7 @@ TEST_P(Processes, EveryCollective) {
   }
 }
 
-// Says that the group is ready by a file, so that the test can strike at the right moment.
+// Creates a file when the group is ready, so the test can strike at the right moment.
 std::string endless(Group& group, const std::string& ready) {
   group.set_phase("backward");
   group.barrier();

@@ -1,4 +1,5 @@
-# Installs the build in BUILD below SCRATCH, and builds and runs the project in SOURCE against it.
+# Installs the build in BUILD below SCRATCH, and builds and runs the project in SOURCE against it. The headers that the pages for
+# users in DOCS name must be among those installed.
 file(REMOVE_RECURSE ${SCRATCH})
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -7,8 +8,39 @@ function(run)
   endif()
 endfunction()
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${SCRATCH}/build -G Ninja -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix
-    -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS=${FLAGS}")
+# The strategy that the documentation shows is compiled as it is.
+file(READ ${DOCS}/strategies.md text)
+string(FIND "${text}" "#include <artel/artel.h>" begin)
+string(SUBSTRING "${text}" ${begin} -1 text)
+string(FIND "${text}" "```" length)
+string(SUBSTRING "${text}" 0 ${length} text)
+file(WRITE ${SCRATCH}/documented/echo.h "${text}")
+# Projects in C and C++, and in C++ alone.
+foreach(languages "C CXX" CXX)
+  file(REMOVE_RECURSE ${SCRATCH}/build)
+  run(${CMAKE_COMMAND} -S ${SOURCE} -B ${SCRATCH}/build -G Ninja -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix
+      -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS=${FLAGS}" "-DLANGUAGES=${languages}"
+      -DDOCUMENTED=${SCRATCH}/documented)
+endforeach()
 run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
 run(${SCRATCH}/build/consumer)
+run(${SCRATCH}/build/strategy)
+foreach(internal artel/exec/kernels/gemm.h artel/train/fit_loop.h artel/train/trainer_state.h
+        artel/train/workload.h artel/cli/program.h)
+  if(EXISTS ${SCRATCH}/prefix/include/${internal})
+    message(FATAL_ERROR "${internal} is internal, but was installed")
+  endif()
+endforeach()
+file(GLOB pages ${DOCS}/*.md)
+list(FILTER pages EXCLUDE REGEX "/architecture\\.md$")  # for those who change Artel
+foreach(page ${pages})
+  file(READ ${page} text)
+  string(REGEX MATCHALL "[a-z_]+/[a-z_/]+\\.h[^a-z]" names "${text}")
+  foreach(name ${names})
+    string(REGEX REPLACE "^(artel/)?(.*)[^a-z]$" "\\2" name "${name}")
+    if(NOT EXISTS ${SCRATCH}/prefix/include/artel/${name})
+      message(FATAL_ERROR "${page} names ${name}, which is not installed")
+    endif()
+  endforeach()
+endforeach()
 run(${SCRATCH}/prefix/bin/artel --version)

@@ -105,14 +105,47 @@ PYTHON
   # Resumed in the middle, on other numbers of workers and servers.
   expect 0 "$artel" train sparse.toml --out half -n 2 --servers 1 --set train.epochs=15
   expect 0 "$artel" train sparse.toml --out half -n 3 --servers 2 --resume
-  contains err "resuming half after pass 15"
-  expect 1 "$artel" train sparse.toml --out half -n 2 --resume
-  contains err "passes: all 40 are done"
+  contains err "resuming half after step 15"
   python3 - $(objective plain) $(objective half) <<'PYTHON'
 import sys
 plain, half = map(float, sys.argv[1:])
 assert abs(half - plain) < 1e-5 * plain, (plain, half)
 PYTHON
+  # All is done: the same weights are left.
+  cp half/checkpoints/step-000000040/model.safetensors before
+  expect 0 "$artel" train sparse.toml --out half -n 2 --resume
+  cmp before half/checkpoints/step-000000040/model.safetensors || fail "the weights have changed"
+  # A run is a run: it can be judged, used and described like any other.
+  expect 0 "$artel" evaluate plain --json
+  python3 - plain <<'PYTHON'
+import json, sys
+summary = json.load(open(sys.argv[1] + "/summary.json"))
+evaluation = json.load(open("out"))
+assert evaluation["samples"] == 500, evaluation
+assert abs(evaluation["loss"] - summary["test_loss"]) < 1e-9, (evaluation, summary)
+assert evaluation["accuracy"] == summary["test_accuracy"] > 0.6, (evaluation, summary)
+assert summary["step"] == 40 and summary["stopped_by"] == "epochs", summary
+metrics = [json.loads(line) for line in open(sys.argv[1] + "/metrics.jsonl")]
+assert any("train/objective" in each for each in metrics) and any("test/loss" in each for each in metrics)
+PYTHON
+  expect 0 "$artel" info plain
+  contains out "checkpoint"
+  python3 - plain <<'PYTHON'
+import json, sys
+features = json.load(open(sys.argv[1] + "/samples.json"))["input"][0]
+header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (3, {features}), }}".ljust(117).encode() + b"\n"
+open("rows.npy", "wb").write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(12 * features))
+PYTHON
+  expect 0 "$artel" predict plain rows.npy
+  contains out "rows.npy[2]: "
+  # Without a test file, a part of the samples is kept for it.
+  expect 0 "$artel" train sparse.toml --out fraction -n 2 --set data.test_path= --set data.test_fraction=0.25 --set train.epochs=3
+  contains err "1,500 training and 500 test samples"
+  # Criteria that worker 0 sees stop all.
+  expect 0 "$artel" train sparse.toml --out aimed -n 3 --servers 2 --set cluster.delay=4 --set train.target_accuracy=0.55
+  contains aimed/summary.json '"stopped_by": "target accuracy"'
+  expect 0 "$artel" train sparse.toml --out still -n 2 --set train.tolerance=0.01
+  contains still/summary.json '"stopped_by": "tolerance"'
   # Samples of which only a part is in memory at a time.
   (ulimit -d 400000; expect 0 "$artel" train sparse.toml --out small -n 2 --set train.epochs=2)
   # The training file has an index 0, so those of the test file count from 0, too.
@@ -123,6 +156,8 @@ PYTHON
   contains zero/summary.json '"test_accuracy": 1.0'
   expect 1 "$artel" train sparse.toml --out bad --set data.set=mnist
   contains err "expected \"a9a\", or \"libsvm\" with a data.path"
+  expect 1 "$artel" train sparse.toml --out bad --set model.name=mlp
+  contains err "expected the model \"linear\""
 }
 
 # start_endless_run OPTIONS...: saves often; its processes are $launcher, two servers and three workers.
@@ -135,30 +170,79 @@ start_endless_run() {
   [[ ${#processes[@]} -eq 5 ]] || fail "expected 5 processes: ${processes[*]}"
 }
 
+# say TEXT [COUNT]: waits until the run has said it, so often.
+say() {
+  local tries=0
+  until [[ $(grep -cE "$1" err) -ge ${2:-1} ]]; do
+    sleep 0.05
+    ((++tries < 600)) || fail "nobody said '$1' within 30 s: $(cat err)"
+  done
+}
+
+# process_of RANK: of a worker or server, also of one that was started again.
+process_of() {
+  local process
+  for process in $(pgrep -P $launcher); do
+    ! tr '\0' '\n' </proc/$process/environ | grep -qx "ARTEL_RANK=$1" || echo "$process"
+  done
+}
+
+# The run goes on: another checkpoint comes.
+goes_on() {
+  rm -rf run/checkpoints/step-* || true  # it may be writing there
+  wait_for_checkpoint run
+}
+
+# ends_exactly OPTIONS...: the run stops at a signal, with what one worker gets to by itself.
+ends_exactly() {
+  goes_on
+  interrupt
+  expect 0 "$artel" train run.toml --out alone --set train.steps=$(newest_step) "$@"
+  expect 0 "$artel" verify alone run
+  rm -r run alone
+}
+
+# With a delay, any worker may go, also the one that reports and saves; and others take their places.
 test_worker_killed() {
   start_endless_run --set cluster.delay=4
   kill -KILL "${processes[2]}"
-  local tries=0
-  until grep -q "worker 2 was lost after iteration" err; do
-    sleep 0.1
-    ((++tries < 100)) || fail "nobody stated the loss: $(cat err)"
-  done
-  # The others go on: another checkpoint comes.
-  rm -rf run/checkpoints/step-* || true  # it may be writing there
-  wait_for_checkpoint run
+  say "worker 2 .* ended: going on with 2 workers and 2 servers"
+  say "worker 5 .* joins: going on"
+  kill -KILL "${processes[0]}"
+  say "worker 0 .* ended: going on with 2 workers and 2 servers"
+  goes_on
   interrupt
-  contains out "lost worker 2"
+  contains run/summary.json '"worker": 0'
   expect 0 "$artel" evaluate run
 }
 
-# Worker 0 reports and saves: without it all stop, and what it saved last is there.
-test_first_worker_killed() {
+# Workers that are apart when a run is stopped end after different iterations: nobody waits for more from one that was behind.
+test_stopped_apart() {
   start_endless_run --set cluster.delay=4
-  kill_one "${processes[0]}"
-  contains err "worker 0"
-  local step
-  step=$(newest_step)
-  expect 0 "$artel" train run.toml --out run --resume -n 2 --servers 1 --set cluster.delay=4 --set train.steps=$((step + 3))
+  kill -STOP "${processes[1]}"
+  sleep 0.5  # the others come as far ahead as they may
+  kill -INT "$launcher"
+  sleep 0.2
+  kill -CONT "${processes[1]}"
+  ends_interrupted
+  expect 0 "$artel" evaluate run
+}
+
+# A run of ddpg survives the loss of a worker, stops at a signal, and can be used and resumed then.
+test_ddpg_killed() {
+  make_sparse_data
+  "$artel" train sparse.toml --out run -n 3 --servers 2 --set cluster.delay=4 --set train.epochs=100000000 \
+    --set train.save_every=20 >out 2>err &
+  launcher=$!
+  wait_for_checkpoint run
+  mapfile -t processes < <(pgrep -P $launcher | sort -n)
+  kill -KILL "${processes[2]}"
+  say "worker 2 was lost after iteration"
+  goes_on
+  interrupt
+  contains out "lost worker 2"
+  expect 0 "$artel" evaluate run
+  expect 0 "$artel" train sparse.toml --out run --resume -n 2 --set train.epochs=$(($(newest_step) + 3))
   contains err "resuming run after step"
 }
 
@@ -175,16 +259,86 @@ test_server_killed() {
   start_endless_run
   kill_one "${processes[4]}"
   contains err "server 1"
+  contains err "cluster.replicas = 2"
+  resumes_exactly
+}
+
+# Each part of the weights is on two servers: any one may die, then another one, and workers as well.
+test_replicas() {
+  local options
+  for options in cluster.transport=shm cluster.transport=gloo train.clip_norm=0.1; do
+    start_endless_run --set cluster.replicas=2 --set $options
+    kill -KILL "${processes[4]}"
+    say "server 1 .* ended: going on with 3 workers and 1 server"
+    say "server 1 .* joins: going on with 3 workers and 2 servers"
+    goes_on
+    kill -KILL "${processes[3]}"
+    say "server 0 .* joins: going on"
+    kill -KILL "$(process_of 0)"
+    say "worker 0 .* ended"
+    ends_exactly --set $options
+  done
+  # Pushes of workers that run apart arrive as well.
+  for options in cluster.delay=4 cluster.strategy=downpour cluster.compress=int8; do
+    start_endless_run --set cluster.replicas=2 --set $options
+    kill -KILL "${processes[3]}"
+    say "server 0 .* joins: going on"
+    goes_on
+    interrupt
+    expect 0 "$artel" evaluate run
+    rm -r run
+  done
+  # Servers inside workers die and come again with them.
+  make_run
+  "$artel" train run.toml --out run -n 3 --servers 2 --set train.steps=100000000 --set train.save_every=50 \
+    --set cluster.servers_inside=true --set cluster.replicas=2 >out 2>err &
+  launcher=$!
+  wait_for_checkpoint run
+  kill -KILL "$(process_of 1)"
+  say "server 1 .* ended"
+  say "server 1 .* joins: going on"
+  ends_exactly
+  expect 1 "$artel" train run.toml --servers 1 -n 2 --set cluster.replicas=2
+  contains err "cluster.replicas: got 2 with 1 server"
+}
+
+# A server that is stopped counts as dead after the patience, with and without a delay, also over TCP. When it wakes,
+# it joins again.
+test_server_stopped() {
+  local options
+  for options in cluster.delay=0 cluster.delay=4 cluster.transport=gloo; do
+    start_endless_run --set cluster.patience=1 --set cluster.replicas=2 --set $options
+    kill -STOP "${processes[4]}"
+    say "server 1 .* did not answer for 1 s"
+    goes_on
+    kill -CONT "${processes[4]}"
+    say "server 1 .* joins: going on"
+    if [[ $options == cluster.delay=4 ]]; then
+      interrupt
+      rm -r run
+    else
+      ends_exactly
+    fi
+  done
+  # Without a copy, that is the end.
+  start_endless_run --set cluster.patience=1
+  kill -STOP "${processes[4]}"
+  say "server 1 .* did not answer for 1 s"
+  say "all servers that kept part 2 of 2 of the weights are gone"
+  kill -CONT "${processes[4]}"
+  timeout 60 tail --pid=$launcher -f /dev/null || fail "the run waits for a stopped server: $(cat err)"
+  local code=0
+  wait $launcher || code=$?
+  ((code != 0)) || fail "exit code 0"
   resumes_exactly
 }
 
 # A clipped step takes two turns: somewhere between them a worker dies, and a server in another run.
 test_killed_while_clipping() {
   start_endless_run --set train.clip_norm=0.1
-  kill_one "${processes[1]}"
-  contains err "worker 1"
-  resumes_exactly --set train.clip_norm=0.1
-  rm -r run alone
+  kill -KILL "${processes[1]}"
+  say "worker 1 .* ended"
+  ends_exactly --set train.clip_norm=0.1
   start_endless_run --set train.clip_norm=0.1
   kill_one "${processes[4]}"
   contains err "server 1"

@@ -22,12 +22,12 @@ test_alone() {
   expect 0 "$artel" train run.toml --out one
   expect 0 "$artel" evaluate one
   local accuracy
-  accuracy=$(cut -d' ' -f2 out)
+  accuracy=$(grep -oE '[0-9]+\.[0-9]+' out | head -1)
   expect 0 "$program" run.toml program
   contains out "worker 0: accuracy $accuracy"
   expect 0 "$artel" verify one program
   expect 1 "$program" run.toml program
-  contains out "[program] there is a run already"
+  contains out "[program] there already is a run here"
   sed -i 's/^lanes/workers = 2\n&/' run.toml
   expect 1 "$program" run.toml lonely
   contains out "[run.toml] cluster: got 2 workers and 0 servers, but nobody has started them"

@@ -1,5 +1,5 @@
-// artel_run_worker FILE FOLDER...: trains a run in each folder and says how accurate it is. A
-// single run joins the others by itself; several share a cluster.
+// artel_run_worker FILE FOLDER...: trains a run in each folder and prints its accuracy. A single
+// run joins the others by itself; several runs share a cluster.
 #include <artel/artel.h>
 
 int main(int argc, char** argv) try {

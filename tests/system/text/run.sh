@@ -132,7 +132,7 @@ test_bert() {
   expect 0 "$artel" train pretrain.toml --out runs/pretrain2 -n 2
   expect 0 "$artel" verify runs/pretrain runs/pretrain2
   expect 0 "$artel" train classify.toml --out runs/classify
-  contains err "tensors are not in the model and left out: cls.predictions"
+  contains err "tensors are not in the model and are skipped: cls.predictions"
   expect 0 "$artel" predict runs/classify --text "the tide was low" --text "and slow today"
   [[ $(grep -c 'sea' out) -eq 2 ]] || fail "no classes in $(cat out)"
   { echo "first,second,follows"
@@ -153,7 +153,7 @@ test_bert() {
   expect 1 "$artel" embed runs/pretrain "the tide was low and slow today and the tide was low and slow"
   contains err "expected at most the network's 16 positions"
   expect 1 "$artel" train classify.toml --out runs/wrong --set model.width=24
-  contains err "[runs/pretrain] the weights do not fit the model"
+  contains err "[$folder/runs/pretrain] the weights do not fit the model"
   expect 1 "$artel" train classify.toml --out runs/wrong --set 'model.new_layers=["nonsense"]'
   contains err "model.new_layers: no parameter's name begins with 'nonsense'"
   expect 1 "$artel" train classify.toml --out runs/wrong --set 'train.freeze=["bert.encoder.layer.9"]'
@@ -161,16 +161,16 @@ test_bert() {
   expect 1 "$artel" train pretrain.toml --out runs/wrong --set data.task=automatic
   contains err 'got "bert_pretraining" for the next tokens of a text, expected "gpt2"'
   expect 1 "$artel" train classify.toml --out runs/wrong --set model.name=bert_masked
-  contains err 'for texts with a class each, expected "bert_classifier"'
+  contains err 'for texts, each with a class, expected "bert_classifier"'
   expect 1 "$artel" train classify.toml --out runs/wrong --set model.vocabulary=10
   contains err "model.vocabulary: got 10, but the tokenizer has"
-  expect 1 "$artel" train classify.toml --out runs/wrong --set data.tokenizer=character
-  contains err "expected the path of a vocabulary of WordPiece"
+  expect 1 "$artel" train classify.toml --out runs/wrong --set data.tokenizer=byte
+  contains err "the path of a WordPiece vocabulary"
   expect 1 "$artel" train pretrain.toml --out runs/wrong --set data.tokenizer=byte
-  contains err "expected one of WordPiece"
+  contains err "expected a WordPiece tokenizer"
   echo "text,kind" >texts.csv
   expect 1 "$artel" train classify.toml --out runs/wrong
-  contains err "[texts.csv] has no rows"
+  contains err "texts.csv] has no rows"
 }
 
 # A folder as published models have it, made from a run: its sizes under other names.
@@ -196,29 +196,29 @@ test_published() {
   cmp out first || fail "weights in pieces give another text"
   mv pieces/model-1.safetensors pieces/moved
   expect 1 "$artel" generate pieces --prompt "the tide"
-  contains err "[pieces/model.safetensors.index.json] 'model-1.safetensors' is missing"
+  contains err "pieces/model.safetensors.index.json] 'model-1.safetensors' is missing"
   cp -r model other
   sed -i 's/{/{"activation_function": "relu", /' other/config.json
   expect 0 "$artel" generate other --prompt "the tide" --tokens 20
   ! cmp -s out first || fail "another activation gave the same text"
   expect 1 "$artel" train gpt.toml --out runs/other --set data.tokenizer=model --set model.weights=other
-  contains err '[other/config.json] model.activation: got "gelu_tanh", but the published model has "relu"'
+  contains err 'other/config.json] model.activation: got "gelu_tanh", but the published model has "relu"'
   expect 0 "$artel" train gpt.toml --out runs/other --set data.tokenizer=model --set model.weights=other \
     --set model.activation=relu --set train.steps=1
   sed -i 's/{/{"scale_attn_weights": false, /' other/config.json
   expect 1 "$artel" generate other --prompt "the tide"
-  contains err "[other/config.json] scale_attn_weights: got false"
+  contains err "other/config.json] scale_attn_weights: got false"
   # A head of its own, which the network must be told of.
   expect 0 "$artel" train gpt.toml --out runs/untied --set data.tokenizer=model --set model.untied_head=true --set train.steps=1
   expect 1 "$artel" train gpt.toml --out runs/tied --set data.tokenizer=model --set model.weights=runs/untied
   contains err "lm_head.weight differs from wte.weight"
   sed -i '$d' model/merges.txt
   expect 1 "$artel" generate model --prompt "the tide"
-  contains err "no merge makes it; the file may be truncated"
+  contains err "no merge produces it; the file may be truncated"
   cp runs/gpt/tokenizer/merges.txt model
   sed -i 's/280/270/' model/config.json
   expect 1 "$artel" generate model --prompt "the tide"
-  contains err "the tokenizer has 280 tokens, but the network a vocabulary of 270"
+  contains err "the tokenizer has 280 tokens, but the network has a vocabulary of 270"
   sed -i 's/270/290/' model/config.json
   expect 1 "$artel" generate model --prompt "the tide"
   contains err "[model] the weights do not fit"
@@ -266,10 +266,10 @@ test_mistakes() {
   expect 0 "$artel" train gpt.toml --out runs/untested --set data.test_fraction=0 --set train.steps=1
   : >empty.txt
   expect 1 "$artel" train gpt.toml --set data.path=empty.txt
-  contains err "[empty.txt] the text is empty"
+  contains err "empty.txt] the text is empty"
   printf 'a\xff' >binary.txt
   expect 1 "$artel" train gpt.toml --set data.path=binary.txt
-  contains err "[binary.txt] [tokenizer] offset 1: not UTF-8"
+  contains err "binary.txt] [tokenizer] offset 1: not UTF-8"
   expect 1 "$artel" train gpt.toml --set data.test_fraction=0.001
   contains err "text.txt, test part"
   expect 1 "$artel" train gpt.toml --set data.context=100000

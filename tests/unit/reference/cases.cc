@@ -2,10 +2,12 @@
 
 #include <array>
 
+#include "artel/graph/ops/shards.h"
+
 namespace artel::reference {
 namespace {
 
-using testing::Range;
+using tests::Range;
 using Values = std::vector<Value>;
 
 int64_t between(Random& random, int64_t low, int64_t high) {
@@ -279,6 +281,31 @@ Use draw_attention(Random& random, bool packed) {
           [=](Graph& g, const Values& p) { return attention(p[0], p[1], p[2], with_mask(g)); }};
 }
 
+Use recurrence(Random& random, bool is_lstm, int64_t batch, int64_t positions, int64_t units) {
+  const int64_t gates = (is_lstm ? 4 : 3) * units;
+  const bool bias = coin(random), masked = coin(random), reverse = coin(random);
+  const Tensor mask = random_integers(random, {batch, positions}, 3);
+  std::vector<Shape> shapes = {{batch, positions, gates}, {gates, units}};
+  if (bias) shapes.push_back({gates});
+  return {shapes, [=](Graph& g, const Values& p) {
+            RecurrenceOptions options = {.reverse = reverse};
+            if (bias) options.bias = p[2];
+            if (masked) options.mask = g.constant("mask", mask);
+            return is_lstm ? lstm(p[0], p[1], options) : gru(p[0], p[1], options);
+          }};
+}
+
+Use draw_recurrence(Random& random, bool is_lstm) {
+  const int64_t batch = between(random, 1, 4), positions = between(random, 1, 6);
+  return recurrence(random, is_lstm, batch, positions, extent(random));
+}
+
+// More samples than go through the positions together, and several panels of weights.
+Use draw_large_recurrence(Random& random, bool is_lstm) {
+  return recurrence(random, is_lstm, between(random, 150, 300), between(random, 2, 4),
+                    between(random, 5, 20));
+}
+
 Use draw_embedding(Random& random) {
   const Shape table = shape_of(random, 2);
   const Tensor indices =
@@ -335,6 +362,64 @@ Use draw_cross_entropy(Random& random) {
   return {{{rows, classes}}, [=](Graph& g, const Values& p) {
             return cross_entropy(p[0], g.constant("target", target),
                                  weighted ? g.constant("weights", weights) : Value(), options);
+          }};
+}
+
+// Answers have no gradient. Few different scores: many are equal.
+Use draw_classes(Random& random) {
+  const int64_t rows = extent(random), classes = between(random, 1, 19);
+  const int64_t k = between(random, 1, 6);
+  Tensor scores(Shape{rows, classes});
+  for (float& x : scores.values<float>()) x = static_cast<float>(between(random, 0, 5));
+  Tensor labels = random_integers(random, {rows}, classes + 1);  // one of them out of range
+  if (coin(random)) labels.values<int32_t>()[0] = -100;
+  return {{{rows}}, [=](Graph& g, const Values& p) {
+            const Value s = g.constant("scores", scores);
+            const Value counts = count_top(s, g.constant("labels", labels), k);
+            return add(mul(argmax(s), p[0]), mul_scalar(sum(mul(counts, counts)), 0.5));
+          }};
+}
+
+// What connects shards with the whole; some of the shards are larger than others.
+Use draw_shards(Random& random) {
+  const auto shards = static_cast<int>(between(random, 2, 4));
+  const auto blocks = static_cast<int>(between(random, 1, 2));
+  const ShardPart part = ShardPart::all(shards);
+  Shape shape = shape_of(random, 3);
+  const auto axis = static_cast<int>(random.below(3));
+  shape[axis] = blocks * between(random, shards, 7);
+  const Split split = {axis, blocks, shards};
+  return {{shape, {}}, [=](Graph& g, const Values& p) {
+            std::vector<Value> pieces = shard_slices(p[0], split, part), terms;
+            for (Value& piece : pieces) piece = mul(piece, piece);
+            const Value whole = shard_gather(pieces, split, shape[axis], part);
+            for (const Value& copy : shard_copies(whole, part))
+              terms.push_back(mul(unary("tanh", copy), p[1]));
+            const Value sum = shard_sum(terms, part);
+            return g.add_one("shard_sum", {sum},
+                             {{"shards", int64_t{1}}, {"first", int64_t{0}}, {"last", int64_t{1}}});
+          }};
+}
+
+Use draw_shards_of_classes(Random& random) {
+  const auto shards = static_cast<int>(between(random, 2, 4));
+  const ShardPart part = ShardPart::all(shards);
+  const int64_t rows = extent(random), classes = between(random, shards, 19);
+  const int64_t ignored = coin(random) ? 0 : -100, k = between(random, 1, 3);
+  Tensor labels = random_integers(random, {rows}, classes);
+  labels.values<int32_t>()[0] = 1;  // at least one row counts
+  // Few different scores: many are equal. Counts have no gradient.
+  Tensor scores(Shape{rows, classes});
+  for (float& x : scores.values<float>()) x = static_cast<float>(between(random, 0, 5));
+  return {{{rows, classes}}, [=](Graph& g, const Values& p) {
+            const Split by_class = {1, 1, shards};
+            const std::vector<Value> pieces = shard_slices(p[0], by_class, part);
+            const Value target = g.constant("labels", labels);
+            const Value counts =
+                shard_count_top(shard_slices(g.constant("scores", scores), by_class, part), target,
+                                classes, k, ignored, part);
+            return add(shard_cross_entropy(pieces, target, classes, ignored, part),
+                       mul_scalar(sum(mul(counts, counts)), 1e-3));
           }};
 }
 
@@ -456,6 +541,8 @@ std::vector<Case> all_cases() {
   add("dropout", draw_dropout);
   add("attention", draw_attention, false);
   add("packed_attention", draw_attention, true);
+  add("lstm", draw_recurrence, true);
+  add("gru", draw_recurrence, false);
   add("embedding", draw_embedding);
   add("integers", draw_integers);
   add("shapes", draw_shapes);
@@ -465,11 +552,16 @@ std::vector<Case> all_cases() {
   add("reduce_max", draw_reduction, Reduction::max);
   add("reduce_min", draw_reduction, Reduction::min);
   add("cross_entropy", draw_cross_entropy);
+  add("classes", draw_classes);
+  add("shards", draw_shards);
+  add("shards_of_classes", draw_shards_of_classes);
   for (const auto* op : {"softmax", "log_softmax"}) cases.push_back(unary_case(op, {-3, 3}));
   const size_t small = cases.size();
   add("large_matmul", draw_large_matmul);
   add("large_conv2d", draw_large_conv);
   add("large_attention", draw_large_attention);
+  add("large_lstm", draw_large_recurrence, true);
+  add("large_gru", draw_large_recurrence, false);
   add("large_norms", draw_large_norms);
   add("large_loss", draw_large_loss);
   for (size_t i = small; i < cases.size(); ++i) cases[i].large = true;

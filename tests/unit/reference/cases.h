@@ -12,13 +12,13 @@ namespace artel::reference {
 // One use: the shapes of parameters p0, p1, ..., and what is computed of them (of any shape).
 struct Use {
   std::vector<Shape> shapes;
-  testing::Function function;
+  tests::Function function;
 };
 
 struct Case {
   std::string name;
   std::function<Use(Random&)> draw;  // sizes and settings
-  testing::Range range = {};         // of the parameters
+  tests::Range range = {};           // of the parameters
   bool large = false;                // too large for central differences
 };
 

@@ -85,6 +85,8 @@ optim::OptimizerConfig draw_config(Random& random) {
     void operator()(std::string_view key, bool& value) const {
       if (key != "nesterov") value = random.below(2) == 1;
     }
+    void operator()(std::string_view, std::string&) const {}  // rates, which change nothing else
+    void operator()(std::string_view, int64_t&) const {}      // of averages, which move no weight
   };
   config.visit(Draw{random});
   if (auto* sgd = std::get_if<optim::Sgd>(&config.rule))

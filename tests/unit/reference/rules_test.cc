@@ -13,7 +13,7 @@
 namespace artel::reference {
 namespace {
 
-using testing::Harness;
+using tests::Harness;
 
 TEST(Reference, HasARuleForEveryOp) {
   const auto sorted = [](std::vector<std::string> names) {
@@ -28,10 +28,10 @@ TEST(Reference, HasARuleForEveryOp) {
   }
 }
 
-// A scalar of a use that feels every element differently.
+// A scalar function of a use that weights every element differently.
 Value loss_of(const Use& use, Graph& graph, const std::vector<Value>& parameters) {
   const Value y = use.function(graph, parameters);
-  return y.shape().rank() == 0 ? y : testing::probe(y);
+  return y.shape().rank() == 0 ? y : tests::probe(y);
 }
 
 // One use of an op, computed by the reference.
@@ -40,7 +40,7 @@ struct Computed {
   std::vector<ValueId> parameters;
   Leaves leaves;
 
-  Computed(const Use& use, testing::Range range, Random& random) {
+  Computed(const Use& use, tests::Range range, Random& random) {
     std::vector<Value> handles;
     for (size_t i = 0; i < use.shapes.size(); ++i)
       handles.push_back(graph.parameter("p" + std::to_string(i), use.shapes[i]));
@@ -56,7 +56,8 @@ struct Computed {
   }
 
   double loss() const { return run(graph, leaves)[graph.output_id("loss")].data[0]; }
-  // What rounding of the loss is measured by: the sizes of what its last op, mostly a sum, reads.
+  // The scale for rounding errors of the loss: the magnitudes of what its last op, mostly a sum,
+  // reads.
   double loss_size() const {
     const Node& last = graph.node(graph.value(graph.output_id("loss")).producer);
     double size = 1;
@@ -156,7 +157,7 @@ TEST_P(EveryOp, GraphAndProgramAgree) {
 INSTANTIATE_TEST_SUITE_P(All, EveryOp, ::testing::ValuesIn(all_cases()),
                          [](const auto& info) { return info.param.name; });
 
-// So that no op goes without the comparison above.
+// Makes sure that no op lacks the comparison above.
 TEST(Reference, EveryOpIsAmongTheCases) {
   std::set<std::string> seen = {"cached_attention"};  // has a test of its own
   for (const Case& c : all_cases())
@@ -173,7 +174,7 @@ TEST(Reference, EveryOpIsAmongTheCases) {
 // Masks follow seed, step and lane, in dropout and in attention.
 TEST(Reference, RandomOpsFollowTheKey) {
   const auto function = [](Graph&, const std::vector<Value>& p) {
-    return testing::probe(
+    return tests::probe(
         dropout(attention(p[0], {.heads = 2, .causal = true, .dropout = 0.3}), 0.4));
   };
   Harness harness({{2, 7, 24}}, function);
@@ -181,16 +182,16 @@ TEST(Reference, RandomOpsFollowTheKey) {
   const Graph& graph = harness.program().graph();
   std::set<double> losses;
   for (const RandomKey key : {RandomKey{1, 0, 0}, RandomKey{1, 5, 0}, RandomKey{1, 0, 3}}) {
-    harness.program().run(harness.lane(), harness.pool(),
+    harness.program().run(harness.frame(), harness.pool(),
                           {.context = {.seed = key.seed, .step = key.step, .lane = key.lane}});
     const double loss = run(graph, leaves, key)[graph.output_id("loss")].data[0];
-    EXPECT_NEAR(harness.lane().scalar("loss"), loss, 1e-5);
+    EXPECT_NEAR(harness.frame().scalar("loss"), loss, 1e-5);
     losses.insert(loss);
   }
   EXPECT_EQ(losses.size(), 3u);
 }
 
-// Two calls, so that the second reads what the first wrote.
+// Two calls: the second reads what the first wrote.
 TEST(Reference, CachedAttention) {
   Graph graph;
   const Value qkv = graph.input("qkv", {DType::f32, {1, 3, 3 * 8}});
@@ -198,9 +199,9 @@ TEST(Reference, CachedAttention) {
   const Value cache = graph.state("cache", {2, 9, 8});
   graph.set_output("y", cached_attention(qkv, cache, places, 2));
   KernelChoices choices;
-  const Program program(prune(graph), {}, choices);
+  const Program program(lower(graph), {}, choices);
   Parameters parameters(program.parameter_entries());
-  Lane lane(program, parameters);
+  Frame frame(program, parameters);
   ThreadPool pool(1, limit_library_threads);
   Leaves leaves = {{"cache", zeros({2, 9, 8})}};
   Random random{3};
@@ -212,10 +213,10 @@ TEST(Reference, CachedAttention) {
     leaves["places"] = from_tensor(at);
     const std::vector<Array> values = run(graph, leaves);
     leaves["cache"] = values[cache.id()];
-    lane.set_input("qkv", tokens);
-    lane.set_input("places", at);
-    program.run(lane, pool, {});
-    expect_close(from_tensor(lane.output("y")), values[graph.output_id("y")], 1e-6, "y");
+    frame.set_input("qkv", tokens);
+    frame.set_input("places", at);
+    program.run(frame, pool, {});
+    expect_close(from_tensor(frame.output("y")), values[graph.output_id("y")], 1e-6, "y");
     expect_close(from_tensor(parameters.get("cache")), leaves["cache"], 1e-7, "cache");
   }
 }

@@ -1,0 +1,101 @@
+#include "tests/model_fuzz/coverage.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <set>
+
+#include "artel/graph/ops/catalogue.h"
+#include "artel/graph/passes/lower.h"
+#include "artel/nn/parse_layers.h"
+#include "artel/predict/batches.h"
+#include "tests/model_fuzz/any_case.h"
+#include "tests/model_fuzz/graph_maker.h"
+#include "tests/model_fuzz/layer_text.h"
+
+namespace artel::model_fuzz {
+namespace {
+
+// The lower-case words of a text such as "conv CHANNELS KERNEL [stride S] [padding P|same]".
+std::vector<std::string> small_words(const std::string& text) {
+  std::vector<std::string> words;
+  bool inside = false;
+  for (const char c : text) {
+    const bool small = std::islower(static_cast<unsigned char>(c)) || c == '_' ||
+                       (inside && std::isdigit(static_cast<unsigned char>(c)));
+    if (small && !inside) words.emplace_back();
+    if (small) words.back() += c;
+    inside = small;
+  }
+  return words;
+}
+
+class Seen {
+ public:
+  void add(const AnyCase& any) {
+    if (const auto* graph = std::get_if<GraphCase>(&any)) {
+      const Graph made = make_graph(graph->recipes, graph->large);
+      if (made.has_output("loss")) add(lower(made, Differentiation{}));
+    } else {
+      add(std::get<NetworkCase>(any));
+    }
+  }
+
+  std::vector<std::string> missing() const {
+    std::vector<std::string> all;
+    for (const std::string& syntax : nn::layer_syntax()) {
+      const std::vector<std::string> words = small_words(syntax);
+      all.push_back("layer " + words[0]);
+      for (size_t i = 1; i < words.size(); ++i)
+        all.push_back(fmt::format("option {} of {}", words[i], words[0]));
+    }
+    // Those of layers that are cut into shards, which no network here is large enough for, are
+    // compared in tests/unit/reference.
+    for (const OpDefinition& op : builtin_ops())
+      if (!op.name.starts_with("shard_")) all.push_back("op " + op.name);
+    for (const std::string& name : loss_names()) all.push_back("loss " + name);
+    for (const std::string& name : metric_names()) all.push_back("metric " + name);
+    for (const std::string& name : optim::optimizer_names()) all.push_back("optimizer " + name);
+    std::erase_if(all, [&](const std::string& what) { return seen_.contains(what); });
+    return all;
+  }
+
+ private:
+  void add(const Graph& graph) {
+    for (const Node& node : graph.nodes()) seen_.insert("op " + node.op->name);
+  }
+
+  void add(const NetworkCase& network) {
+    const Words words = words_of(network.layers);
+    for (const Part& part : parts_of(words)) {
+      const std::string& kind = kind_of(words, part);
+      seen_.insert("layer " + kind);
+      for (size_t i = part.begin; i < part.end; ++i)
+        seen_.insert(fmt::format("option {} of {}", words[i], kind));
+    }
+    seen_.insert("loss " + network.loss);
+    for (const std::string& metric : network.metrics) seen_.insert("metric " + metric);
+    seen_.insert("optimizer " + network.optimizer.at("name"));
+    const Loss loss = loss_by_name(network.loss, network.label_smoothing);
+    const std::vector<Metric> metrics = metrics_by_name(network.metrics);
+    const int64_t samples = (network.batch + network.lanes - 1) / network.lanes;
+    const TensorType x = batch_of(network.x(), samples), y = batch_of(network.y(), samples);
+    add(training_graph(
+            network.model(), x, y, loss,
+            [&](const std::string& name) { return network.trained(name); }, metrics)
+            .graph);
+    add(evaluation_graph(network.model(), x, y, loss, metrics).graph);
+  }
+
+  std::set<std::string> seen_;
+};
+
+}  // namespace
+
+std::vector<std::string> never_made(uint64_t seed, int64_t cases) {
+  Seen seen;
+  for (int64_t i = 0; i < cases; ++i) seen.add(make_case(seed, static_cast<uint64_t>(i)));
+  return seen.missing();
+}
+
+}  // namespace artel::model_fuzz

@@ -1,0 +1,128 @@
+#include "tests/model_fuzz/expectation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "artel/graph/ops.h"
+#include "artel/predict/batches.h"
+#include "tests/model_fuzz/compare.h"
+
+namespace artel::model_fuzz {
+namespace {
+
+using reference::Array;
+
+void accumulate(Array& sum, const Array& term, double weight) {
+  if (sum.data.empty()) sum = {term.shape, std::vector<double>(term.data.size(), 0)};
+  for (size_t i = 0; i < term.data.size(); ++i) sum.data[i] += weight * term.data[i];
+}
+
+// How close two scores of a row are to each other, or single ones to 0.
+double margin_of(const Array& scores) {
+  const auto columns = static_cast<size_t>(scores.shape.rank() > 1 ? scores.shape.back() : 1);
+  double margin = std::numeric_limits<double>::infinity();
+  for (size_t first = 0; first + columns <= scores.data.size(); first += columns) {
+    std::vector<double> row(scores.data.begin() + static_cast<long>(first),
+                            scores.data.begin() + static_cast<long>(first + columns));
+    if (columns == 1) row.push_back(0);
+    std::sort(row.begin(), row.end());
+    for (size_t i = 1; i < row.size(); ++i) margin = std::min(margin, row[i] - row[i - 1]);
+  }
+  return margin;
+}
+
+}  // namespace
+
+std::string gradient_of(const std::string& parameter) { return "gradient of '" + parameter + "'"; }
+std::string state_of(const std::string& state) { return "state '" + state + "'"; }
+
+bool counts_answers(const std::string& what) {
+  return what.starts_with("metric ") && what != Metrics::output_of("perplexity") &&
+         what != Metrics::output_of("mean absolute error");
+}
+
+Graph Expectation::plain_graph(int64_t samples, bool training) const {
+  Graph graph;
+  nn::Build build(graph, training, {},
+                  [this](const std::string& name) { return network_.trained(name); });
+  const Value x = graph.input("x", batch_of(network_.x(), samples));
+  build.set_input("x", x);
+  Value prediction = network_.model().network()(build, x);
+  if (prediction.type().dtype != DType::f32) prediction = unary("to_f32", prediction);
+  graph.set_output("prediction", prediction);
+  const Value y = graph.input("y", batch_of(network_.y(), samples));
+  {
+    const Graph::Scope scope(graph, "loss");
+    const double smoothing = training ? network_.label_smoothing : 0;
+    graph.set_output("loss", loss_by_name(network_.loss, smoothing)(prediction, y));
+  }
+  Metrics::add_to(graph, metrics_by_name(network_.metrics), prediction, y);
+  return graph;
+}
+
+const Graph& Expectation::training_graph_of(int64_t samples) {
+  const auto found = graphs_.find(samples);
+  if (found != graphs_.end()) return found->second;
+  return graphs_.emplace(samples, plain_graph(samples, true)).first->second;
+}
+
+Results Expectation::step(int64_t number, const Arrays& leaves, const reference::Noise& noise) {
+  Results result;
+  const Tensor x = network_.inputs(number), y = network_.targets(number);
+  const int64_t batch = network_.samples_of(number);
+  reference::Leaves all = leaves;
+  std::map<std::string, double> momentum;
+  double working = 0;
+  result.values["loss"] = {{}, {0.0}};
+  for (int lane = 0; lane < network_.lanes; ++lane) {
+    const auto [begin, end] = Stepper::rows_of_lane(batch, static_cast<int>(network_.lanes), lane);
+    if (begin == end) continue;
+    ++working;
+    const Graph& graph = training_graph_of(end - begin);
+    all["x"] = reference::from_tensor(x.rows(begin, end));
+    all["y"] = reference::from_tensor(y.rows(begin, end));
+    const reference::RandomKey key = {network_.seed, number, lane};
+    const std::vector<Array> values = reference::run(graph, all, key, noise);
+    const ValueId loss = graph.output_id("loss");
+    const double weight = static_cast<double>(end - begin) / static_cast<double>(batch);
+    result.values["loss"].data[0] += weight * values[loss].data[0];
+    std::vector<ValueId> parameters = graph.of_kind(ValueKind::parameter);
+    std::erase_if(parameters, [&](ValueId id) { return !network_.trained(graph.value(id).name); });
+    const std::vector<Array> gradients =
+        reference::gradients(graph, values, loss, parameters, key, noise);
+    for (size_t i = 0; i < parameters.size(); ++i)
+      accumulate(result.values[gradient_of(graph.value(parameters[i]).name)], gradients[i], weight);
+    for (const StateUpdate& update : graph.state_updates()) {
+      const std::string& name = graph.value(update.state).name;
+      momentum[name] = update.momentum;
+      accumulate(result.values[state_of(name)], values[update.observed], 1);
+    }
+    for (const auto& [name, id] : graph.outputs())
+      if (name.starts_with("metric ")) accumulate(result.values[name], values[id], 1);
+    result.margin = std::min(result.margin, margin_of(values[graph.output_id("prediction")]));
+  }
+  for (const auto& [name, share] : momentum) {
+    Array& observed = result.values[state_of(name)];
+    for (size_t i = 0; i < observed.data.size(); ++i)
+      observed.data[i] = (1 - share) * all[name].data[i] + share * observed.data[i] / working;
+  }
+  for (const auto& [what, value] : result.values)
+    if (what.starts_with("gradient"))
+      result.gradient_scale = std::max(result.gradient_scale, largest(value));
+  return result;
+}
+
+Results Expectation::evaluation(const Arrays& leaves, const reference::Noise& noise) {
+  const Tensor x = network_.inputs(1), y = network_.targets(1);
+  const Graph graph = plain_graph(x.shape()[0], false);
+  reference::Leaves all = leaves;
+  all["x"] = reference::from_tensor(x);
+  all["y"] = reference::from_tensor(y);
+  const std::vector<Array> values = reference::run(graph, all, {network_.seed, 0, 0}, noise);
+  Results result;
+  for (const auto& [name, id] : graph.outputs()) result.values[name] = values[id];
+  result.margin = margin_of(result.values.at("prediction"));
+  return result;
+}
+
+}  // namespace artel::model_fuzz

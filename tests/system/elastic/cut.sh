@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# cut.sh ARTEL HOST: three workers on three emulated hosts with a switch between them; the wire of one host is cut. The two
+# others go on with the bits of an undisturbed run, and the one that is cut off stops and says why.
+# Exit code 77 where the machine does not allow network namespaces.
+set -euo pipefail
+artel=$1 cut=$2
+source "$(dirname "$0")/../support.sh"
+id=artelc$$
+cannot() { echo "network namespaces are not available here: $1"; exit 77; }
+[[ $(id -u) -eq 0 ]] || cannot "not root"
+command -v ip >/dev/null || cannot "no ip command"
+ip netns add ${id}sw 2>/dev/null || cannot "ip netns add failed"
+processes=()
+cleanup() {
+  kill -KILL "${processes[@]}" 2>/dev/null || true
+  wait || true
+  for i in sw 0 1 2; do ip netns del $id$i 2>/dev/null || true; done
+  rm -rf "$folder"
+}
+trap cleanup EXIT
+ip netns exec ${id}sw ip link add br0 type bridge || cannot "no bridge"
+ip netns exec ${id}sw ip link set br0 up
+for i in 0 1 2; do
+  ip netns add $id$i
+  ip link add v0 netns $id$i type veth peer name p$i netns ${id}sw || cannot "no veth"
+  ip netns exec $id$i bash -c "ip addr add 10.96.0.$((i + 1))/24 dev v0; ip link set v0 up; ip link set lo up"
+  ip netns exec ${id}sw bash -c "ip link set p$i master br0; ip link set p$i up"
+done
+
+make_run
+for i in 0 1 2; do
+  ip netns exec $id$i unshare --uts bash -c "hostname $id$i; exec '$artel' train run.toml --out run -n 3 --rank $i \
+    --join 10.96.0.1:29873 --token secret --set train.steps=100000000 --set train.save_every=50 --set cluster.patience=2" \
+    >log$i 2>&1 &
+  processes+=($!)
+done
+touch err
+wait_for_checkpoint run
+sleep 0.7  # until all know what the others do
+ip netns exec ${id}sw ip link set p$cut down
+
+# awaits FILE TEXT
+awaits() {
+  local tries=0
+  until grep -qF -- "$2" "$1"; do
+    sleep 0.1
+    ((++tries < 600)) || { tail -n 30 log* >&2; fail "no '$2' in $1 within 60 s"; }
+  done
+}
+leader=$((cut == 0))
+awaits log$leader "worker $cut (process"
+contains log$leader "did not answer for 2 s, last seen in "
+contains log$leader "going on with 2 workers"
+awaits log$cut "1 of 3 workers can be reached, and the others may go on without them: this side stops"
+code=0
+wait "${processes[$cut]}" || code=$?
+((code == 1)) || fail "exit code $code of the worker that is cut off"
+before=$(newest_step) tries=0
+until (($(newest_step) >= before + 100)); do
+  sleep 0.1
+  ((++tries < 600)) || fail "the others do not go on: $(cat log$leader)"
+done
+kill -INT "${processes[$leader]}"
+for i in 0 1 2; do
+  ((i == cut)) || wait "${processes[$i]}" || true
+done
+expect 0 "$artel" train run.toml --out one --set train.steps=$(newest_step)
+expect 0 "$artel" verify one run
+echo "passed"

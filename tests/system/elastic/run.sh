@@ -1,0 +1,316 @@
+#!/usr/bin/env bash
+# run.sh ARTEL CASE: kills, stops, adds and removes workers of a run (a function test_CASE below); those who are left go on
+# with the bits of an undisturbed run.
+set -euo pipefail
+artel=$1 case=$2
+source "$(dirname "$0")/../support.sh"
+trap 'kill $(jobs -p) 2>/dev/null || true; kill -CONT "${workers[@]}" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+
+# Waits until the run has saved a step at least 100 after the present one.
+goes_on() {
+  local tries=0 from
+  from=$(newest_step)
+  until (($(newest_step) >= from + 100)); do
+    sleep 0.05
+    kill -0 $launcher 2>/dev/null || { cat out err >&2; fail "the run has ended"; }
+    ((++tries < 1200)) || { cat err >&2; fail "no step was finished after step $from within 60 s"; }
+  done
+}
+
+# kill_worker NUMBER...: all at once.
+kill_worker() {
+  local number processes=()
+  for number in "$@"; do processes+=("${workers[$number]}"); done
+  kill -KILL "${processes[@]}"
+}
+
+# Ctrl-C; then the weights are those of one worker after as many steps, and the metrics have each step once.
+same_as_undisturbed() {
+  interrupt
+  expect 0 "$artel" train run.toml --out one --set train.steps=$(newest_step) "$@"
+  expect 0 "$artel" verify one run
+  python3 - <<'PYTHON'
+import json
+steps = [json.loads(line)["step"] for line in open("run/metrics.jsonl") if "train/loss" in line]
+assert steps == list(range(1, len(steps) + 1)), [s for s, t in zip(steps, range(1, len(steps) + 1)) if s != t][:3]
+PYTHON
+  local worker
+  for worker in "${workers[@]}"; do
+    if kill -0 "$worker" 2>/dev/null; then fail "process $worker lives on"; fi
+  done
+}
+
+# Whoever reports comes last: each time another worker is the first one.
+test_one_after_another() {
+  start_endless_run 4
+  local number
+  for number in 2 0 1; do
+    kill_worker $number
+    goes_on
+    contains err "worker $number (process ${workers[$number]} on host"
+  done
+  contains err "going on with 1 worker"
+  same_as_undisturbed
+  python3 - <<'PYTHON'
+import json
+changes = json.load(open("run/summary.json"))["changes"]
+assert [change["left"][0]["worker"] for change in changes] == [2, 0, 1], changes
+assert [change["went_on"] for change in changes] == [[0, 1, 3], [1, 3], [3]], changes
+PYTHON
+  contains run/metrics.jsonl '"cluster/workers":2'
+}
+
+test_together() {
+  start_endless_run 4
+  kill_worker 0 2
+  goes_on
+  same_as_undisturbed
+}
+
+# The first to die is the one at whose address all have met.
+test_gloo() {
+  start_endless_run 4 --set cluster.transport=gloo
+  kill_worker 0
+  goes_on
+  kill_worker 1 3
+  goes_on
+  same_as_undisturbed
+}
+
+# Most of the time goes into tests of the network, of which each epoch has one.
+test_validation() {
+  start_endless_run 3 --set data.test_fraction=0.9
+  local number
+  for number in 1 0; do
+    kill_worker $number
+    goes_on
+  done
+  same_as_undisturbed --set data.test_fraction=0.9
+}
+
+# Worker 0 dies while it writes: what it leaves behind is swept, and another one writes on.
+test_checkpoint() {
+  start_endless_run 3 --set train.save_every=1 --set train.keep_checkpoints=200
+  python3 - "${workers[0]}" <<'PYTHON'
+import os, signal, sys, time
+names, end = set(), time.time() + 60
+while time.time() < end:
+    if any(not name.startswith("step-") or not name[5:].isdigit() for name in os.listdir("run/checkpoints") if name != "best"):
+        os.kill(int(sys.argv[1]), signal.SIGKILL)
+        sys.exit()
+sys.exit("no checkpoint was being written")
+PYTHON
+  goes_on
+  same_as_undisturbed
+}
+
+# However early a worker dies: the run begins anew, or goes on.
+test_start() {
+  make_run
+  expect 0 "$artel" train run.toml --out one
+  local try code number process
+  for try in 1 2 3 4 5 6; do
+    number=$((try % 3))
+    rm -rf run
+    "$artel" train run.toml --out run -n 3 >out 2>err &
+    launcher=$!
+    sleep 0.0$((try * 13))
+    for process in $(pgrep -P $launcher); do
+      if (tr '\0' '\n' <"/proc/$process/environ") 2>/dev/null | grep -qx "ARTEL_RANK=$number"; then
+        kill -KILL "$process" 2>/dev/null || true
+      fi
+    done
+    code=0
+    timeout 60 tail --pid=$launcher -f /dev/null || fail "the run hangs: $(cat err)"
+    wait $launcher || code=$?
+    # Only worker 0 knows what a run begins with, until it has told the others.
+    if ((code == 0)); then
+      expect 0 "$artel" verify one run
+    else
+      contains err "worker 0 ended before the first step"
+    fi
+  done
+}
+
+# Killed when it has only the end to wait for, or has just ended.
+test_last() {
+  make_run
+  expect 0 "$artel" train run.toml --out one --set train.steps=60
+  local try code
+  for try in 1 2 3; do
+    rm -rf run
+    "$artel" train run.toml --out run -n 3 --set train.steps=60 >out 2>err &
+    launcher=$!
+    local tries=0
+    until compgen -G "run/checkpoints/step-000000060" >/dev/null; do
+      sleep 0.005
+      ((++tries < 12000)) || fail "no last checkpoint: $(cat err)"
+    done
+    pkill -KILL -P $launcher -n || true
+    code=0
+    wait $launcher || code=$?
+    ((code == 0)) || fail "exit code $code: $(cat err)"
+    expect 0 "$artel" verify one run
+  done
+}
+
+# Waits until the log of the run has the text so often.
+awaits() {
+  local tries=0
+  until (($(grep -cF -- "$1" err) >= ${2:-1})); do
+    sleep 0.05
+    ((++tries < 1200)) || { cat out err >&2; fail "no '$1' within 60 s"; }
+  done
+}
+
+# join_as NAME OPTIONS...: another worker, whose process is $joined and whose output is in the file NAME.
+join_as() {
+  "$artel" train run.toml --set train.steps=100000000 --set train.save_every=50 "${@:2}" >"$1" 2>&1 &
+  joined=$!
+}
+
+# ends_with CODE PROCESS
+ends_with() {
+  local code=0
+  timeout 60 tail --pid="$2" -f /dev/null || fail "process $2 lives on: $(cat err)"
+  wait "$2" || code=$?
+  ((code == $1)) || fail "exit code $code of process $2, expected $1: $(cat err)"
+}
+
+# Dead workers are started again, worker 0 too, and get lanes.
+test_restart() {
+  start_endless_run 3 --set cluster.restarts=8
+  kill_worker 1
+  awaits "joins: going on with 3 workers"
+  goes_on
+  kill_worker 0 2
+  awaits "going on with 3 workers" 2
+  goes_on
+  same_as_undisturbed
+  contains run/metrics.jsonl '"cluster/joined":'
+}
+
+# A worker that cannot finish a step, without which the others wait, is not started for ever.
+test_again() {
+  make_run
+  sed -i 's/"dense 16"/"dense 3000", "relu", "dense 3000"/; s/batch_size = 20/batch_size = 160/' run.toml
+  "$artel" train run.toml --out run -n 3..3 --set train.steps=100000000 --set train.save_every=1 >out 2>err &
+  launcher=$!
+  wait_for_checkpoint run
+  kill -KILL "$(pgrep -P $launcher | tail -1)"
+  awaits "joins: going on with 3 workers"
+  kill -KILL "$(pgrep -n -P $launcher)"
+  ends_with 1 $launcher
+  contains err "as did the one before it: the run stops"
+}
+
+# A newcomer is let in at the next step, or learns why not.
+test_join() {
+  start_endless_run 2
+  join_as newcomer --join run
+  awaits "worker 2 (process $joined on host"
+  contains err "joins: going on with 3 workers"
+  goes_on
+  expect 1 "$artel" train run.toml --join run --set train.steps=100000000 --set train.optimizer.lr=0.2
+  contains err "it was started differently: it has 'optimizer.lr"
+  kill_worker 0
+  goes_on
+  kill_worker 1  # the newcomer alone goes on
+  local from tries=0
+  from=$(newest_step)
+  until (($(newest_step) >= from + 100)); do sleep 0.05; ((++tries < 1200)) || fail "the newcomer does not go on: $(cat newcomer)"; done
+  kill -INT $joined
+  ends_with 130 $joined
+  ends_with 137 $launcher
+  expect 0 "$artel" train run.toml --out one --set train.steps=$(newest_step)
+  expect 0 "$artel" verify one run
+}
+
+# Over TCP the newcomer needs only the address at which the run began, also when its first group is gone.
+test_join_gloo() {
+  make_run
+  local i common=(--join 127.0.0.1:$port --token secret --set "cluster.workers=2..4")
+  for i in 0 1; do
+    "$artel" train run.toml --out run --set train.steps=100000000 --set train.save_every=50 "${common[@]}" >out$i 2>&1 &
+    workers[$i]=$!
+    sleep 0.2
+  done
+  launcher=${workers[0]}
+  wait_for_checkpoint run
+  ln -s out0 err
+  join_as newcomer "${common[@]}"
+  awaits "worker 2 (process $joined on host"
+  goes_on
+  join_as another "${common[@]}"
+  awaits "going on with 4 workers"
+  goes_on
+  expect_refused "${common[@]}"
+  kill -KILL "${workers[1]}"
+  goes_on
+  kill -INT "${workers[0]}"
+  ends_with 130 "${workers[0]}"
+  for i in $joined $(jobs -p); do timeout 60 tail --pid="$i" -f /dev/null || fail "process $i lives on"; done
+  expect 0 "$artel" train run.toml --out one --set train.steps=$(newest_step)
+  expect 0 "$artel" verify one run
+}
+expect_refused() {
+  rm err
+  expect 1 "$artel" train run.toml --set train.steps=100000000 --set train.save_every=50 "$@"
+  contains err "it has 4 workers already"
+  rm err
+  ln -s out0 err
+}
+
+# By command and by signal, worker 0 too: whoever leaves ends with code 0.
+test_leave() {
+  start_endless_run 4
+  "$artel" leave run 2 >left || fail "artel leave: $(cat err)"
+  contains left "worker 2 (process ${workers[2]} on host"
+  awaits "worker 2 (process ${workers[2]} on host $(hostname)) left: going on with 3 workers"
+  kill -TERM "${workers[0]}"
+  awaits "worker 0 (process ${workers[0]} on host $(hostname)) left: going on with 2 workers"
+  goes_on
+  expect 1 "$artel" leave run 0
+  contains err "got 0, expected one of 1, 3"
+  same_as_undisturbed
+  contains run/summary.json '"why": "left"'
+}
+
+# Below the fewest workers the run waits, and goes on when there are enough again.
+test_fewest() {
+  start_endless_run 2..3
+  kill_worker 0
+  goes_on
+  kill_worker 2
+  awaits "1 worker left, but the run needs 2: waiting for others"
+  local from="" tries=0
+  until [[ $(newest_step) == "$from" ]]; do  # the last checkpoint may be being written
+    ((++tries < 5)) || fail "it goes on with too few workers"
+    from=$(newest_step)
+    sleep 0.5
+  done
+  join_as newcomer --join run --set "cluster.workers=2..3"
+  goes_on
+  same_as_undisturbed
+}
+
+# A stopped worker is given up, worker 0 too, and joins again when it wakes.
+test_stopped() {
+  start_endless_run 3 --set cluster.patience=1 "$@"
+  local number
+  for number in 1 0; do
+    sleep 0.7  # until all know what the others do
+    kill -STOP "${workers[$number]}"
+    awaits "worker $number (process ${workers[$number]} on host $(hostname)) did not answer for 1 s, last seen in "
+    goes_on
+    kill -CONT "${workers[$number]}"
+    awaits "worker $number is no longer part of the run"
+    awaits "joins: going on with 3 workers" $((2 - number))
+    goes_on
+  done
+  same_as_undisturbed
+}
+test_stopped_gloo() { test_stopped --set cluster.transport=gloo; }
+
+"test_$case"
+echo "passed"

@@ -1,0 +1,56 @@
+"""page.py ADDRESS: looks at the dashboard of the runs 'run' (being trained, by two workers) and 'done' in a browser."""
+import sys
+
+from browser import Browser
+
+browser = Browser()
+try:
+    browser.open(sys.argv[1])
+    browser.wait_for("document.body?.dataset.ready === 'yes'")
+    browser.wait_for("document.querySelectorAll('#runs tbody tr').length === 2")
+    browser.wait_for("document.querySelectorAll('#charts canvas').length >= 2")
+
+    # Curves move while the run trains, and what is drawn moves with them.
+    last = browser.evaluate("state.shown.get('run').last")
+    browser.wait_for(f"state.shown.get('run').last > {last}")
+    browser.wait_for(f"charts.charts.get('loss').plot.scales.x.max > {last}")
+    browser.wait_for("document.querySelectorAll('#events li').length > 0")
+
+    browser.key("+")
+    browser.wait_for("charts.range !== null")
+    browser.key("0")
+    browser.wait_for("charts.range === null")
+    browser.key("t")
+    dark = browser.evaluate("document.documentElement.classList.contains('dark')")
+    browser.key("t")
+    browser.wait_for(f"document.documentElement.classList.contains('dark') !== {str(dark).lower()}")
+
+    browser.evaluate("setCurrent('run')")
+    browser.key("2")
+    browser.wait_for("document.querySelector('#workers')?.innerText.includes('worker 1')")
+    browser.wait_for("document.querySelector('#workers svg.mesh circle') !== null")
+
+    browser.evaluate("setCurrent('done')")
+    browser.key("3")
+    browser.wait_for("document.querySelector('#details img')?.naturalWidth > 0")
+    browser.wait_for("document.querySelector('#details pre')?.innerText.includes('[train]')")
+    browser.evaluate("document.querySelector('#notes').value = 'worth a second look'")
+    browser.evaluate("document.querySelector('#notes + button').click()")
+    browser.wait_for("document.querySelector('#details').innerText.includes('saved')")
+
+    browser.evaluate("Promise.all(['run', 'done'].filter(name => !state.shown.has(name)).map(toggle))")
+    browser.key("4")
+    browser.wait_for("document.querySelector('#compare').innerText.includes('train.epochs')")
+
+    browser.evaluate("$('filter').value = 'status=finished'; $('filter').dispatchEvent(new Event('input'))")
+    browser.wait_for("document.querySelectorAll('#runs tbody tr').length === 1")
+
+    browser.size(390, 844, phone=True)
+    for key in "1234":
+        browser.key(key)
+        browser.wait_for(f"!document.querySelectorAll('main > section')[{int(key) - 1}].hidden")
+        browser.wait_for("document.documentElement.scrollWidth <= innerWidth")
+    if browser.problems:
+        sys.exit(f"the console says: {browser.problems}")
+finally:
+    browser.close()

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# run.sh ARTEL CASE: trains in pipelines (a function test_CASE below) and compares with one worker.
+set -euo pipefail
+artel=$1 case=$2
+source "$(dirname "$0")/../support.sh"
+trap 'kill $(jobs -p) 2>/dev/null || true; kill -CONT "${workers[@]}" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+
+same_in_pipelines() {
+  same_with_workers "$@"
+  contains err.train "workers, schedule"
+}
+
+test_exact() {
+  make_run
+  make_text
+  local file
+  for file in run text; do
+    expect 0 "$artel" train $file.toml --out $file
+    same_in_pipelines $file 2 --set cluster.pipeline=2 --set cluster.transport=shm
+    same_in_pipelines $file 2 --set cluster.pipeline=2 --set cluster.transport=gloo --set cluster.schedule=zero_bubble
+    same_in_pipelines $file 4 --set cluster.pipeline=4 --set cluster.schedule=1f1b
+    same_in_pipelines $file 4 --set cluster.pipeline=2 --set cluster.schedule=gpipe
+    same_in_pipelines $file 4 --set cluster.pipeline=2 --set cluster.transport=gloo --set cluster.schedule=interleaved
+  done
+}
+
+# Checkpoints do not depend on the mesh.
+test_resume() {
+  make_text
+  expect 0 "$artel" train text.toml --out text
+  expect 0 "$artel" train text.toml --out mixed --set train.steps=2
+  expect 0 "$artel" train text.toml --out mixed --resume -n 4 --set cluster.pipeline=2 --set train.steps=4
+  expect 0 "$artel" train text.toml --out mixed --resume -n 2 --set cluster.pipeline=2
+  expect 0 "$artel" verify text mixed
+  expect 0 "$artel" train text.toml --out back -n 2 --set cluster.pipeline=2 --set train.steps=3
+  expect 0 "$artel" train text.toml --out back --resume
+  expect 0 "$artel" verify text back
+}
+
+# The run ends and names the worker with its stage; it can be resumed.
+test_killed() {
+  start_endless_run 2 --set cluster.pipeline=2
+  kill_one "${workers[1]}"
+  contains err "rank 1 on host"
+  contains err "died"
+  contains err "stage 1"
+  local step
+  step=$(newest_step)
+  expect 0 "$artel" train run.toml --out run --resume -n 2 --set cluster.pipeline=2 --set train.steps=$((step + 5))
+  expect 0 "$artel" train run.toml --out one --set train.steps=$((step + 5))
+  expect 0 "$artel" verify one run
+}
+
+test_interrupted() {
+  start_endless_run 2 --set cluster.pipeline=2
+  interrupt
+  expect 0 "$artel" evaluate run
+  expect 0 "$artel" train run.toml --out one --set train.steps=$(newest_step)
+  expect 0 "$artel" verify one run
+}
+
+test_refused() {
+  make_run
+  refused() {
+    expect 1 "$artel" train run.toml --out refused "${@:2}"
+    contains err "$1"
+  }
+  refused "cluster.pipeline: got 2 for one worker, expected as many workers or a multiple; try -n 2, or cluster.pipeline = 1" --set cluster.pipeline=2
+  refused "cluster.pipeline: got 3 for 4 workers, expected a number that divides them; try 2 or 4" -n 4 --set cluster.pipeline=3
+  refused "cluster.lanes: got 3, expected at least one for each of the 4 workers" -n 4 --set cluster.pipeline=2 --set cluster.lanes=3
+  refused "expected at most one for each; try" -n 8 --set cluster.pipeline=8 --set 'model.layers=["dense 2"]'
+  refused "cluster.schedule" -n 2 --set cluster.pipeline=2 --set cluster.schedule=2f2b
+}
+
+"test_$case"
+echo "passed"
