@@ -1,10 +1,10 @@
-"""Training speed and peak memory of Artel beside PyTorch's, measured in turns on one machine: what `bench/run train` and
+"""Training speed and peak memory of Artel compared with PyTorch, measured in turns on one machine: what `bench/run train` and
 `bench/run transformers` share.
 
 Each side is a process that is started once and told to train for a moment at a time, A, B, A, B, so that drifts of the
 machine hit both; medians of the rounds are compared. PyTorch runs with the settings that are best for it: its faster
 memory format, and at several threads the faster of Debian's two OpenBLAS builds (the default one and the one that shares
-OpenMP's threads). Run it on an idle machine.
+OpenMP's threads). With --newest it is the newest PyTorch, from a virtual environment, with libraries of its own. Run it on an idle machine.
 """
 import argparse
 import dataclasses
@@ -18,14 +18,15 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BLAS_FOLDERS = {"default": None, "openmp": "/usr/lib/x86_64-linux-gnu/openblas-openmp"}
+BLAS_FOLDERS = {"default": None, "openmp": "/usr/lib/x86_64-linux-gnu/openblas-openmp", "own": None}
+NEWEST = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "artel/peers/bin/python")
 DEADLINE_SECONDS = 180
 CLOSE_RACE = 0.9  # variants of the peer that reach this share of the fastest take part in all rounds
 
 
 @dataclasses.dataclass
 class Case:
-    """A model that both sides know under one name."""
+    """A model that both sides know by the same name."""
     model: str
     images: bool = False  # whether memory formats of images make a difference to the peer
     unit: str = "samples/s"
@@ -79,7 +80,8 @@ def start_ours(program, model, threads, lanes):
 def start_peer(model, threads, blas, channels_last):
     folder = BLAS_FOLDERS[blas]
     environment = {"LD_LIBRARY_PATH": folder} if folder else {}
-    command = ["/usr/bin/python3", os.path.join(ROOT, "bench/peers/pytorch_train.py"), model, "--threads", str(threads)]
+    python = NEWEST if blas == "own" else "/usr/bin/python3"
+    command = [python, os.path.join(ROOT, "bench/peers/pytorch_train.py"), model, "--threads", str(threads)]
     if channels_last:
         command.append("--channels-last")
     layout = "channels last" if channels_last else "channels first"
@@ -90,16 +92,16 @@ def start_peer(model, threads, blas, channels_last):
     return worker
 
 
-def peer_variants(case, threads):
-    """With one thread both BLAS builds run the same code."""
-    builds = ("openmp",) if threads == 1 else ("openmp", "default")
+def peer_variants(case, threads, newest):
+    """With one thread both BLAS builds run the same code; the newest PyTorch has its own."""
+    builds = ("own",) if newest else ("openmp",) if threads == 1 else ("openmp", "default")
     return list(itertools.product(builds, (False, True) if case.images else (False,)))
 
 
-def fastest_variants(case, threads, seconds):
+def fastest_variants(case, threads, seconds, newest):
     """The variants of the peer worth measuring in full, each tried alone and for a moment."""
     speeds = {}
-    for variant in peer_variants(case, threads):
+    for variant in peer_variants(case, threads, newest):
         worker = start_peer(case.model, threads, *variant)
         worker.run(seconds)
         speeds[variant] = worker.speed()
@@ -112,10 +114,10 @@ def result(case, threads, ours, peer, peer_name, unit, better):
             "unit": unit, "ratio": round(ours / peer, 3), "better": better}
 
 
-def compare(program, case, threads, rounds, seconds):
+def compare(program, case, threads, rounds, seconds, newest):
     """Speed and memory of one model and number of threads. One lane is the computation that PyTorch does; a
     lane for each thread, which has its own batch statistics, is shown beside it."""
-    variants = fastest_variants(case, threads, seconds)
+    variants = fastest_variants(case, threads, seconds, newest)
     lanes = sorted({1, threads})
     all_ours = [start_ours(program, case.model, threads, count) for count in lanes]
     ours = all_ours[0]
@@ -148,13 +150,17 @@ def parse_arguments(program, cases):
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side (default: 5)")
     parser.add_argument("--seconds", type=float, default=1.5, help="length of a turn (default: 1.5)")
     parser.add_argument("--json", action="store_true", help="one JSON object for each case instead of a table")
+    parser.add_argument("--newest", action="store_true",
+                        help="compare with the PyTorch of bench/peers/newest.txt instead of Debian's (tools/setup newest)")
     parser.add_argument("--artel", default=os.path.join(ROOT, "build/release/artel"), help="the program to measure")
     arguments = parser.parse_args()
     for model in arguments.models:
         if model not in names:
             parser.error(f"unknown model '{model}', expected {', '.join(names)}")
     if not os.access(arguments.artel, os.X_OK):
-        parser.error(f"{arguments.artel} is not there; run make build")
+        parser.error(f"{arguments.artel} does not exist; run make build")
+    if arguments.newest and not os.access(NEWEST, os.X_OK):
+        parser.error(f"{NEWEST} does not exist; run tools/setup newest")
     return arguments
 
 
@@ -167,7 +173,7 @@ def main(program, cases, more=lambda arguments: ()):
                             peer_name="peer (ratio: ours / peer; higher is better for speed, lower for memory)"))
     chosen = [case for case in cases if not arguments.models or case.model in arguments.models]
     threads = [int(count) for count in arguments.threads.split(",")]
-    measured = (compare(arguments.artel, case, count, arguments.rounds, arguments.seconds)
+    measured = (compare(arguments.artel, case, count, arguments.rounds, arguments.seconds, arguments.newest)
                 for case, count in itertools.product(chosen, threads))
     for row in itertools.chain(*measured, more(arguments)):
         print(json.dumps(row) if arguments.json else layout.format(**row), flush=True)

@@ -25,7 +25,7 @@ def label(size):
 
 
 def run_ranks(commands):
-    """Starts one process a command; the first one's output counts."""
+    """Starts one process per command; the first one's output counts."""
     started = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
     outputs = [p.communicate(timeout=170)[0] for p in started]
     if any(p.returncode for p in started):
@@ -34,7 +34,7 @@ def run_ranks(commands):
 
 
 def in_turns(measures, rounds):
-    """The medians over rounds in which all measures take turns, so that drift hits all alike."""
+    """The medians over rounds in which all measures take turns, so drift affects all alike."""
     taken = [{key: seconds for measure in measures for key, seconds in measure().items()} for _ in range(rounds)]
     return {key: statistics.median(times[key] for times in taken) for key in taken[0]}
 

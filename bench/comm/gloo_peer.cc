@@ -1,5 +1,5 @@
-// Gloo's own allreduce as it is, for comparison: artel_bench_comm_gloo RANK SIZE DIRECTORY BYTES...
-// Rank 0 prints "gloo BYTES SECONDS": the median.
+// Gloo's own allreduce, for comparison: artel_bench_comm_gloo RANK SIZE DIRECTORY BYTES... Rank 0
+// prints "gloo BYTES SECONDS": the median.
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/rendezvous/context.h>

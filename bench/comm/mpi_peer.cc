@@ -1,5 +1,5 @@
-// MPI_Allreduce as it is, for comparison: mpirun -np N artel_bench_comm_mpi BYTES...
-// Rank 0 prints "openmpi BYTES SECONDS": the median of the slowest rank's time.
+// MPI_Allreduce, for comparison: mpirun -np N artel_bench_comm_mpi BYTES... Rank 0 prints "openmpi
+// BYTES SECONDS": the median of the slowest rank's time.
 #include <mpi.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // One rank of our all_reduce: artel_bench_comm TRANSPORT RANK SIZE ADDRESS CASE[,CASE...] BYTES...
 // where CASE is arena or heap (where the buffers are), lanes (the canonical reduction of buffers in
-// the arena, one lane a rank) or the name of an algorithm, for buffers on the heap. Rank 0 prints
+// the arena, one lane per rank) or the name of an algorithm, for buffers on the heap. Rank 0 prints
 // "CASE BYTES SECONDS" for each case and size.
 #include <fmt/core.h>
 
@@ -30,7 +30,7 @@ void run(char** arguments, int count) {
                                 .rank = std::stoi(arguments[2]),
                                 .size = std::stoi(arguments[3]),
                                 .address = arguments[4]});
-  // mpirun binds its ranks to cores; ours are spread by the system after some tenths of a second.
+  // mpirun binds its ranks to cores; the system spreads ours after a few tenths of a second.
   if (group.transport() == "shm") measure(group, "arena", 16 << 20);
   for (int i = 6; i < count; ++i)
     for (const std::string& name : split(arguments[5], ',')) {

@@ -1,7 +1,7 @@
 // artel_bench_conv [THREADS [REPEATS [LAYER [ALGORITHM]]]]: milliseconds and effective GFLOP/s
 // (counted as direct convolution) of each algorithm, pass and layer of VGG-11, ResNet-18 and
-// LeNet-5; with names only those layers and algorithms that contain them. A star marks the choice
-// of the rule.
+// LeNet-5; with names, only the layers and algorithms whose names contain them. A star marks the
+// rule's choice.
 #include <fmt/format.h>
 
 #include <string>

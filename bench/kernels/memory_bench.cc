@@ -1,5 +1,5 @@
 // artel_bench_memory [THREADS [REPEATS]]: milliseconds and GB/s of the memory-bound kernels, each
-// tensor counted once for each read or write that the kernel cannot avoid.
+// tensor counted once per unavoidable read or write.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -128,10 +128,9 @@ void add_pool(std::vector<Case>& cases, Tensors& t, int64_t size, int64_t channe
 
 void add_transpose(std::vector<Case>& cases, Tensors& t, int64_t images, int64_t channels,
                    int64_t pixels) {
-  auto kernel =
-      std::make_shared<CopyKernel>(CopyMode::assign, std::vector<int64_t>{images, channels, pixels},
-                                   std::vector<int64_t>{channels * pixels, pixels, 1},
-                                   std::vector<int64_t>{channels * pixels, 1, channels});
+  auto kernel = std::make_shared<CopyKernel>(std::vector<int64_t>{images, channels, pixels},
+                                             std::vector<int64_t>{channels * pixels, pixels, 1},
+                                             std::vector<int64_t>{channels * pixels, 1, channels});
   cases.push_back({fmt::format("NCHW to NHWC {}x{}x{}", images, channels, pixels),
                    2.0 * static_cast<double>(images * channels * pixels),
                    [=, &t](ThreadPool& pool) { kernel->run(pool, t.a.data(), t.b.data()); }});

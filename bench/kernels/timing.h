@@ -1,4 +1,4 @@
-// Interleaved timing of alternatives: A, B, A, B ..., so that drift of the machine hits all alike.
+// Interleaved timing of alternatives: A, B, A, B ..., so drift of the machine affects all alike.
 #pragma once
 
 #include <algorithm>

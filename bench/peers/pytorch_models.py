@@ -48,8 +48,35 @@ def resnet18():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 
 
+class Bottleneck(nn.Module):
+    """A 3x3 convolution between two 1x1 ones, the last four times as wide, and a shortcut."""
+
+    def __init__(self, channels, width, stride):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
+            nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
+            nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width))
+        self.shortcut = nn.Identity()
+        if stride != 1 or channels != 4 * width:
+            self.shortcut = nn.Sequential(nn.Conv2d(channels, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width))
+
+    def forward(self, x):
+        return nn.functional.relu(self.body(x) + self.shortcut(x), inplace=True)
+
+
+def resnet50():
+    layers, channels = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
+                        nn.MaxPool2d(3, 2, 1)], 64
+    for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for block in range(blocks):
+            layers.append(Bottleneck(channels, width, stride if block == 0 else 1))
+            channels = 4 * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
 class PaddedShortcut(nn.Module):
-    """Every second pixel, with channels of zeros before and behind, as He et al. have it for CIFAR."""
+    """Every second pixel, with channels of zeros before and after, as in He et al. for CIFAR."""
 
     def forward(self, x):
         added = x.shape[1] // 2
@@ -66,10 +93,24 @@ def resnet20():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 
 
+class Reader(nn.Module):
+    """Two recurrent layers of 256 units and a head on the last states."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.rnn, self.head = kind(256, 256, num_layers=2, batch_first=True), nn.Linear(256, 10)
+
+    def forward(self, x):
+        return self.head(self.rnn(x)[0][:, -1])
+
+
 MODELS = {  # the model, the batch size, the shape of one sample
     "mlp": (mlp, 128, (784,)),
     "lenet5": (lenet5, 64, (1, 28, 28)),
     "vgg11_bn": (vgg11_bn, 64, (3, 32, 32)),
     "resnet18": (resnet18, 64, (3, 32, 32)),
     "resnet20": (resnet20, 128, (3, 32, 32)),
+    "resnet50": (resnet50, 16, (3, 224, 224)),
+    "lstm": (lambda: Reader(nn.LSTM), 64, (100, 256)),
+    "gru": (lambda: Reader(nn.GRU), 64, (100, 256)),
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""PyTorch's side of `bench/run train` and `bench/run transformers`: trains one model on one fixed random batch.
+"""PyTorch's side of `bench/run train`, `bench/run transformers` and `bench/run recurrent`: trains one model on one fixed random batch.
 
 A line "go SECONDS" on standard input runs training steps for about that long, at least one, and is answered by one
 JSON line; the end of the input ends the program. The caller chooses the BLAS build through LD_LIBRARY_PATH.
@@ -14,7 +14,8 @@ import time
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", choices=("mlp", "lenet5", "vgg11_bn", "resnet18", "resnet20", "gpt", "gpt_2048", "vit"))
+    parser.add_argument("model", choices=("mlp", "lenet5", "vgg11_bn", "resnet18", "resnet20", "resnet50", "gpt", "gpt_2048",
+                                          "gpt2", "vit", "lstm", "gru"))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--channels-last", action="store_true")
     return parser.parse_args()

@@ -24,7 +24,7 @@ class Attention(nn.Module):
         if self.mask is None:
             scores = torch.bmm(q * scale, k.transpose(1, 2))
         else:
-            scores = torch.baddbmm(self.mask, q, k.transpose(1, 2), alpha=scale)
+            scores = torch.baddbmm(self.mask[:positions, :positions], q, k.transpose(1, 2), alpha=scale)
         y = torch.bmm(functional.softmax(scores, -1), v)
         return self.out(y.view(batch, self.heads, positions, -1).transpose(1, 2).reshape(batch, positions, width))
 
@@ -72,9 +72,9 @@ class Vit(nn.Module):
         return self.head(self.norm(self.blocks(x)[:, 0]))
 
 
-def gpt_problem(batch, positions):
-    tokens = torch.randint(0, 65, (batch, positions))
-    model = Gpt(positions)
+def gpt_problem(batch, positions, context=None, vocabulary=65, **size):
+    tokens = torch.randint(0, vocabulary, (batch, context or positions))
+    model = Gpt(positions, vocabulary=vocabulary, **size)
     return model, tokens, tokens.flatten(), torch.optim.AdamW(model.parameters(), 3e-4)
 
 
@@ -84,4 +84,9 @@ def vit_problem(batch):
     return model, torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,)), optimizer
 
 
-TRANSFORMERS = {"gpt": lambda: gpt_problem(8, 256), "gpt_2048": lambda: gpt_problem(1, 2048), "vit": lambda: vit_problem(64)}
+TRANSFORMERS = {
+    "gpt": lambda: gpt_problem(8, 256),
+    "gpt_2048": lambda: gpt_problem(1, 2048),
+    "gpt2": lambda: gpt_problem(4, 1024, context=128, vocabulary=50257, width=768, depth=12, heads=12),
+    "vit": lambda: vit_problem(64),
+}

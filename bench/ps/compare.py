@@ -9,7 +9,7 @@ Rows: case, threads (workers), ours, peer, peer_name, unit, ratio = ours / peer 
   filters NAME, SIDE  bytes that workers (servers) send; peer: without filters (peer / ours)
   filters NAME, objective  the last one; peer: without filters
 
-The delay and filter rows are of a made-up set of 10^7 features, L1-regularised logistic regression, 4 workers and 2
+The delay and filter rows are for a synthetic set of 10^7 features, L1-regularised logistic regression, 4 workers and 2
 servers. The delay rows emulate four machines on one: what a block of samples costs on a machine is slept through,
 8 ms an iteration with a quarter of the samples, so that workers do not fight for cores and waiting is waiting for
 others; gradients, messages, clock, updates and moving samples are real. One worker has a CPU quota of half the time,
@@ -38,7 +38,7 @@ class Bench:
                           "peer_name": peer_name, "unit": unit, "ratio": round(ratio, 3)})
 
     def best(self, *words, key):
-        """The best of three: others' noise only ever makes things slower."""
+        """The best of three: noise from other programs only makes things slower."""
         return max(self.run(*words)[key] for _ in range(3))
 
     def throughput(self):

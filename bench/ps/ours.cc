@@ -20,6 +20,7 @@
 #include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/data/column_blocks.h"
+#include "artel/data/libsvm.h"
 #include "artel/ps/delayed_proximal.h"
 #include "artel/ps/server.h"
 
@@ -30,7 +31,7 @@ using Json = nlohmann::json;
 
 std::string unique_address() { return fmt::format("bench-ps-{}", ::getpid()); }
 
-// Runs body(rank) in a process each; rank 0 is this one.
+// Runs body(rank) in one process per rank; rank 0 is this one.
 void in_processes(int size, const std::function<void(int rank)>& body) {
   std::vector<pid_t> children;
   for (int rank = 1; rank < size; ++rank) {
@@ -66,13 +67,13 @@ void dense(uint64_t floats, int rounds) {
   constexpr int kWorkers = 2;
   const std::string address = unique_address();
   in_processes(kWorkers + 1, [&](int rank) {
-    comm::Group world = join(address, rank, kWorkers + 1);
-    comm::Group own = world.split(rank < kWorkers ? 0 : 1);
+    const auto world = std::make_shared<comm::Group>(join(address, rank, kWorkers + 1));
+    comm::Group own = world->split(rank < kWorkers ? 0 : 1);
     if (rank == kWorkers) return ps::Server(world, {.workers = kWorkers}).run();
     ps::Client client(world, kWorkers, ps::ShardMap::even(floats, 1));
     if (rank == 0) client.set_up(plain_setup(floats, true, kWorkers));
     own.barrier();
-    const comm::SharedBytes memory = world.allocate(floats * sizeof(float));
+    const comm::SharedBytes memory = world->allocate(floats * sizeof(float));
     auto* const gradient = reinterpret_cast<float*>(memory.get());
     std::fill_n(gradient, floats, 1e-6f);
     std::vector<float> values(floats);
@@ -130,8 +131,8 @@ void small_keys(uint64_t count, int rounds) {
   constexpr uint64_t kKeys = 10'000'000;
   const std::string address = unique_address();
   in_processes(2, [&](int rank) {
-    comm::Group world = join(address, rank, 2);
-    comm::Group own = world.split(rank);
+    const auto world = std::make_shared<comm::Group>(join(address, rank, 2));
+    comm::Group own = world->split(rank);
     if (rank == 1) return ps::Server(world, {.workers = 1}).run();
     ps::Client client(world, 1, ps::ShardMap::even(kKeys, 1));
     client.set_up(plain_setup(kKeys, false, 1));
@@ -163,8 +164,8 @@ void small_keys(uint64_t count, int rounds) {
   });
 }
 
-// A machine of its own for each worker, emulated: what takes time there is slept through here. The
-// slowed one has a quota of half the time, in periods of 100 ms.
+// Emulates one machine per worker: the time that an iteration would take there is spent sleeping.
+// The slowed one has a quota of half the time, in periods of 100 ms.
 class Machine {
  public:
   Machine(double seconds_per_visit, bool slowed)
@@ -201,8 +202,8 @@ class Machine {
 struct Trial {
   std::string file;
   ps::DelayedProximalOptions options;
-  bool emulated = false;  // machines of their own, the last one slowed
-  int64_t passes = 0;     // at least, then until the objective is
+  bool emulated = false;  // one machine per worker, the last one slowed
+  int64_t passes = 0;     // at least this many, then until the objective is reached
   double aim = 1e30;
 };
 
@@ -226,8 +227,8 @@ Curve solve(const Trial& trial) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kWorkers + kServers; ++rank)
     threads.emplace_back([&, rank] {
-      comm::Group world = join(address, rank, kWorkers + kServers);
-      comm::Group own = world.split(rank < kWorkers ? 0 : 1);
+      const auto world = std::make_shared<comm::Group>(join(address, rank, kWorkers + kServers));
+      comm::Group own = world->split(rank < kWorkers ? 0 : 1);
       if (rank >= kWorkers) return ps::Server(world, {.workers = kWorkers}).run();
       const bool slowed = trial.emulated && rank + 1 == kWorkers;
       const auto path = std::filesystem::temp_directory_path() / (address + std::to_string(rank));
@@ -251,13 +252,15 @@ Curve solve(const Trial& trial) {
       ps::Client client(world, kWorkers,
                         ps::ShardMap::even(ps::problem_keys(problem, kWorkers), kServers));
       ps::PassReport settled;
-      const ps::PassReport last = ps::delayed_proximal(
-          client, own, problem, trial.options, [&](const ps::PassReport& report) {
-            if (rank == 0) curve.objective.emplace_back(report.seconds, report.objective);
-            const bool moved = report.moves > settled.moves && report.pass < trial.passes;
-            if (report.pass <= trial.passes / 2 || moved) settled = report;
-            return rank > 0 || report.pass < trial.passes || report.objective > trial.aim;
-          });
+      ps::DelayedProximal solver(client, own, problem, trial.options);
+      ps::PassReport last;
+      for (bool wish = false; !solver.done();) {
+        last = solver.next(wish);
+        if (rank == 0) curve.objective.emplace_back(last.seconds, last.objective);
+        const bool moved = last.moves > settled.moves && last.pass < trial.passes;
+        if (last.pass <= trial.passes / 2 || moved) settled = last;
+        wish = rank == 0 && last.pass >= trial.passes && last.objective <= trial.aim;
+      }
       const std::lock_guard lock(mutex);
       if (rank == 0) curve.last = last;
       curve.sent_bytes += last.sent_bytes;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Two workers of one thread each that train together, beside two that exchange nothing and beside PyTorch's DDP.
+"""Two workers of one thread each that train together, compared with two that exchange nothing and with PyTorch's DDP.
 
 Sides take turns; each ratio is the median over the rounds of what the two sides gave in one round. Parts:
   host       shared memory: canonical reduction beside no exchange, beside the same if its workers waited for each other
@@ -37,7 +37,7 @@ class Bench:
         self.ours, self.ddp, self.rounds = ours, ddp, rounds
 
     def in_turns(self, **sides):
-        """What each side gave in each round; they take turns, so that drifts hit all alike."""
+        """What each side gave in each round; they take turns, so drift affects all alike."""
         return [{name: measure() for name, measure in sides.items()} for _ in range(self.rounds)]
 
     def host(self, model):
@@ -109,7 +109,7 @@ def parse_arguments():
             if name not in known:
                 parser.error(f"unknown '{name}', expected {', '.join(known)}")
     if not os.access(arguments.artel, os.X_OK):
-        parser.error(f"{arguments.artel} is not there; run make build")
+        parser.error(f"{arguments.artel} does not exist; run make build")
     return arguments
 
 

@@ -5,7 +5,7 @@ PERIOD_MICROSECONDS = 10_000  # short beside a step, so that each is slowed alik
 
 
 class Quota:
-    """A context; `command(words)` is what runs words, and all that they start, with so much of a core."""
+    """A context; `command(words)` runs words, and everything they start, with this share of a core."""
 
     def __init__(self, share):
         self.quota = int(share * PERIOD_MICROSECONDS)

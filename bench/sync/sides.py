@@ -46,7 +46,7 @@ def random_samples(path, shape, count):
 
 
 def clothes(path, shape, count):
-    """The first images of Fashion-MNIST, with a border and equal colours where the shape wants them."""
+    """The first images of Fashion-MNIST, with a border and equal colours where the shape needs them."""
     if os.path.exists(path):
         return
     with gzip.open(f"{FASHION_MNIST}/train-images-idx3-ubyte.gz") as images:
@@ -67,7 +67,7 @@ class Ours:
         self.ports = itertools.count(29600)
 
     def speed(self, model, settings, *, hosts=None, slowed=None, batch=None, steps=None, first=None):
-        """Samples a second of all workers, without the first steps (a quarter, unless given) and the last one."""
+        """Samples per second of all workers, without the first steps (a quarter, unless given) and the last one."""
         _, usual_batch, _, usual_steps = MODELS[model]
         batch, steps = batch or usual_batch, steps or usual_steps
         first = first or steps // 4
@@ -132,14 +132,14 @@ lanes = {WORKERS}
             command += ["--join", f"{hosts.address}:{next(self.ports)}", "--token", "bench", "--interface", hosts.interface]
             finish([hosts.command(rank, [*command, "--rank", str(rank)]) for rank in range(WORKERS)])
             return
-        # What the launcher of `artel train -n` does, but for the last worker's quota.
+        # What the launcher of `artel train -n` does, except for the last worker's quota.
         place = {"ARTEL_SIZE": str(WORKERS), "ARTEL_ADDRESS": f"bench-{os.getpid()}-{next(self.ports)}", "ARTEL_TOKEN": "bench"}
         finish([command, slowed.command(command) if slowed else command],
                [{**place, "ARTEL_RANK": str(rank)} for rank in range(WORKERS)])
 
 
 class Ddp:
-    """Runs PyTorch for so many seconds at a time; `name` is known after the first."""
+    """Runs PyTorch for a number of seconds at a time; `name` is known after the first."""
 
     def __init__(self, seconds):
         self.seconds = seconds

@@ -4,7 +4,7 @@ import subprocess
 
 
 class TwoHosts:
-    """A context; `command(host, words)` is what runs words on host 0 or 1, `address` is that of host 0."""
+    """A context; `command(host, words)` runs words on host 0 or 1; `address` is that of host 0."""
 
     address = "10.96.0.1"
     interface = "v0"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """`bench/run transformers`: GPT and ViT, trained by Artel and by PyTorch; how memory grows with the context; and how fast
-GPT-2 writes, beside what the memory allows."""
+GPT-2 writes, compared with what memory allows."""
 import json
 import os
 import subprocess
@@ -8,11 +8,11 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from training import Case, main, result, start_ours  # noqa: E402
+from training import Case, main, result, start_ours, start_peer  # noqa: E402
 
 
 def memory_of_long_contexts(arguments):
-    """As many tokens in one long sample as in eight short ones: memory that is linear in the context stays the same."""
+    """One long sample with as many tokens as eight short ones: memory that is linear in the context stays the same."""
     if arguments.models:
         return
     peaks = []
@@ -21,6 +21,25 @@ def memory_of_long_contexts(arguments):
         peaks.append(worker.answer["peak_rss_mb"])
         worker.close()
     yield result("gpt context 2048 batch 1 peak memory", 1, *peaks, "artel, context 256 batch 8", "MB", "lower")
+
+
+def memory_at_real_size(program, model, arguments):
+    """Peak memory of a model whose weights or activations fill gigabytes, one step each. PyTorch in the memory format that
+    takes least."""
+    if arguments.models:
+        return
+    layouts = (False, True) if model == "resnet50" else (False,)
+    peers = []
+    for channels_last in layouts:
+        worker = start_peer(model, 2, "openmp", channels_last)
+        worker.run(0)
+        peers.append((worker.answer["peak_rss_mb"], f"{worker.name} {worker.answer['version']}"))
+        worker.close()
+    for lanes in (1, 2):
+        worker = start_ours(program, model, 2, lanes)
+        worker.run(0)
+        yield result(f"{model} peak memory, {lanes} lanes", 2, worker.answer["peak_rss_mb"], *min(peers), "MB", "lower")
+        worker.close()
 
 
 def generation(arguments):
@@ -36,6 +55,8 @@ def generation(arguments):
 
 def more(arguments):
     yield from memory_of_long_contexts(arguments)
+    for model in ("gpt2", "resnet50"):
+        yield from memory_at_real_size(arguments.artel, model, arguments)
     yield from generation(arguments)
 
 
