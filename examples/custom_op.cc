@@ -11,30 +11,19 @@ using artel::DType;
 using artel::Tensor;
 using artel::Value;
 
-// The kernels. Pointers are aligned and dense; work is divided over the threads of the pool.
-artel::Kernel make_softsign(const artel::KernelRequest& request) {
-  const int64_t n = request.out().elements();
-  return {.run = [n](const artel::KernelRun& run) {
-    const float* x = run.in(0);
-    float* y = run.out(0);
-    artel::parallel_for(run.pool, n, 1024, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) y[i] = x[i] / (1 + std::abs(x[i]));
-    });
-  }};
+// The kernels: functions of some elements, which become part of one pass over memory together with
+// the element-wise ops beside them. Other ops have a `make` instead (artel/exec/kernel.h).
+void softsign_elements(const artel::ElementRun& run) {
+  const float* x = run.in[0];
+  for (int64_t i = 0; i < run.n; ++i) run.out[i] = x[i] / (1 + std::abs(x[i]));
 }
 
-artel::Kernel make_softsign_backward(const artel::KernelRequest& request) {
-  const int64_t n = request.out().elements();
-  return {.run = [n](const artel::KernelRun& run) {
-    const float *dy = run.in(0), *x = run.in(1);
-    float* dx = run.out(0);
-    artel::parallel_for(run.pool, n, 1024, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const float scale = 1 + std::abs(x[i]);
-        dx[i] = dy[i] / (scale * scale);
-      }
-    });
-  }};
+void softsign_backward_elements(const artel::ElementRun& run) {
+  const float *dy = run.in[0], *x = run.in[1];
+  for (int64_t i = 0; i < run.n; ++i) {
+    const float scale = 1 + std::abs(x[i]);
+    run.out[i] = dy[i] / (scale * scale);
+  }
 }
 
 void register_softsign() {
@@ -49,8 +38,8 @@ void register_softsign() {
                                                         {context.gradient(), context.input(0)})};
                       }});
   artel::register_op({.name = "softsign_backward", .infer = same_type});
-  artel::register_kernel({.op = "softsign", .make = make_softsign});
-  artel::register_kernel({.op = "softsign_backward", .make = make_softsign_backward});
+  artel::register_kernel({.op = "softsign", .elements = softsign_elements});
+  artel::register_kernel({.op = "softsign_backward", .elements = softsign_backward_elements});
 }
 
 artel::nn::Layer softsign() {
