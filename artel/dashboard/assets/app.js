@@ -180,22 +180,29 @@ function rowsOf(object) {
 }
 
 // Drawn anew when something has changed, but never over notes that are being written.
-let details = '';
+let details = '', said = {};  // what is drawn, and what the last save of notes told whom
 async function drawDetails() {
   const name = state.current, row = state.runs.find(run => run.name === name);
-  const wanted = `${name} ${row?.version}`, before = $('notes');
+  const wanted = `${name} ${row?.version}`;
   if (details === wanted) return;
-  if (details.startsWith(name + ' ') && before && (before === document.activeElement || before.value !== before.defaultValue)) return;
   const run = await ask('api/run?' + query({run: name}));
+  const before = $('notes');
+  if (state.current !== name) return;
+  if (details.startsWith(name + ' ') && before && (before === document.activeElement || before.value !== before.defaultValue)) return;
   details = wanted;
   const {overview} = run;
   const notes = el('textarea', {id: 'notes', defaultValue: run.notes, placeholder: 'What you want to remember about this run', ariaLabel: 'Notes'});
-  const saved = el('span', {className: 'quiet'});
+  const saved = el('span', {id: 'saved', className: 'quiet'}, said.run === name ? said.text : '');
   const save = el('button', {type: 'button'}, 'save notes');
+  const tell = text => {
+    said = {run: name, text};
+    if (state.current === name && $('saved')) $('saved').textContent = text;
+  };
+  notes.addEventListener('input', () => tell(''));
   save.addEventListener('click', async () => {
     const answer = await fetch('api/notes?' + query({run: name}), {method: 'POST', headers: {'X-Artel': 'notes', 'Content-Type': 'text/plain'}, body: notes.value});
     if (answer.ok) notes.defaultValue = notes.value;
-    saved.textContent = answer.ok ? ' saved' : ` not saved: ${await answer.text()}`;
+    tell(answer.ok ? ' saved' : ` not saved: ${await answer.text()}`);
   });
   const picture = run.files.includes('confusion.svg')
     ? el('div', {className: 'card'}, el('h2', {}, 'Confusion matrix'), el('img', {className: 'picture', src: 'api/file?' + query({run: name, file: 'confusion.svg'}), alt: 'confusion matrix'})) : null;

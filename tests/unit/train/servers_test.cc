@@ -100,12 +100,17 @@ TEST(Servers, EachWorkerClipsItsOwnGradientWhenApart) {
 TEST(Servers, DelayBoundsStaleness) {
   FitOptions fit = kFit;
   fit.epochs = 20;
-  const Outcome bounded = train_on_servers(3, 2, options_with("ps", 2), fit);
+  // The machine's load decides how stale a push is: without momentum they all learn nevertheless.
+  const auto with_delay = [&](std::optional<int64_t> delay) {
+    TrainerOptions options = options_with("ps", delay);
+    options.optimizer = optim::sgd(0.05);
+    return train_on_servers(3, 2, options, fit);
+  };
+  const Outcome bounded = with_delay(2);
   // While a worker computes, each of two others makes at most 2 + 2 pushes.
   EXPECT_LE(bounded.result.servers.staleness.rbegin()->first, 8);
-  EXPECT_LT(bounded.result.last.test_loss, 1.2);
-  const Outcome unbounded = train_on_servers(3, 2, options_with("ps", std::nullopt), fit);
-  EXPECT_LT(unbounded.result.last.test_loss, 1.2);
+  EXPECT_LT(bounded.result.last.test_loss, 1.0);  // from 1.2
+  EXPECT_LT(with_delay(std::nullopt).result.last.test_loss, 1.0);
 }
 
 TEST(Servers, CodecsOnBothWays) {
