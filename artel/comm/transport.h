@@ -32,7 +32,8 @@ class Transfer {
   virtual bool wait(double seconds) = 0;
 };
 
-// The longest text of PeerStatus::vitals.
+// The longest texts of PeerStatus::phase and PeerStatus::vitals; what is longer is cut.
+constexpr size_t kPhaseBytes = 127;
 constexpr size_t kVitalsBytes = 256;
 
 struct PeerStatus {
@@ -86,7 +87,7 @@ class Transport {
   virtual bool native_all_reduce(std::span<std::byte> data, ElementType type,
                                  const Reduction& reduction);
 
-  // What this rank is doing, for the messages of the others; at most 31 bytes are kept.
+  // What this rank is doing, for the messages of the others.
   virtual void set_phase(std::string_view phase) = 0;
   virtual PeerStatus status(int peer) = 0;
   // The rank that is really being waited for: `peer`, or a rank that has fallen silent and that

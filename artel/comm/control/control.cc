@@ -192,7 +192,7 @@ void Control::send(FrameType type, std::string body) {
 
 void Control::set_phase(std::string_view phase) {
   const std::lock_guard lock(mutex_);
-  phase_ = phase.substr(0, 31);
+  phase_ = phase.substr(0, kPhaseBytes);
 }
 
 PeerStatus Control::status(int peer) {

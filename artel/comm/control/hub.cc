@@ -99,7 +99,7 @@ class Hub::Loop {
         complete();
         break;
       case FrameType::beat:
-        rank.phase = frame.body.substr(0, 31);
+        rank.phase = frame.body.substr(0, kPhaseBytes);
         break;
       case FrameType::vitals:
         pass_on(connection.rank, vitals_from(frame.body).text);

@@ -18,7 +18,7 @@ namespace artel::comm::shm {
 namespace {
 
 constexpr uint32_t kMagic = 0x54524131;
-constexpr uint32_t kVersion = 4;  // changes with the layout of the segment
+constexpr uint32_t kVersion = 5;  // changes with the layout of the segment
 
 struct Hello {
   uint32_t magic;

@@ -40,7 +40,7 @@ struct alignas(64) Card {
   std::atomic<int32_t> process;
   std::atomic<int64_t> last_seen;  // nanoseconds of the steady clock, common to all processes
   std::atomic<uint32_t> left;      // 1 after it has closed the group
-  std::atomic<uint64_t> phase[4];  // text of at most 31 bytes
+  std::atomic<uint64_t> phase[(kPhaseBytes + 1) / sizeof(uint64_t)];  // ends with a zero
   std::atomic<uint64_t> vitals[kVitalsBytes / sizeof(uint64_t)];
 };
 

@@ -116,7 +116,7 @@ class ShmTransport : public Transport {
 
   void set_phase(std::string_view phase) override {
     Card& card = segment_->card(rank_);
-    write_words(phase.substr(0, sizeof(card.phase) - 1), card.phase);
+    write_words(phase.substr(0, kPhaseBytes), card.phase);
     card.last_seen = steady_nanoseconds();
   }
 

@@ -46,7 +46,7 @@ TEST_P(Failure, ATimeoutNamesWhomItWaitedForAndReachesEverybody) {
   const auto errors = run_ranks(
       3,
       [](Group& group) {
-        group.set_phase("backward");
+        group.set_phase("test after step 1234567, data 1, stage 2, tensor 3");
         group.barrier();
         if (group.rank() == 2) {
           std::this_thread::sleep_for(std::chrono::milliseconds(4000));
@@ -62,7 +62,8 @@ TEST_P(Failure, ATimeoutNamesWhomItWaitedForAndReachesEverybody) {
   const std::regex expected(
       R"(\[comm\] all_reduce #3 'bucket 5', 4 MiB: gave up after \d\.\d s of waiting for rank 2 on )"
       R"(host )" +
-      host_name() + R"(, last seen \d\.\d s ago in backward( \(reported by rank [01]\))?)");
+      host_name() + R"(, last seen \d\.\d s ago in test after step 1234567, data 1, stage 2, tensor 3)"
+      R"(( \(reported by rank [01]\))?)");
   int direct = 0;
   for (const std::string& error : errors) direct += std::regex_match(error, expected) ? 1 : 0;
   EXPECT_GE(direct, 2) << errors[0] << "\n" << errors[1] << "\n" << errors[2];
