@@ -123,8 +123,8 @@ void Door::work() {
     eventfd_t rung = 0;
     eventfd_read(bell_.get(), &rung);
     const std::lock_guard lock(mutex_);
-    if ((entries[0].revents & POLLIN) != 0) accept_at(listener_);
-    if ((entries[2].revents & POLLIN) != 0) accept_at(second_listener_);
+    if ((entries[0].revents & POLLIN) != 0) Strangers::accept(listener_, visitors_);
+    if ((entries[2].revents & POLLIN) != 0) Strangers::accept(second_listener_, visitors_);
     const bool beats = Clock::now() >= next_beat;
     if (beats) next_beat = Clock::now() + std::chrono::milliseconds(kBeatMilliseconds);
     for (Visitor& visitor : visitors_) {
@@ -133,18 +133,12 @@ void Door::work() {
       if (beats && visitor.unsent.empty()) visitor.queue(FrameType::beat, {});
       visitor.flush();
     }
+    strangers_.tidy(visitors_);
     visitors_.remove_if([](const Visitor& visitor) { return visitor.closed; });
     newcomers_ = static_cast<int>(
         std::count_if(visitors_.begin(), visitors_.end(),
                       [](const Visitor& visitor) { return visitor.wants_in && !visitor.told; }));
   }
-}
-
-void Door::accept_at(const comm::FileHandle& listener) {
-  comm::FileHandle socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (socket.get() < 0) return;
-  visitors_.emplace_back(std::move(socket));
-  visitors_.back().id = ++visitors_ever_;
 }
 
 void Door::note_change() {
@@ -182,6 +176,8 @@ void Door::handle(Visitor& visitor, const Frame& frame) {
     visitor.queue(FrameType::refusal, reason);
     return;
   }
+  visitor.known = true;
+  if (visitor.id == 0) visitor.id = ++visitors_ever_;
   // A newcomer that was let in, but never heard of it, is not part of the run.
   const bool outside = members_.empty();
   switch (visitor.knock.wish) {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "artel/comm/control/link.h"
+#include "artel/comm/control/strangers.h"
 
 namespace artel {
 
@@ -73,7 +73,6 @@ class Door {
 
   std::vector<Guest> waiting(comm::control::Knock::Wish wish);
   void work();
-  void accept_at(const comm::FileHandle& listener);
   void serve(Visitor& visitor);
   void handle(Visitor& visitor, const comm::control::Frame& frame);
   std::string objection(const comm::control::Knock& knock) const;
@@ -99,6 +98,7 @@ class Door {
   std::set<int> left_;
   int64_t visitors_ever_ = 0;
   std::list<Visitor> visitors_;
+  comm::control::Strangers strangers_;
 
   std::thread thread_;
 };

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "artel/base/plural.h"
-#include "artel/comm/control/link.h"
+#include "artel/comm/control/strangers.h"
 #include "artel/comm/transport.h"
 
 namespace artel::comm::control {
@@ -47,6 +47,7 @@ class Hub::Loop {
     while (!done()) {
       wait();
       for (Connection& connection : connections_) read(connection);
+      strangers_.tidy(connections_);
       connections_.remove_if([](const Connection& connection) { return connection.closed; });
       if (complete_ && Clock::now() >= next_news) {
         spread_news();
@@ -71,9 +72,7 @@ class Hub::Loop {
                          static_cast<short>(connection.unsent.empty() ? POLLIN : POLLIN | POLLOUT),
                          0});
     poll(entries.data(), entries.size(), 100);
-    if ((entries[0].revents & POLLIN) == 0) return;
-    FileHandle socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() >= 0) connections_.emplace_back(std::move(socket));
+    if ((entries[0].revents & POLLIN) != 0) Strangers::accept(listener_, connections_);
   }
 
   void read(Connection& connection) {
@@ -136,6 +135,7 @@ class Hub::Loop {
       return;
     }
     connection.rank = hello.rank;
+    connection.known = true;
     Rank& rank = ranks_[hello.rank];
     rank.connection = &connection;
     rank.member = {hello.host, hello.process, {}};
@@ -237,6 +237,7 @@ class Hub::Loop {
   FileHandle listener_;
   std::atomic<Clock::time_point> stop_at_{Clock::time_point::max()};
   std::list<Connection> connections_;
+  Strangers strangers_;
   std::vector<Rank> ranks_;
   bool complete_ = false;
   bool failed_ = false;

@@ -20,6 +20,8 @@ struct Link {
   void read(const std::function<void(const Frame&)>& handle);
 
   FileHandle socket;
+  Clock::time_point since = Clock::now();
+  bool known = false;  // has said who it is, and was believed
   FrameReader reader;
   std::string unsent;
   bool closed = false;

@@ -77,7 +77,8 @@ FileHandle open_socket(const Address& address) {
 
 int wait_for(int socket, short events, double seconds) {
   pollfd entry{socket, events, 0};
-  return poll(&entry, 1, static_cast<int>(std::min(seconds, 1e6) * 1000) + 1);
+  const int milliseconds = seconds > 0 ? static_cast<int>(std::min(seconds, 1e6) * 1000) + 1 : 0;
+  return poll(&entry, 1, milliseconds);
 }
 
 // Connects within `seconds`; returns errno.
@@ -192,6 +193,7 @@ FileHandle listen_at(const Endpoint& endpoint) {
     fail(ErrorKind::communication, "[comm] {}:{}: {}; try another port", endpoint.host,
          endpoint.port, std::strerror(errno));
   }
+  fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
   require(::listen(socket.get(), 1024) == 0, ErrorKind::communication, "[comm] listen: {}",
           std::strerror(errno));
   return socket;
@@ -240,6 +242,14 @@ uint16_t port_of(int socket) {
   getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
   // The port is at the same place for both families.
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+std::string peer_address(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  getpeername(socket, reinterpret_cast<sockaddr*>(&address), &length);
+  return address.ss_family == AF_UNIX ? "this machine"
+                                      : to_text(reinterpret_cast<const sockaddr*>(&address));
 }
 
 void notice_silence(int socket, double seconds) {

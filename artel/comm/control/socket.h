@@ -27,7 +27,7 @@ std::string to_string(const Endpoint& endpoint);
 // address of this machine. Throws with the list of interfaces if it is neither.
 std::string address_of_interface(const std::string& name);
 
-// Listens at the endpoint, which must be an address of this machine.
+// Listens at the endpoint, which must be an address of this machine; accepting there never blocks.
 FileHandle listen_at(const Endpoint& endpoint);
 // Connects, retrying until the deadline while rank 0 is not there yet. The error distinguishes an
 // unknown name, a refusal, no route and no answer.
@@ -44,6 +44,8 @@ std::string address_towards(const Endpoint& endpoint);
 // The address and the port of this machine that a socket uses.
 std::string local_address(int socket);
 uint16_t port_of(int socket);
+// Where a socket's other side is.
+std::string peer_address(int socket);
 // All addresses of this machine that others may reach, loopback addresses last.
 std::vector<std::string> own_addresses();
 

@@ -49,6 +49,8 @@ class FrameReader {
  public:
   void feed(std::string_view bytes) { pending_.append(bytes); }
   std::optional<Frame> next();
+  // Bytes that are not yet part of a frame that next() returned.
+  size_t pending() const { return pending_.size(); }
 
  private:
   std::string pending_;

@@ -62,7 +62,8 @@ TEST_P(Failure, ATimeoutNamesWhomItWaitedForAndReachesEverybody) {
   const std::regex expected(
       R"(\[comm\] all_reduce #3 'bucket 5', 4 MiB: gave up after \d\.\d s of waiting for rank 2 on )"
       R"(host )" +
-      host_name() + R"(, last seen \d\.\d s ago in test after step 1234567, data 1, stage 2, tensor 3)"
+      host_name() +
+      R"(, last seen \d\.\d s ago in test after step 1234567, data 1, stage 2, tensor 3)"
       R"(( \(reported by rank [01]\))?)");
   int direct = 0;
   for (const std::string& error : errors) direct += std::regex_match(error, expected) ? 1 : 0;

@@ -33,7 +33,7 @@ TEST(Rendezvous, NamesBothVersionsToAWorkerOfAnother) {
   Host host(name, Deadline::after(30));
   std::thread admitting([&] { host.admit_all({.token = "t", .size = 2}, STDIN_FILENO); });
   EXPECT_EQ(ask_as_version(name, 99),
-            "got version 99 of the shared memory, expected 4; try one artel for all");
+            "got version 99 of the shared memory, expected 5; try one artel for all");
   // The right one is not disturbed.
   ask_to_join(name, {.token = "t", .size = 2, .rank = 1}, Deadline::after(30));
   admitting.join();

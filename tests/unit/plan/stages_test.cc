@@ -87,8 +87,7 @@ class StagesOfANetwork : public testing::Test {
     // alive what they read, whoever runs them.
     const PipelineShape alone_shape = {1, static_cast<int>(cuts.size()), 1};
     Program alone(network_with_everything(), {}, choices_);
-    alone.restrict_to(
-        Stages(whole_.graph(), whole_.plan(), cuts, alone_shape, splits).excerpt(0));
+    alone.restrict_to(Stages(whole_.graph(), whole_.plan(), cuts, alone_shape, splits).excerpt(0));
     std::vector<std::unique_ptr<Program>> programs;
     std::vector<std::unique_ptr<Frame>> frames;
     for (int worker = 0; worker < workers; ++worker) {

@@ -127,7 +127,8 @@ TEST(LastBatch, WorkersWithoutSamplesHarmNobody) {
     setting.fit.validation = samples();
     on_workers_and_servers(4, local ? 0 : 1, [&](int rank, Cluster& cluster) {
       TrainerOptions options = trainer_options(setting);
-      if (!local) options.optimizer = optim::sgd(0.05);  // pushes are as stale as the load makes them
+      if (!local)
+        options.optimizer = optim::sgd(0.05);  // pushes are as stale as the load makes them
       Trainer trainer(cluster, network(), options);
       FitOptions fit = setting.fit;
       fit.batch_size = setting.batch;

@@ -1,0 +1,52 @@
+// Connections that have not said who they are may be anybody's: this keeps them few, short and
+// small, so that they neither fill memory nor keep a worker from joining.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "artel/base/time.h"
+#include "artel/comm/control/link.h"
+
+namespace artel::comm::control {
+
+class Strangers {
+ public:
+  static constexpr size_t kMost = 256;            // the oldest go first
+  static constexpr size_t kMostBytes = 64 << 20;  // of all of them, unread; the largest go first
+  static constexpr double kMostSeconds = 10;      // from connecting to being known
+
+  // Appends a link for everybody who waits at the listener, which must not block.
+  template <typename L>
+  static void accept(const FileHandle& listener, std::list<L>& links) {
+    // As many as may stay: the links are read before the next ones come.
+    for (size_t i = 0; i < kMost; ++i) {
+      FileHandle socket = accept_one(listener);
+      if (socket.get() < 0) return;
+      links.emplace_back(std::move(socket));
+    }
+  }
+
+  // Closes those that are too many, too large or too slow, and says so once a minute.
+  template <typename L>
+  void tidy(std::list<L>& links) {
+    std::vector<Link*> strangers;
+    for (L& link : links)
+      if (!link.known && !link.closed) strangers.push_back(&link);
+    tidy(std::move(strangers));
+  }
+
+ private:
+  static FileHandle accept_one(const FileHandle& listener);
+  void tidy(std::vector<Link*> strangers);  // by age
+  void send_away(Link& stranger);
+
+  int64_t sent_away_ = 0;
+  std::string last_;  // where it came from
+  Clock::time_point next_word_ = Clock::now();
+};
+
+}  // namespace artel::comm::control

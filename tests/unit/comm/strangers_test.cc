@@ -1,0 +1,103 @@
+// Strangers at the port where workers meet: idle, half-finished, nonsensical. The workers meet
+// nevertheless, and what the strangers hold is given back.
+#include "artel/comm/control/strangers.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <future>
+
+#include "artel/comm/control/control.h"
+
+namespace artel::comm::control {
+namespace {
+
+class StrangersAtTheHub : public testing::Test {
+ protected:
+  StrangersAtTheHub() {
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = std::min<rlim_t>(files.rlim_max, 8192);
+    setrlimit(RLIMIT_NOFILE, &files);
+    hub_ = std::make_unique<Hub>(
+        HubOptions{.endpoint = {"127.0.0.1", 0}, .token = "secret", .size = 2});
+    place_ = {"127.0.0.1", hub_->port()};
+  }
+
+  FileHandle connect() { return connect_to(place_, Deadline::after(60)); }
+
+  // Both ranks meet at the hub and tell each other something.
+  void expect_to_meet() {
+    std::unique_ptr<Hub> hub = std::move(hub_);
+    const auto meet = [&](int rank, std::unique_ptr<Hub> own) {
+      Control control({.address = to_string(place_), .token = "secret", .rank = rank, .size = 2},
+                      std::move(own));
+      return control.exchange(fmt::format("blob {}", rank));
+    };
+    auto other = std::async(std::launch::async, [&] { return meet(1, nullptr); });
+    const std::vector<Member> members = meet(0, std::move(hub));
+    ASSERT_EQ(members.size(), 2u);
+    EXPECT_EQ(members[1].blob, "blob 1");
+    EXPECT_EQ(other.get()[0].blob, "blob 0");
+  }
+
+  static bool is_open(const FileHandle& socket) {
+    std::string bytes;
+    try {
+      return receive_some(socket.get(), 0, bytes);
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  std::unique_ptr<Hub> hub_;
+  Endpoint place_;
+};
+
+TEST_F(StrangersAtTheHub, ManyThatSayNothingDoNotKeepWorkersFromMeeting) {
+  std::vector<FileHandle> idle;
+  for (int i = 0; i < 2000; ++i) idle.push_back(connect());
+  const auto open = [&] { return std::count_if(idle.begin(), idle.end(), is_open); };
+  const Deadline deadline = Deadline::after(60);
+  while (open() > static_cast<ptrdiff_t>(Strangers::kMost) && !deadline.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LE(open(), static_cast<ptrdiff_t>(Strangers::kMost));
+  EXPECT_FALSE(is_open(idle.front())) << "the oldest go first";
+  expect_to_meet();
+}
+
+TEST_F(StrangersAtTheHub, NonsenseIsClosedAtOnce) {
+  const FileHandle web = connect();
+  send_all(web.get(), "GET / HTTP/1.1\r\nHost: artel\r\n\r\n", Deadline::after(60));
+  std::string bytes;
+  EXPECT_FALSE(receive_some(web.get(), 60, bytes));
+  expect_to_meet();
+}
+
+TEST_F(StrangersAtTheHub, HalfOfLongMessagesIsNotKept) {
+  // Each says that nearly 16 MiB follow, and sends most of them.
+  std::string begun = encode({FrameType::hello, std::string(kMaxFrameBytes - 1, 'x')});
+  begun.resize(begun.size() - 1);
+  std::vector<FileHandle> half;
+  for (int i = 0; i < 8; ++i) {
+    half.push_back(connect());
+    try {
+      send_all(half.back().get(), begun, Deadline::after(60));
+    } catch (const Error&) {
+      // closed already
+    }
+  }
+  const Deadline deadline = Deadline::after(60);
+  const auto still_open = [&] { return std::count_if(half.begin(), half.end(), is_open); };
+  const auto most = static_cast<ptrdiff_t>(Strangers::kMostBytes / (kMaxFrameBytes - 1));
+  while (still_open() > most && !deadline.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LE(still_open(), most);
+  expect_to_meet();
+}
+
+}  // namespace
+}  // namespace artel::comm::control
