@@ -261,6 +261,46 @@ expect_refused() {
   ln -s out0 err
 }
 
+# Whoever holds connections open without a word keeps nobody from joining: before the workers meet, and while they train.
+test_strangers() {
+  make_run
+  local common=(--join 127.0.0.1:$port --token secret --set "cluster.workers=2..3")
+  "$artel" train run.toml --out run --set train.steps=100000000 --set train.save_every=50 "${common[@]}" >out0 2>&1 &
+  workers[0]=$!
+  hold_connections
+  "$artel" train run.toml --out run --set train.steps=100000000 --set train.save_every=50 "${common[@]}" >out1 2>&1 &
+  workers[1]=$!
+  launcher=${workers[0]}
+  ln -s out0 err
+  wait_for_checkpoint run
+  awaits "that sent no greeting, the last from 127.0.0.1"
+  hold_connections
+  join_as newcomer "${common[@]}"
+  awaits "worker 2 (process $joined on host"
+  goes_on
+  kill -INT "${workers[0]}"
+  ends_with 130 "${workers[0]}"
+  expect 0 "$artel" train run.toml --out one --set train.steps=$(newest_step)
+  expect 0 "$artel" verify one run
+}
+# Opens 1,500 idle connections to the port where the workers meet, and holds them until the test ends.
+hold_connections() {
+  python3 -c '
+import resource, socket, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (2000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+deadline, held = time.monotonic() + 60, []
+while len(held) < 1500 and time.monotonic() < deadline:
+    try:
+        held.append(socket.create_connection(("127.0.0.1", int(sys.argv[1])), 10))
+    except OSError:
+        time.sleep(0.02)
+print("held" if len(held) == 1500 else "could not connect", flush=True)
+time.sleep(150)
+' "$port" >held 2>&1 &
+  timeout 90 bash -c 'until grep -q . held; do sleep 0.05; done'
+  contains held "held"
+}
+
 # By command and by signal, worker 0 too: whoever leaves ends with code 0.
 test_leave() {
   start_endless_run 4
