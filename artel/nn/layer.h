@@ -70,6 +70,28 @@ class Build {
     Build& build_;
   };
 
+  // While one lives, recurrent layers go both ways: also from the end to the beginning.
+  class BothWays {
+   public:
+    explicit BothWays(Build& build) : build_(build), before_(build.asked_ways_) {
+      ++build.both_ways_;
+    }
+    ~BothWays() { --build_.both_ways_; }
+    BothWays(const BothWays&) = delete;
+    BothWays& operator=(const BothWays&) = delete;
+    // Whether a recurrent layer has asked since.
+    bool heard() const { return build_.asked_ways_ > before_; }
+
+   private:
+    Build& build_;
+    int before_;
+  };
+  // Each recurrent layer asks whether it is to go both ways.
+  bool both_ways() {
+    ++asked_ways_;
+    return both_ways_ > 0;
+  }
+
   Value parameter(std::string_view name, Shape shape, Initialiser initialiser);
   Value state(std::string_view name, Shape shape, float initial);
   // By full name.
@@ -83,6 +105,7 @@ class Build {
   std::map<std::string, Initialiser> initialisers_;
   std::map<std::string, Value> kept_;
   int sharing_ = 0;
+  int both_ways_ = 0, asked_ways_ = 0;
 };
 
 class Layer {

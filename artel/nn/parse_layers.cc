@@ -34,7 +34,7 @@ struct Siblings {
 void parse_layer(LayerWords& words, int depth, Siblings& siblings);
 
 // { layer | layer | ... }
-Layer parse_block(LayerWords& words, int depth) {
+std::vector<Layer> parse_braces(LayerWords& words, int depth) {
   if (depth >= kMostDepth) words.reject("got blocks nested deeper than {}", kMostDepth);
   words.expect("{");
   Siblings siblings;
@@ -42,8 +42,10 @@ Layer parse_block(LayerWords& words, int depth) {
     parse_layer(words, depth + 1, siblings);
   } while (words.accept("|"));
   words.expect("}");
-  return sequential(std::move(siblings.layers));
+  return std::move(siblings.layers);
 }
+
+Layer parse_block(LayerWords& words, int depth) { return sequential(parse_braces(words, depth)); }
 
 // Tries to take one option; says whether there was one.
 using Option = std::function<bool()>;
@@ -276,6 +278,12 @@ Layer parse_recurrent(LayerWords& words, int) {
   return make(units, options);
 }
 
+// Around one layer it adds nothing to the names of parameters, like the option of that layer.
+Layer parse_bidirectional(LayerWords& words, int depth) {
+  std::vector<Layer> layers = parse_braces(words, depth);
+  return bidirectional(layers.size() == 1 ? std::move(layers[0]) : sequential(std::move(layers)));
+}
+
 Layer parse_patches(LayerWords& words, int) {
   const int64_t width = words.integer("width", 1, kMostUnits);
   return patch_embedding(width, words.integer("side", 1, kMostKernel));
@@ -340,6 +348,7 @@ Registry<Kind>::Entries make_kinds() {
        [](LayerWords& words, int) { return swiglu(words.integer("hidden units", 1, kMostUnits)); }},
       {"lstm", kRecurrentSyntax, parse_recurrent<lstm>},
       {"gru", kRecurrentSyntax, parse_recurrent<gru>},
+      {"bidirectional", "{ LAYER | ... }", parse_bidirectional},
       {"learned_positions", "POSITIONS", parse_learned_positions},
       {"sinusoidal_positions", "",
        [](LayerWords&, int) {

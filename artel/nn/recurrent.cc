@@ -49,6 +49,7 @@ Layer recurrent(std::string kind, int64_t units, RecurrentOptions options) {
                     "embedding or a reshape before it",
                     build.graph().scope(), kind, to_string(x.shape()));
             build.require_whole_text(kind);
+            const bool both_ways = build.both_ways() || options.bidirectional;
             const Value mask = options.mask.empty() ? Value() : build.kept(options.mask);
             const int64_t last = x.shape()[1] - 1;
             for (int64_t i = 0; i < options.layers; ++i) {
@@ -60,7 +61,7 @@ Layer recurrent(std::string kind, int64_t units, RecurrentOptions options) {
                 return take ? take_position(y, reverse ? 0 : last) : y;
               };
               const Value there = pass(false);
-              x = options.bidirectional ? concat({there, pass(true)}, take ? 1 : 2) : there;
+              x = both_ways ? concat({there, pass(true)}, take ? 1 : 2) : there;
             }
             return x;
           }};
@@ -74,6 +75,18 @@ Layer lstm(int64_t units, RecurrentOptions options) {
 
 Layer gru(int64_t units, RecurrentOptions options) {
   return recurrent("gru", units, std::move(options));
+}
+
+Layer bidirectional(Layer layer) {
+  return {"bidirectional", [layer = std::move(layer)](Build& build, Value x) {
+            const Build::BothWays both_ways(build);
+            const Value y = layer(build, x);
+            require(both_ways.heard(), ErrorKind::invalid_argument,
+                    "[layer '{}'] bidirectional: got {}, expected a recurrent layer; try "
+                    "bidirectional {{ lstm 32 }}",
+                    build.graph().scope(), layer.kind());
+            return y;
+          }};
 }
 
 }  // namespace artel::nn

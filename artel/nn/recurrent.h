@@ -30,4 +30,8 @@ struct RecurrentOptions {
 Layer lstm(int64_t units, RecurrentOptions options = {});
 Layer gru(int64_t units, RecurrentOptions options = {});
 
+// All recurrent layers in it go both ways, as with the option: the same names and bits. Those of
+// your own are recurrent if they ask Build::both_ways. Throws when built if there is none.
+Layer bidirectional(Layer layer);
+
 }  // namespace artel::nn

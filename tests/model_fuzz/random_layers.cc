@@ -93,10 +93,11 @@ std::string LayerMaker::conv1d(const Shape& shape) {
 // The input, if it has a number for each position, serves as the mask.
 std::string LayerMaker::recurrent(const Shape& shape) {
   const bool maskable = shape.rank() == 2 && inputs_[0] == Shape{shape[0]};
-  return fmt::format("{} {}{}{}{}{}{}{}", one_in(2) ? "lstm" : "gru", size(33),
-                     one_in(3) ? " layers 2" : "", one_in(3) ? " bidirectional" : "",
-                     one_in(3) ? " last" : "", one_in(3) ? " no_bias" : "",
-                     one_in(4) ? " dropout 0.3" : "", maskable && one_in(2) ? " mask x" : "");
+  const std::string layer = fmt::format(
+      "{} {}{}{}{}{}{}{}", one_in(2) ? "lstm" : "gru", size(33), one_in(3) ? " layers 2" : "",
+      one_in(3) ? " bidirectional" : "", one_in(3) ? " last" : "", one_in(3) ? " no_bias" : "",
+      one_in(4) ? " dropout 0.3" : "", maskable && one_in(2) ? " mask x" : "");
+  return one_in(4) ? fmt::format("bidirectional {{ {} }}", layer) : layer;
 }
 
 std::string LayerMaker::reshaped(const Shape& shape) {

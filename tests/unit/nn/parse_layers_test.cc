@@ -89,6 +89,30 @@ TEST(ParseLayers, BuildsNetworksForSequences) {
   EXPECT_EQ(output_of({"embedding_bag 9 4 sum ignore_padding"}, {2, 7}, DType::i32), (Shape{2, 4}));
 }
 
+// Names decide the first values, so equal graphs have equal bits.
+TEST(ParseLayers, BidirectionalIsTheOptionOfTheLayersInIt) {
+  const auto text = [](const Lines& lines) {
+    return to_string(graph_of(lines, {DType::f32, {2, 7, 3}}));
+  };
+  EXPECT_EQ(text({"bidirectional { lstm 5 last }", "dense 2"}),
+            text({"lstm 5 last bidirectional", "dense 2"}));
+  EXPECT_EQ(text({"bidirectional { gru 5 layers 2 bidirectional }"}),
+            text({"gru 5 layers 2 bidirectional"}));
+  EXPECT_EQ(
+      text({"bidirectional { lstm 5 | dropout 0.1 | a: gru 4 no_bias }", "lstm 3"}),
+      text({"sequential { lstm 5 bidirectional | dropout 0.1 | a: gru 4 bidirectional no_bias }",
+            "lstm 3"}));
+  EXPECT_NE(error_of({"bidirectional lstm 5"}).find("{"), std::string::npos);
+  try {
+    text({"bidirectional { dense 5 }"});
+    ADD_FAILURE() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("got dense, expected a recurrent layer"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(ParseLayers, KnowsTheOptionsOfEveryLayer) {
   const auto conv = [](const std::string& text) { return output_of({text}, {1, 4, 9, 7}); };
   EXPECT_EQ(conv("conv 6 3x3"), (Shape{1, 6, 7, 5}));
