@@ -8,9 +8,11 @@
 #include <unordered_map>
 
 #include "artel/base/error.h"
+#include "artel/base/memory_limit.h"
 #include "artel/base/text.h"
 #include "artel/data/cores.h"
 #include "artel/data/csv_pieces.h"
+#include "artel/data/fetch.h"
 #include "artel/data/files.h"
 #include "artel/data/number.h"
 
@@ -78,7 +80,40 @@ struct PartOfTable {
   std::vector<ColumnPart> columns;
 };
 
-// Reads one or several files into columns.
+// A column of the table, as far as it has been read.
+struct GrowingColumn {
+  ColumnValues<double> numbers;
+  bool has_word = false;
+  std::string infinite;  // what is wrong with the first number that is not finite
+  ColumnValues<int32_t> codes;
+  SeenNames names;
+
+  void add(ColumnPart& part) {
+    has_word = has_word || part.has_word;
+    numbers.append(part.numbers);
+    std::vector<int32_t> known;
+    for (const std::string& name : part.names.names()) known.push_back(names.code_of(name));
+    for (int32_t& code : part.codes)
+      if (code >= 0) code = known[static_cast<size_t>(code)];
+    codes.append(part.codes);
+  }
+
+  // Names are sorted, and codes are their places then.
+  void sort_names(std::vector<std::string>& sorted) {
+    sorted = names.names();
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<int32_t> places;
+    for (const std::string& name : names.names())
+      places.push_back(static_cast<int32_t>(std::lower_bound(sorted.begin(), sorted.end(), name) -
+                                            sorted.begin()));
+    for (int32_t& code : codes)
+      if (code >= 0) code = places[static_cast<size_t>(code)];
+  }
+};
+
+// Reads one or several files into columns, some pieces at a time: the threads read pieces side by
+// side, then move them to the columns side by side. So beside the columns there is never more in
+// memory than a few pieces.
 class TableParser {
  public:
   TableParser(const std::vector<Bytes>& files, const ParseOptions& options)
@@ -91,19 +126,19 @@ class TableParser {
 
   Table parse() {
     kinds_ = guess_kinds();
-    read_all();
+    begin_columns();
+    for (size_t file = 0; file < readers_.size(); ++file) read_file(file);
     // Words that the first rows did not show.
+    std::vector<ColumnKind> late(kinds_.size(), ColumnKind::unread);
     bool more = false;
     for (size_t c = 0; c < kinds_.size(); ++c) {
-      const bool words = kinds_[c] == ColumnKind::numbers &&
-                         std::any_of(parts_.begin(), parts_.end(), [&](const PartOfTable& part) {
-                           return part.columns[c].has_word;
-                         });
-      kinds_[c] = words ? ColumnKind::words : kinds_[c];
-      late_.push_back(words);
-      more |= words;
+      if (!columns_[c].has_word) continue;
+      kinds_[c] = late[c] = ColumnKind::words;
+      columns_[c] = {};
+      columns_[c].codes = values<int32_t>();
+      more = true;
     }
-    if (more) read_late_words();
+    if (more) read_again(late);
     return table();
   }
 
@@ -144,19 +179,75 @@ class TableParser {
     return kinds;
   }
 
-  void read_all() {
-    for (size_t file = 0; file < readers_.size(); ++file) {
-      const size_t begin = parts_.size();
-      for (const CsvPiece& piece : cut_pieces(pool_, readers_[file], options_.piece_bytes))
-        parts_.push_back({.file = file, .piece = piece});
-      pool_.run(static_cast<int64_t>(parts_.size() - begin),
-                [&](int64_t i) { read(parts_[begin + static_cast<size_t>(i)], kinds_); });
-      check_from(begin);
+  // Cuts the files, counts their lines, and decides where the columns are to lie.
+  void begin_columns() {
+    for (const CsvReader& reader : readers_) {
+      pieces_.push_back(cut_pieces(pool_, reader, options_.piece_bytes));
+      const CsvPiece& last = pieces_.back().back();
+      const std::string_view text = reader.text().substr(last.begin, last.end - last.begin);
+      lines_ += static_cast<size_t>(last.line + std::count(text.begin(), text.end(), '\n'));
+    }
+    const uint64_t bytes = uint64_t{lines_} * kinds_.size() * sizeof(double);
+    if (bytes > options_.most_memory) spills_to_ = options_.spill_folder;
+    if (!spills_to_.empty()) std::filesystem::create_directories(spills_to_);
+    columns_.resize(kinds_.size());
+    for (size_t c = 0; c < kinds_.size(); ++c)
+      if (kinds_[c] == ColumnKind::numbers)
+        columns_[c].numbers = values<double>();
+      else
+        columns_[c].codes = values<int32_t>();
+  }
+
+  template <typename T>
+  ColumnValues<T> values() const {
+    return ColumnValues<T>(lines_, spills_to_);
+  }
+
+  // Pieces are right up to the first that was cut wrongly; from there on they follow each other.
+  void read_file(size_t file) {
+    const std::vector<CsvPiece>& pieces = pieces_[file];
+    rows_before_ = 0;
+    for (size_t begin = 0; begin < pieces.size();) {
+      const size_t end = std::min(pieces.size(), begin + pieces_at_a_time());
+      std::vector<PartOfTable> parts;
+      for (size_t i = begin; i < end; ++i) parts.push_back({.file = file, .piece = pieces[i]});
+      pool_.run(std::ssize(parts), [&](int64_t i) { read(parts[static_cast<size_t>(i)], kinds_); });
+      const auto wrong = std::find_if(parts.begin(), parts.end(), [](const PartOfTable& part) {
+        return part.error || !part.whole;
+      });
+      const size_t right = static_cast<size_t>(wrong - parts.begin());
+      parts.resize(right);
+      take(parts);
+      if (right < end - begin) return read_in_order(file, pieces[begin + right]);
+      begin = end;
     }
   }
 
-  // Reads all columns that have a kind.
-  void read(PartOfTable& part, const std::vector<ColumnKind>& kinds) const {
+  // To the end of the file, piece after piece: each begins where the one before has ended.
+  void read_in_order(size_t file, CsvPiece piece) {
+    constexpr size_t kLeast = 1000;  // bytes
+    const size_t end = readers_[file].text().size();
+    const size_t size = std::max(kLeast, options_.piece_bytes);
+    while (piece.begin < end) {
+      std::vector<PartOfTable> parts(1);
+      parts[0].file = file;
+      parts[0].piece = {piece.begin, std::min(end, piece.begin + size), piece.line};
+      const CsvReader::Place next = read(parts[0], kinds_);
+      if (parts[0].error) std::rethrow_exception(parts[0].error);
+      parts[0].piece.end = next.at;
+      piece = {next.at, end, next.line};
+      take(parts);
+    }
+  }
+
+  // Enough to keep all threads busy, but little beside a large table.
+  size_t pieces_at_a_time() const {
+    constexpr size_t kBytes = size_t{16} << 20;
+    return std::max(4 * static_cast<size_t>(pool_.threads()), kBytes / options_.piece_bytes);
+  }
+
+  // Reads all columns that have a kind. Returns where the next record is.
+  CsvReader::Place read(PartOfTable& part, const std::vector<ColumnKind>& kinds) const {
     part.columns.resize(kinds.size());
     part.rows = 0;
     const std::vector<size_t>& places = places_[part.file];
@@ -171,106 +262,77 @@ class TableParser {
       part.error = std::current_exception();
     }
     part.whole = reader.place() == part.piece.end;
+    return {reader.place(), reader.next_line()};
   }
 
-  // Pieces are in order up to the first that was cut wrongly; from there on they are read as one.
-  void check_from(size_t begin) {
-    for (size_t i = begin; i < parts_.size(); ++i) {
-      if (!parts_[i].error && parts_[i].whole) continue;
-      if (i + 1 < parts_.size()) {
-        PartOfTable rest = {.file = parts_[i].file, .piece = parts_[i].piece};
-        rest.piece.end = parts_.back().piece.end;
-        parts_.resize(i);
-        read(rest, kinds_);
-        parts_.push_back(std::move(rest));
-      }
-      if (parts_[i].error) std::rethrow_exception(parts_[i].error);
-      return;
+  // Moves what was read to the end of the columns.
+  void take(std::vector<PartOfTable>& parts) {
+    for (const PartOfTable& part : parts) {
+      for (size_t c = 0; c < columns_.size(); ++c)
+        if (const auto& infinite = part.columns[c].infinite;
+            infinite && columns_[c].infinite.empty())
+          columns_[c].infinite = fmt::format(
+              "[{}] row {}: column '{}' is {}, expected a finite number, or nothing if it is "
+              "missing",
+              readers_[part.file].name(), rows_before_ + infinite->row + 1, first().columns()[c],
+              infinite->text);
+      rows_before_ += part.rows;
+      rows_ += part.rows;
+      taken_.push_back({.file = part.file, .piece = part.piece});
     }
+    move_columns(parts);
   }
 
-  void read_late_words() {
-    std::vector<ColumnKind> kinds(kinds_.size(), ColumnKind::unread);
-    for (size_t c = 0; c < kinds.size(); ++c)
-      if (late_[c]) kinds[c] = ColumnKind::words;
-    pool_.run(static_cast<int64_t>(parts_.size()), [&](int64_t i) {
-      PartOfTable& part = parts_[static_cast<size_t>(i)];
-      for (size_t c = 0; c < kinds.size(); ++c)
-        if (late_[c]) part.columns[c] = {};
-      read(part, kinds);
+  void move_columns(std::vector<PartOfTable>& parts) {
+    pool_.run(std::ssize(columns_), [&](int64_t c) {
+      for (PartOfTable& part : parts) {
+        columns_[static_cast<size_t>(c)].add(part.columns[static_cast<size_t>(c)]);
+        part.columns[static_cast<size_t>(c)] = {};
+      }
     });
+  }
+
+  // Some columns of all pieces.
+  void read_again(const std::vector<ColumnKind>& kinds) {
+    for (size_t begin = 0; begin < taken_.size(); begin += pieces_at_a_time()) {
+      const size_t end = std::min(taken_.size(), begin + pieces_at_a_time());
+      std::vector<PartOfTable> parts(taken_.begin() + static_cast<ptrdiff_t>(begin),
+                                     taken_.begin() + static_cast<ptrdiff_t>(end));
+      pool_.run(std::ssize(parts), [&](int64_t i) { read(parts[static_cast<size_t>(i)], kinds); });
+      move_columns(parts);
+    }
   }
 
   Table table() {
-    Table table{first().name(), 0, {}};
+    Table table{first().name(), rows_, {}};
     if (readers_.size() > 1) table.name += fmt::format(" and {} more", readers_.size() - 1);
-    for (const PartOfTable& part : parts_) {
-      first_row_.push_back(table.rows);
-      table.rows += part.rows;
-    }
+    for (const GrowingColumn& column : columns_)
+      require(column.infinite.empty(), ErrorKind::corrupt, "{}", column.infinite);
     table.columns.resize(kinds_.size());
     pool_.run(std::ssize(kinds_), [&](int64_t i) {
       const auto c = static_cast<size_t>(i);
-      table.columns[c] =
-          kinds_[c] == ColumnKind::numbers ? numbers(c, table.rows) : words(c, table.rows);
+      Column& column = table.columns[c];
+      column.name = first().columns()[c];
+      column.categorical = kinds_[c] == ColumnKind::words;
+      if (column.categorical) columns_[c].sort_names(column.categories);
+      column.numbers = std::move(columns_[c].numbers);
+      column.codes = std::move(columns_[c].codes);
+      columns_[c].names = {};
     });
     return table;
-  }
-
-  Column numbers(size_t c, int64_t rows) {
-    Column column{.name = first().columns()[c]};
-    column.numbers.reserve(static_cast<size_t>(rows));
-    for (size_t p = 0; p < parts_.size(); ++p) {
-      ColumnPart& part = parts_[p].columns[c];
-      if (part.infinite)
-        fail(ErrorKind::corrupt,
-             "[{}] row {}: column '{}' is {}, expected a finite number, or nothing if it is "
-             "missing",
-             readers_[parts_[p].file].name(), row_in_file(p) + part.infinite->row + 1, column.name,
-             part.infinite->text);
-      column.numbers.insert(column.numbers.end(), part.numbers.begin(), part.numbers.end());
-      part = {};
-    }
-    return column;
-  }
-
-  Column words(size_t c, int64_t rows) {
-    Column column{.name = first().columns()[c], .categorical = true};
-    std::vector<std::string>& all = column.categories;
-    for (const PartOfTable& part : parts_) {
-      const std::vector<std::string>& names = part.columns[c].names.names();
-      all.insert(all.end(), names.begin(), names.end());
-    }
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    column.codes.reserve(static_cast<size_t>(rows));
-    for (PartOfTable& part : parts_) {
-      std::vector<int32_t> codes;
-      for (const std::string& name : part.columns[c].names.names())
-        codes.push_back(
-            static_cast<int32_t>(std::lower_bound(all.begin(), all.end(), name) - all.begin()));
-      for (const int32_t code : part.columns[c].codes)
-        column.codes.push_back(code < 0 ? -1 : codes[static_cast<size_t>(code)]);
-      part.columns[c] = {};
-    }
-    return column;
-  }
-
-  // Of the first row of a part.
-  int64_t row_in_file(size_t part) const {
-    size_t start = part;
-    while (start > 0 && parts_[start - 1].file == parts_[part].file) --start;
-    return first_row_[part] - first_row_[start];
   }
 
   const ParseOptions& options_;
   ThreadPool pool_;
   std::vector<CsvReader> readers_;
   std::vector<std::vector<size_t>> places_;  // of the columns in each file
+  std::vector<std::vector<CsvPiece>> pieces_;
+  size_t lines_ = 0;                 // of all files: at least as many as records
+  std::filesystem::path spills_to_;  // empty: columns lie in memory
   std::vector<ColumnKind> kinds_;
-  std::vector<bool> late_;
-  std::vector<PartOfTable> parts_;
-  std::vector<int64_t> first_row_;  // of each part
+  std::vector<GrowingColumn> columns_;
+  std::vector<PartOfTable> taken_;      // the pieces as they were read, without what was in them
+  int64_t rows_ = 0, rows_before_ = 0;  // of the table; of this file, before the next piece
 };
 
 }  // namespace
@@ -287,7 +349,8 @@ Table parse_csv(const std::vector<Bytes>& files, const ParseOptions& options) {
 Table read_csv(const std::filesystem::path& path) {
   std::vector<Bytes> files;
   for (const std::filesystem::path& file : matching_files(path)) files.push_back(map_file(file));
-  return parse_csv(files);
+  return parse_csv(
+      files, {.most_memory = memory_limit_bytes() / 4, .spill_folder = data_folder() / "tables"});
 }
 
 }  // namespace artel::data

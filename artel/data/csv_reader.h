@@ -45,6 +45,11 @@ class CsvReader {
   // Of the last record, from 1.
   int64_t line() const { return record_line_; }
 
+  // Where a record begins.
+  struct Place {
+    size_t at = 0;
+    int64_t line = 1;
+  };
   // All of the file, and where the next record begins in it.
   std::string_view text() const { return text_; }
   size_t place() const { return at_; }

@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 
@@ -19,6 +18,7 @@
 #include "artel/data/cores.h"
 #include "artel/data/fetch.h"
 #include "artel/data/files.h"
+#include "artel/data/kept_tables.h"
 #include "artel/data/number.h"
 #include "artel/tensor/npy.h"
 
@@ -267,17 +267,6 @@ std::optional<EncodedTable> kept_table(ThreadPool& pool, const fs::path& folder)
   }
 }
 
-// Tables that nobody has used for a while.
-void forget_old_tables(const fs::path& folder) {
-  constexpr auto kUnused = std::chrono::days(30);
-  std::error_code ignored;
-  std::vector<fs::path> old;
-  for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (fs::file_time_type::clock::now() - entry.last_write_time(ignored) > kUnused)
-      old.push_back(entry.path());
-  for (const fs::path& path : old) fs::remove_all(path, ignored);
-}
-
 // Parses the table if no process has done so before.
 EncodedTable encode_once(const TableRequest& request) {
   ThreadPool pool(all_cores());
@@ -290,11 +279,12 @@ EncodedTable encode_once(const TableRequest& request) {
           problem.message());
   const FileLock lock(kept.string() + ".lock");
   if (auto table = kept_table(pool, kept)) return *std::move(table);
-  forget_old_tables(folder);
+  const uint64_t most = most_bytes_of_tables(folder);
   log(LogLevel::info, "{}: parsing the table once, into {}", request.train.string(), kept.string());
   const LearntTable table = learn_table(request);
   try {
     keep(pool, table, kept);
+    forget_tables(folder, kept, most);
     return KeptTable(kept).read();  // all processes share its memory
   } catch (const std::exception& error) {
     log(LogLevel::warning,

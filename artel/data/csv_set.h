@@ -16,7 +16,7 @@ namespace artel::data {
 //
 // Tables of 16 MiB or more are parsed once: the samples are kept in $ARTEL_DATA/tables under a name
 // that follows from the content and all that decides how it is encoded, and mapped from there, by
-// any number of processes.
+// any number of processes. data/kept_tables.h says for how long.
 Split csv(const std::filesystem::path& train, const std::filesystem::path& test,
           double test_fraction, uint64_t seed, const TableOptions& options = {},
           const std::shared_ptr<const TableEncoder>& learnt = {});

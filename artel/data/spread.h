@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace artel::data {
@@ -14,7 +15,7 @@ struct Spread {
   static constexpr double kNoise = 0x1p-44;
   double mean = 0, deviation = 0;
 
-  Spread(const std::vector<double>& numbers, const std::vector<int64_t>& rows) {
+  Spread(std::span<const double> numbers, const std::vector<int64_t>& rows) {
     std::vector<double> distances;
     distances.reserve(rows.size());
     double first = 0, largest = 0;

@@ -156,6 +156,14 @@ test_large() {
   contains err "parsing the table once"
   expect 0 "$artel" verify one again
   [[ ! -e kept/tables/forgotten ]] || fail "$(ls kept/tables)"
+  # Those that were not used for the longest time make room for others.
+  { cat part1.csv; tail -n +2 part1.csv; tail -n +2 part1.csv; } >other.csv
+  kept=$(ls kept/tables | grep -v lock)
+  ARTEL_TABLES_GB=0.001 expect 0 "$artel" train run.toml --out other --set data.path=other.csv
+  contains err "$kept makes room for others"
+  [[ $(ls kept/tables | grep -vc lock) -eq 1 && ! -e kept/tables/$kept ]] || fail "$(ls kept/tables)"
+  ARTEL_TABLES_GB=many expect 1 "$artel" train run.toml --out wrong
+  contains err "ARTEL_TABLES_GB: got 'many', expected a number of gigabytes"
   # The test after an epoch is of 4 batches, the evaluation of all.
   expect 0 "$artel" evaluate one
   contains out "of 50,000"

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <numeric>
 
 #include "artel/base/file.h"
@@ -128,6 +129,49 @@ TEST(Csv, PiecesAreTheWhole) {
   EXPECT_EQ(error(wrong, 100), error(wrong, 1 << 20));
   const std::string infinite = "a,b\n1,2\n3,4\n1e999,2\n5,6\n";
   EXPECT_NE(error(infinite, 1).find("row 3: column 'a' is 1e999"), std::string::npos);
+}
+
+// Of this process, in bytes, without pages of files.
+double own_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (double kilobytes = 0; word == "RssAnon:" && status >> kilobytes) return 1024 * kilobytes;
+  return 0;
+}
+
+// Columns that lie in files have the bits of those in memory, and take none.
+TEST(Csv, ColumnsMayLieInFiles) {
+  constexpr int kRows = 200'000;
+  const TemporaryFolder folder;
+  std::string text = "a,b,c,word,late\n";
+  for (int i = 0; i < kRows; ++i)
+    text += fmt::format("{},{},{},w{},{}\n", i * 0.25, i % 9 ? std::to_string(i % 1000) : "", -i,
+                        i % 20, i + 1 < kRows ? "1" : "x");
+  const Bytes bytes = make_bytes(std::move(text), "x.csv");
+  const size_t piece_bytes = 64 << 10;
+  const Table whole = parse_csv(bytes, {.threads = 2, .piece_bytes = piece_bytes});
+  const double before = own_memory();
+  const Table spilled = parse_csv(bytes, {.threads = 2,
+                                          .piece_bytes = piece_bytes,
+                                          .most_memory = 1 << 20,
+                                          .spill_folder = folder / "columns"});
+  constexpr double kColumns = kRows * (3 * sizeof(double) + 2 * sizeof(int32_t));
+  EXPECT_LT(own_memory() - before, kColumns / 2);
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "columns"));
+  ASSERT_EQ(spilled.rows, kRows);
+  for (size_t c = 0; c < whole.columns.size(); ++c) {
+    const auto bits = [](const auto& values) {
+      return std::string(reinterpret_cast<const char*>(values.data()),
+                         values.size() * sizeof(*values.data()));
+    };
+    EXPECT_EQ(spilled.columns[c].categorical, c > 2);
+    EXPECT_EQ(bits(spilled.columns[c].numbers), bits(whole.columns[c].numbers)) << c;
+    EXPECT_EQ(bits(spilled.columns[c].codes), bits(whole.columns[c].codes)) << c;
+    EXPECT_EQ(spilled.columns[c].categories, whole.columns[c].categories) << c;
+  }
+  // What fits stays in memory.
+  parse_csv(bytes, {.most_memory = 1 << 30, .spill_folder = folder / "none"});
+  EXPECT_FALSE(std::filesystem::exists(folder / "none"));
 }
 
 TEST(Csv, ReadsSeveralFiles) {
