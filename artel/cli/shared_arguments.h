@@ -37,8 +37,8 @@ inline void add_source(CLI::App* command, RunSource& source) {
       ->required();
   command->add_flag("--best", source.best,
                     "The best checkpoint of the run (by train.best_by) instead of the newest");
-  command->add_flag("--averaged", source.averaged,
-                    "The averaged weights of the checkpoint (train.optimizer.average)");
+  command->add_flag("--trained", source.trained,
+                    "Trained weights, even if the run has averaged ones (train.optimizer.average)");
   command
       ->add_option("--config", source.config_file,
                    "Configuration that describes model and data, for a weight file")

@@ -102,6 +102,7 @@ struct TrainConfig {
   int64_t patience = 0;
   double target_accuracy = 0;
   int64_t test_batches = 0;
+  int64_t noise_every = 0;
   double max_seconds = 0;
   int64_t save_every = 0;
   int64_t keep_checkpoints = 3;

@@ -230,6 +230,10 @@ void visit_keys(RunConfig& config, auto& field) {
          "The test after each epoch is of at most this many batches of `batch_size` samples, "
          "spread evenly over the part; `artel evaluate` judges all of it. 0: all."},
         train.test_batches);
+  field({"train.noise_every",
+         "Steps after which the noise scale of gradients is measured, which says how large batches "
+         "may usefully become; see [metrics](metrics.md#gradient-noise). 0: never."},
+        train.noise_every);
   field({"train.max_seconds", "Stop after this many seconds. 0: never."}, train.max_seconds);
   field({"train.save_every",
          "Steps between further checkpoints, besides those at the end of each epoch and when "

@@ -60,9 +60,12 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
     json[judge + "_loss"] = epoch.test_loss;
     if (find_metric(epoch.test_metrics, "accuracy"))
       json[judge + "_accuracy"] = epoch.test_accuracy;
+    json["tested_weights"] = epoch.averaged ? "averaged" : "trained";
     for (const MetricValue& metric : epoch.test_metrics)
       json[judge + "_metrics"][metric.name] = to_json(metric, classes);
   }
+  if (!result.epochs.empty() && result.epochs.back().noise_scale)
+    json["noise_scale"] = *result.epochs.back().noise_scale;
   if (const auto& best = result.best)
     json["best"] = {{"by", best->by},
                     {"on", last.tested ? judge : "train"},
@@ -152,6 +155,11 @@ void RunReport::after_step(const TrainingState& state) {
                               {"train/learning_rate", state.learning_rate}};
   for (const auto& [name, value] : state.measures) scalars.emplace_back("train/" + name, value);
   add_scalars(scalars, "train", state.metrics);
+  if (state.noise) {
+    scalars.emplace_back("train/gradient_variance", state.noise->variance);
+    scalars.emplace_back("train/gradient_square", state.noise->square);
+  }
+  if (state.noise_scale) scalars.emplace_back("train/noise_scale", *state.noise_scale);
   if (std::exchange(workers_, state.workers) != state.workers && state.workers > 0)
     scalars.emplace_back("cluster/workers", state.workers);
   if (state.left > 0) scalars.emplace_back("cluster/left", state.left);
@@ -165,6 +173,7 @@ void RunReport::after_epoch(const TrainingState& state) {
   const bool shown = state.measures.empty() || state.tested || is_round(state.epoch);
   std::string line = fmt::format("epoch {}/{}: loss {:.4f}", state.epoch, state.epochs, state.loss);
   line += text_of(state.metrics, "");
+  if (state.noise_scale) line += fmt::format(", noise scale {:.4g}", *state.noise_scale);
   observe::Scalars scalars;
   if (state.tested) {
     line += fmt::format(", {} loss {:.4f}", judge_, state.test_loss);
@@ -210,6 +219,7 @@ observe::Table RunReport::table_of(const FitResult& result, int64_t parameters) 
       if (metric.single)
         table.add({fmt::format("{} {}", judge_, metric.name), fmt::format("{:.4f}", metric.value)});
     table.add({judge_ + " loss", fmt::format("{:.4f}", epoch.test_loss)});
+    if (epoch.averaged) table.add({"weights of the " + judge_, "averaged"});
   }
   if (const auto& best = result.best)
     table.add({fmt::format("best {} {}", last.tested ? judge_ : "training", best->by),

@@ -9,7 +9,6 @@
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/data/sets.h"
 #include "artel/data/text/tokenizer.h"
-#include "artel/optim/optimizer.h"
 #include "artel/run/fingerprint.h"
 #include "artel/run/run_folder.h"
 #include "artel/train/strategies/registry.h"
@@ -54,7 +53,7 @@ bool asks_for_other_data(const std::vector<std::string>& overrides) {
 }
 
 SavedRun untrained(const RunSource& asked) {
-  const auto& [source, config_file, overrides, best, more_metrics, averaged] = asked;
+  const auto& [source, config_file, overrides, best, more_metrics, trained] = asked;
   require(fs::exists(source), ErrorKind::not_found,
           "[{}] no such file or folder, expected a run or weights", source);
   if (!config_file.empty()) {
@@ -89,22 +88,6 @@ fs::path best_of(const std::string& source) {
   return *best;
 }
 
-// Puts the averages that a checkpoint has in the place of the weights.
-void use_averages(NamedTensors& weights, const std::string& source) {
-  const NamedTensors state = checkpoint::checkpoint_at(source).optimizer;
-  size_t found = 0;
-  for (NamedTensor& weight : weights)
-    if (const Tensor* average =
-            find_tensor(state, fmt::format("{}/{}", optim::kAverageSlot, weight.name))) {
-      weight.tensor = *average;
-      ++found;
-    }
-  require(found > 0, ErrorKind::not_found,
-          "[{}] has no averaged weights; try train.optimizer.average = 0.999 in training, or "
-          "without --averaged",
-          source);
-}
-
 }  // namespace
 
 SavedRun::SavedRun(RunConfig given, data::SampleLayout samples,
@@ -136,9 +119,9 @@ Evaluation SavedRun::evaluate(Part part, const TestProgress& progress) const {
 SavedRun open_run(const RunSource& source) {
   SavedRun run = untrained(source);
   const std::string weights = source.best ? best_of(source.path).string() : source.path;
-  NamedTensors tensors = weights_for(run.config.model, weights);
-  if (source.averaged) use_averages(tensors, weights);
-  run.load(tensors, weights);
+  run.load(
+      weights_for(run.config.model, weights, source.trained ? Weights::trained : Weights::averaged),
+      weights);
   return run;
 }
 

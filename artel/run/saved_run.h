@@ -37,8 +37,9 @@ struct RunSource {
   std::vector<std::string> overrides = {};
   bool best = false;  // the best checkpoint of the run instead of the newest
   std::vector<std::string> more_metrics = {};  // where there are classes, at most 100 of them
-  // With the averaged weights (train.optimizer.average) of a checkpoint.
-  bool averaged = false;
+  // With the weights that were trained, also where the checkpoint has averaged ones
+  // (train.optimizer.average).
+  bool trained = false;
 };
 
 SavedRun open_run(const RunSource& source);

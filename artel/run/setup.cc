@@ -19,6 +19,7 @@
 #include "artel/nn/named_values.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/names.h"
+#include "artel/optim/optimizer.h"
 #include "artel/run/advice.h"
 #include "artel/run/fetch.h"
 #include "artel/run/published_config.h"
@@ -360,20 +361,35 @@ void report_unused(const NamedTensors& weights, const Parameters& parameters,
       weights.size(), join(unused, ", "));
 }
 
+// What was not trained has no average.
+NamedTensors weights_in(checkpoint::Checkpoint saved, Weights which) {
+  if (which == Weights::trained) return std::move(saved.weights);
+  const std::string prefix = fmt::format("{}/", optim::kAverageSlot);
+  std::map<std::string_view, Tensor*> averages;
+  for (NamedTensor& tensor : saved.optimizer)
+    if (tensor.name.starts_with(prefix))
+      averages.emplace(std::string_view(tensor.name).substr(prefix.size()), &tensor.tensor);
+  for (NamedTensor& weight : saved.weights)
+    if (const auto average = averages.find(weight.name); average != averages.end())
+      weight.tensor = std::move(*average->second);
+  return std::move(saved.weights);
+}
+
 }  // namespace
 
-NamedTensors weights_at(const fs::path& path) {
+NamedTensors weights_at(const fs::path& path, Weights which) {
   if (!fs::is_directory(path)) {
     const auto best =
         path.filename() == "best" ? checkpoint::best_checkpoint(path.parent_path()) : std::nullopt;
-    return best ? checkpoint::load_checkpoint(*best).weights : checkpoint::load_weights(path);
+    return best ? weights_in(checkpoint::load_checkpoint(*best), which)
+                : checkpoint::load_weights(path);
   }
   if (fs::exists(path / kPublishedConfig)) return checkpoint::load_weights(published_weights(path));
-  return checkpoint::checkpoint_at(path).weights;
+  return weights_in(checkpoint::checkpoint_at(path), which);
 }
 
-NamedTensors weights_for(const ModelConfig& config, const fs::path& path) {
-  NamedTensors weights = nn::rename_published(config.name, weights_at(path));
+NamedTensors weights_for(const ModelConfig& config, const fs::path& path, Weights which) {
+  NamedTensors weights = nn::rename_published(config.name, weights_at(path, which));
   check_head(config, weights, path.string());
   return weights;
 }

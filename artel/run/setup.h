@@ -70,11 +70,15 @@ bool is_elastic(const RunConfig& config);
 // In the folder of a published model, as Hugging Face has them.
 inline constexpr const char* kPublishedConfig = "config.json";
 
+// Which weights of a checkpoint: where training has averaged them, those, unless told otherwise.
+enum class Weights { averaged, trained };
+
 // The weights of a run, a checkpoint, a published model's folder or a file of any known format.
-NamedTensors weights_at(const std::filesystem::path& path);
+NamedTensors weights_at(const std::filesystem::path& path, Weights which = Weights::averaged);
 // The same under the names of a network; published files may use variants. Throws for an untied
 // head if the network has none.
-NamedTensors weights_for(const ModelConfig& config, const std::filesystem::path& path);
+NamedTensors weights_for(const ModelConfig& config, const std::filesystem::path& path,
+                         Weights which = Weights::averaged);
 // Loads the weights that the configuration names, if any, except those of its new layers; the log
 // says which tensors are left over. Throws for weights that do not fit, for a published model whose
 // computation differs from ours, and for new layers that do not exist.

@@ -9,6 +9,7 @@
 #include "artel/base/plural.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/observe/trace.h"
+#include "artel/predict/load_weights.h"
 #include "artel/run/advice.h"
 #include "artel/run/class_report.h"
 #include "artel/run/fingerprint.h"
@@ -56,6 +57,7 @@ FitOptions fit_options(const RunConfig& config, const RunData& data,
           .patience = train.patience,
           .max_seconds = train.max_seconds,
           .best_by = train.best_by,
+          .noise_every = train.noise_every,
           .checkpoints = checkpoints,
           .save_every = train.save_every,
           .keep_last = static_cast<int>(train.keep_checkpoints),
@@ -189,7 +191,12 @@ TrainedNetwork Worker::trained(FitResult result) {
       .result = {.fit = std::move(result), .parameters = count_parameters(trainer_)},
       .layout = data_.layout(),
       .weights = {}};
-  if (options_.uses_network) network.weights = trainer_.parameters();
+  if (!options_.uses_network) return network;
+  network.weights = trainer_.parameters();
+  const NamedTensors averaged = std::exchange(network.result.fit.averaged, {});
+  if (averaged.empty()) return network;
+  network.weights = Parameters(trainer_.layout().entries());
+  load_weights(network.weights, averaged);
   return network;
 }
 

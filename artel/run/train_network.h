@@ -10,7 +10,7 @@ namespace artel {
 struct TrainedNetwork {
   RunResult result;
   data::SampleLayout layout;
-  Parameters weights;  // they share the trainer's memory; none unless RunOptions::uses_network
+  Parameters weights;  // they may share the trainer's memory; none unless RunOptions::uses_network
 };
 
 // What a worker does. Worker 0, which has claimed a folder, reports and writes there, or continues

@@ -5,7 +5,11 @@
 #include "artel/base/plural.h"
 #include "artel/data/sets.h"
 #include "artel/train/name_prefixes.h"
+#include "artel/train/strategies/local_steps.h"
+#include "artel/train/strategies/pipeline.h"
+#include "artel/train/strategies/registry.h"
 #include "artel/train/strategies/shared_options.h"
+#include "artel/train/strategies/tensor.h"
 
 namespace artel {
 namespace {
@@ -50,6 +54,15 @@ std::vector<std::string> unused_settings(const RunConfig& config, int workers) {
   const auto packing = config.cluster.strategy_options.of<PackingOptions>();
   if (workers == 1 && server_count(config) == 0 && !packing.compress.empty())
     add("cluster.compress", "on 1 worker");
+  const StrategyOptions& options = config.cluster.strategy_options;
+  const bool whole_gradients =
+      server_count(config) == 0 && !find_strategy(config.cluster.strategy).workload &&
+      options.of<PipelineOptions>().pipeline == 1 && options.of<TensorOptions>().tensor == 1 &&
+      (workers == 1 ||
+       (options.of<LocalStepsOptions>().local_steps == 1 && packing.compress.empty()));
+  if (config.train.noise_every > 0 && !whole_gradients)
+    add("train.noise_every",
+        "with parameter servers, pipelines, tensor groups, local steps, compression or ddpg");
   return lines;
 }
 

@@ -77,9 +77,9 @@ Facts facts_of(const TrainerOptions& options) {
 
 Facts facts_of(const FitOptions& options) {
   const auto& [batch_size, keep_last_batch, epochs, steps, augment, loader_threads, validation,
-               target_accuracy, patience, max_seconds, best_by, checkpoints, save_every, keep_last,
-               resume, whole, timeline, before_leading, after_leading, before_membership,
-               before_save, while_testing, after_step, after_epoch] = options;
+               target_accuracy, patience, max_seconds, best_by, noise_every, checkpoints,
+               save_every, keep_last, resume, whole, timeline, before_leading, after_leading,
+               before_membership, before_save, while_testing, after_step, after_epoch] = options;
   // Worker 0 alone reads and writes checkpoints. What a callback wants, all workers learn.
   may_differ(loader_threads, checkpoints, keep_last, resume, before_leading, after_leading,
              before_membership, before_save, while_testing, after_step, after_epoch);
@@ -97,6 +97,7 @@ Facts facts_of(const FitOptions& options) {
                  {"patience", text_of(patience)},
                  {"max_seconds", text_of(max_seconds)},
                  {"best_by", text_of(best_by)},
+                 {"noise_every", text_of(noise_every)},
                  {"save_every", text_of(save_every)},
                  {"whole", text_of(whole)},
                  {"timeline", text_of(timeline)}};

@@ -85,6 +85,7 @@ void FitLoop::join() {
                      .steps_per_epoch = per_epoch_,
                      .last_step = now_.steps,
                      .save_every = options_.save_every,
+                     .noise_every = options_.noise_every,
                      .saves = !checkpoints_.empty(),
                      .tests = validation_ != nullptr,
                      .whole = options_.whole,
@@ -230,6 +231,8 @@ void FitLoop::catch_up(comm::Group& group, int root) {
   now_.learning_rate = last[3];
   now_.samples += static_cast<int64_t>(last[4]);
   set_metrics(std::span(last).subspan(kSums));
+  now_.noise.reset();
+  now_.noise_scale.reset();
   now_.seconds = seconds_between(begin_, Clock::now());
   now_.left = now_.joined = 0;
   now_.seconds_lost = 0;

@@ -73,6 +73,10 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
           "target_accuracy: got {}, but the accuracy is not measured; try train.metrics = "
           "[\"accuracy\"] for data with classes, or leave it out",
           options.target_accuracy);
+  if (options.noise_every > 0 && s_.lanes == 1 && s_.cluster.rank() == 0)
+    log(LogLevel::warning,
+        "train.noise_every has no effect with one lane, which has nothing to differ from; try "
+        "cluster.lanes = 8");
   if (const auto* plateau = std::get_if<optim::Plateau>(&s_.options.schedule.shape)) {
     require(!plateau->maximize || counts_accuracy, ErrorKind::invalid_argument,
             "[schedule plateau] maximize: got true, but there is no accuracy to watch; try false, "
@@ -243,6 +247,8 @@ void FitLoop::train() {
   }
   save(false);
   finish_saving();
+  if (averages() && options_.whole)
+    strategy_->with_averages([this] { result_.averaged = tensors_of(s_.parameters.sources()); });
   result_.last = now_;
   result_.best = s_.best;
   if (timeline_) result_.timeline = timeline_->gather(s_.cluster.group());
@@ -337,8 +343,19 @@ void FitLoop::step(const data::Batch& batch) {
   account(outcome, batch);
 }
 
+// Of the epoch so far.
+std::optional<double> FitLoop::noise_scale() const {
+  const GradientNoise& sums = s_.epoch.noise;
+  if (!(sums.square > 0)) return {};
+  return sums.variance / sums.square;
+}
+
 // The sums of the epoch.
 void FitLoop::count(const Strategy::Outcome& outcome) {
+  if (outcome.noise) {
+    s_.epoch.noise.variance += outcome.noise->variance;
+    s_.epoch.noise.square += outcome.noise->square;
+  }
   if (!outcome.together) return;
   s_.epoch.samples += outcome.together->samples;
   s_.epoch.loss += outcome.together->loss;
@@ -370,6 +387,8 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   now_.own_lanes = division ? division->own().size() : 0;
   now_.workers = s_.cluster.size();
   now_.measures = outcome.measures;
+  now_.noise = outcome.noise;
+  now_.noise_scale = outcome.noise ? noise_scale() : std::nullopt;
   now_.left = now_.joined = 0;
   now_.seconds_lost = 0;
   if (!result_.changes.empty() && result_.changes.back().until_next_step == 0) {
@@ -396,12 +415,27 @@ void FitLoop::set_metrics(std::span<const double> sums) {
   now_.accuracy = accuracy_of(now_.metrics);
 }
 
+// Whether averaged weights are what the fit is about, and what tests judge.
+bool FitLoop::averages() const {
+  return s_.options.optimizer.average > 0 && workload_->stepper() != nullptr;
+}
+
 void FitLoop::test() {
   constexpr int64_t kTestBatch = 256;
   set_phase("test after step", s_.step);
   if (Stepper* const stepper = workload_->stepper()) stepper->rest();  // the test needs memory
-  const Evaluation test = trainer_.evaluate(validation_, options_.augment.for_testing(), kTestBatch,
-                                            options_.while_testing);
+  Evaluation test;
+  const auto evaluate = [&] {
+    test = trainer_.evaluate(validation_, options_.augment.for_testing(), kTestBatch,
+                             options_.while_testing);
+  };
+  now_.averaged = averages();
+  if (now_.averaged) {
+    finish_saving();
+    strategy_->with_averages(evaluate);
+  } else {
+    evaluate();
+  }
   now_.tested = true;
   now_.test_loss = test.loss;
   now_.test_accuracy = test.accuracy;
@@ -413,6 +447,8 @@ double FitLoop::judge() {
   now_.loss = s_.epoch.loss / static_cast<double>(s_.epoch.samples);
   s_.epoch.metrics.resize(metrics_.sums());  // empty if nothing has been counted yet
   set_metrics(s_.epoch.metrics);
+  now_.noise.reset();
+  now_.noise_scale = noise_scale();
   now_.tested = false;
   if (!validation_ || !strategy_->rests_after(s_.step) ||
       (!strategy_->collective() && s_.cluster.rank() > 0))

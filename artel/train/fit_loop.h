@@ -66,6 +66,8 @@ class FitLoop {
   void count(const Strategy::Outcome& outcome);
   void account(const Strategy::Outcome& outcome, const data::Batch& batch);
   void set_metrics(std::span<const double> sums);
+  std::optional<double> noise_scale() const;
+  bool averages() const;
   void test();
   double judge();
   double watched() const;

@@ -10,6 +10,7 @@
 #include "artel/base/error.h"
 #include "artel/exec/libraries.h"
 #include "artel/exec/sums.h"
+#include "artel/optim/clipping.h"
 #include "artel/predict/batches.h"
 
 namespace artel {
@@ -257,6 +258,11 @@ void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, Passage passage, 
         for (const SummedRegion::Part& part : region_.parts())
           if (part.is_state && bucket.contains(part.offset))
             for (float& value : SummedRegion::values(memory, part)) value *= observed;
+      if (program && !work.squares.empty())
+        for (const SummedRegion::Part& part : region_.parts())
+          if (!part.is_state && bucket.contains(part.offset))
+            work.squares[static_cast<size_t>(lane)] +=
+                optim::sum_of_squares(pool, SummedRegion::values(memory, part));
       if (assembly && assembly->missing[next].fetch_sub(1) == 1) {
         for (const auto& [into, from] : assembly->merges)
           add_into(pool, assembly->data[from].part(bucket.offset, bucket.bytes),

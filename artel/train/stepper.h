@@ -93,6 +93,9 @@ class Stepper {
     int64_t batch = 0;
     int64_t step = 0;
     bool stop = false;  // carried to all workers with the statistics
+    // One for each lane of the batch: those of the range get the squares of their part of the
+    // gradient added. Empty: not wanted.
+    std::span<double> squares = {};
   };
   using Ready = std::function<void(int bucket, const std::vector<Memory>& partials)>;
   void compute(const Work& work, const Tensor& x, const Tensor& y, const Ready& ready);

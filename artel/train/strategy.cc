@@ -1,8 +1,11 @@
 #include "artel/train/strategy.h"
 
+#include <numeric>
+
 #include "artel/train/exchange.h"
 #include "artel/train/name_prefixes.h"
 #include "artel/train/strategies/registry.h"
+#include "artel/train/swapped_averages.h"
 
 namespace artel {
 
@@ -21,6 +24,10 @@ double Strategy::compute(const data::Batch& batch, const StepOptions& options,
                          comm::LaneRange observing, const Stepper::Ready& ready) {
   const Clock::time_point before = Clock::now();
   double waited = 0;
+  noise_.reset();
+  lane_squares_.clear();
+  if (adds_gradients_ && fit_.noise_every > 0 && options.number % fit_.noise_every == 0)
+    lane_squares_.resize(static_cast<size_t>(fit_.lanes), 0);
   {
     const Timeline::Scope scope(fit_.timeline, "compute", Timeline::kMain, "forward and backward");
     const auto last = static_cast<int>(fit_.stepper->buckets(batch.total).size()) - 1;
@@ -33,7 +40,8 @@ double Strategy::compute(const data::Batch& batch, const StepOptions& options,
                            .observing = observing,
                            .batch = batch.total,
                            .step = options.number,
-                           .stop = fit_.stop},
+                           .stop = fit_.stop,
+                           .squares = lane_squares_},
                           batch.x, batch.y, [&](int bucket, const std::vector<Memory>& partials) {
                             if (bucket == last) before_change();
                             if (ready) ready(bucket, partials);
@@ -59,6 +67,20 @@ Memory Strategy::compute_sums(const data::Batch& batch, const StepOptions& optio
 void Strategy::after_step(int64_t) {}
 void Strategy::settle(int64_t, const Pause&) {}
 
+void Strategy::with_averages(const std::function<void()>& test) {
+  const SwappedAverages swapped(fit_.stepper->update());
+  test();
+}
+
+// Each lane's squares come from the worker that has it, the others add zero: so the result does not
+// depend on the number of workers.
+void Strategy::measure_noise(int64_t batch, double squares) {
+  if (fit_.group())
+    fit_.group()->all_reduce(std::as_writable_bytes(std::span(lane_squares_)),
+                             comm::ElementType::f64, {}, {.label = "squares of lanes"});
+  noise_ = gradient_noise(lane_squares_, batch, squares);
+}
+
 void Strategy::update(const StepOptions& options, int64_t batch, double share, int lanes,
                       const std::function<Memory(int bucket)>& total) {
   Update& update = fit_.stepper->update();
@@ -69,6 +91,10 @@ void Strategy::update(const StepOptions& options, int64_t batch, double share, i
   const std::vector<Bucket>& buckets = fit_.stepper->buckets(batch);
   Memory sums;  // one region for all buckets
   for (int b = 0; b < static_cast<int>(buckets.size()); ++b) sums = total(b);
+  if (measures_noise()) {
+    const std::vector<double> squares = update.squares(sums);
+    measure_noise(batch, std::accumulate(squares.begin(), squares.end(), 0.0));
+  }
   const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
   if (update.clips()) how.gradient_scale *= update.clip_scale(sums, how.gradient_scale);
   for (const Bucket& bucket : buckets) update.apply(bucket, sums, how);

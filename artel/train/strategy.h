@@ -10,6 +10,7 @@
 // otherwise they are collective calls of all workers.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "artel/data/loader.h"
 #include "artel/ps/report.h"
 #include "artel/train/division.h"
+#include "artel/train/gradient_noise.h"
 #include "artel/train/stepper.h"
 #include "artel/train/strategy_state.h"
 #include "artel/train/timeline.h"
@@ -42,12 +44,13 @@ struct Fit {
   Timeline* timeline = nullptr;  // null: not wanted
   int64_t batch_size = 0;
   int64_t steps_per_epoch = 0;
-  int64_t last_step = 0;   // after which the fit ends
-  int64_t save_every = 0;  // steps; 0: by epochs
-  bool saves = false;      // checkpoints are wanted
-  bool tests = false;      // the network is tested after each epoch
-  bool whole = true;       // FitOptions::whole
-  bool judges = false;     // each epoch is judged, to stop by that
+  int64_t last_step = 0;    // after which the fit ends
+  int64_t save_every = 0;   // steps; 0: by epochs
+  int64_t noise_every = 0;  // FitOptions::noise_every
+  bool saves = false;       // checkpoints are wanted
+  bool tests = false;       // the network is tested after each epoch
+  bool whole = true;        // FitOptions::whole
+  bool judges = false;      // each epoch is judged, to stop by that
   const data::Dataset& set;
 
   // The group of all workers; null for one worker.
@@ -94,6 +97,7 @@ class Strategy {
     std::vector<std::pair<std::string, double>> measures = {};
     std::string stops_by = {};                 // why the strategy itself wants to end the fit
     std::optional<double> learning_rate = {};  // that it used, if not the one given
+    std::optional<GradientNoise> noise = {};   // if it was to be measured, and can be
   };
   // Forward, backward, and the update that follows from it, as a whole: where workers sum among
   // themselves, a step that throws has changed neither weights nor optimizer state nor running
@@ -127,6 +131,9 @@ class Strategy {
   // Whether this worker has the weights after the step, an epoch's last, so that it can be tested
   // and saved. A strategy for which that costs much beside an epoch rests now and then.
   virtual bool rests_after(int64_t) const { return true; }
+  // Runs a test, in which averaged weights (train/swapped_averages.h) lie where the weights do, on
+  // each worker that has these. A collective call where `collective`.
+  virtual void with_averages(const std::function<void()>& test);
 
   // Before a checkpoint, and at the end of the fit.
   struct Pause {
@@ -182,6 +189,11 @@ class Strategy {
   // which stays valid until the next step.
   Memory compute_sums(const data::Batch& batch, const StepOptions& options,
                       comm::LaneRange observing);
+  // Whether the squares of each lane's gradient are counted in this step: see measure_noise.
+  bool measures_noise() const { return !lane_squares_.empty(); }
+  // Before the update of a step, where workers have the sum of all gradients; `squares` are those
+  // of the sum. The result is in `noise_` until the next step. A collective call.
+  void measure_noise(int64_t batch, double squares);
   // Updates once the last bucket has arrived, so that nothing has changed if one never does;
   // `total(b)` waits for the sum of bucket b. The sums cover `share` of the batch.
   void update(const StepOptions& options, int64_t batch, double share, int lanes,
@@ -192,6 +204,11 @@ class Strategy {
   static Outcome outcome_together(const StepStatistics& statistics, const data::Batch& batch);
 
   Fit fit_;
+  bool adds_gradients_ = false;  // set by strategies that measure the noise of gradients
+  std::optional<GradientNoise> noise_;
+
+ private:
+  std::vector<double> lane_squares_;
 };
 
 // The strategy that the options ask for. A collective call.

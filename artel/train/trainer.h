@@ -29,6 +29,7 @@
 #include "artel/optim/config.h"
 #include "artel/optim/schedule.h"
 #include "artel/ps/report.h"
+#include "artel/train/gradient_noise.h"
 #include "artel/train/strategy_options.h"
 #include "artel/train/timeline.h"
 
@@ -66,9 +67,14 @@ struct TrainingState {
   double learning_rate = 0;
   double accuracy = 0;                      // that of `metrics`; 0 without it
   bool tested = false;                      // after an epoch with a validation set:
-  double test_loss = 0, test_accuracy = 0;  // what it gave
+  double test_loss = 0, test_accuracy = 0;  // what it gave,
+  bool averaged = false;                    // with averaged weights
   std::vector<MetricValue> metrics = {};    // on the training batches
   std::vector<MetricValue> test_metrics = {};
+  std::optional<GradientNoise> noise = {};  // of the step, if it was measured
+  // The mean variance beside the mean square, of all that was measured in this epoch; nothing if
+  // nothing was in this step (after an epoch: in the epoch), or the square is not above 0.
+  std::optional<double> noise_scale = {};
   double seconds = 0;             // since fit began
   double seconds_waited = 0;      // of these, waiting for data
   double seconds_exchanging = 0;  // and waiting for the sums of other workers
@@ -109,6 +115,9 @@ struct FitOptions {
   // What makes an epoch the best so far: "loss" or the name of a metric, on the validation set or,
   // without one, on the training batches.
   std::string best_by = "loss";
+  // Steps after which the noise of gradients is measured (train/gradient_noise.h); 0: never. Only
+  // where workers add up the whole gradients of two or more lanes without loss.
+  int64_t noise_every = 0;
   // Where checkpoints go, as worker 0 says; empty: nowhere. Saved at the end of each epoch, every
   // `save_every` steps if that is not 0, and when training stops. One that cannot be saved, or
   // whose weights are not finite, is a warning and leaves those before it as they are; `fit` throws
@@ -164,6 +173,9 @@ struct FitResult {
                            // "callback", "request", "leave" (this worker has left, the others go
                            // on), or what a strategy says, such as "tolerance"
   std::vector<TrainingState> epochs;
+  // The averaged weights (OptimizerConfig::average) and the states of the network, on all workers;
+  // none if weights are not averaged or FitOptions::whole is false.
+  NamedTensors averaged;
   std::vector<TimelineSpan> timeline;  // of all workers, on worker 0
   std::vector<ChangedWorkers> changes;
 };
@@ -197,7 +209,8 @@ class Trainer {
   // local steps (also those that "auto" has chosen) and for strategies with servers.
   TrainingState train_on_batch(const Tensor& x, const Tensor& y,
                                std::optional<double> learning_rate = {});
-  // `progress` is told how many samples of how many are done.
+  // Of the weights that are trained, not of their averages. `progress` is told how many samples of
+  // how many are done.
   Evaluation evaluate(data::DatasetPtr test, const data::Augmentation& augment = {},
                       int64_t batch_size = 256, const TestProgress& progress = {});
   // The network's output for rows of inputs.

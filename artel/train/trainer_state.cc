@@ -4,10 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "artel/base/error.h"
 #include "artel/base/json.h"
 #include "artel/exec/peak.h"
+#include "artel/optim/optimizer.h"
 #include "artel/predict/batches.h"
 #include "artel/predict/load_weights.h"
 #include "artel/train/exchange.h"
@@ -198,6 +200,7 @@ void TrainerState::set_strategy(Strategy* next) {
 }
 
 std::string TrainerState::state_text(const StrategyStates& strategies) const {
+  const GradientNoise& noise = epoch.noise;
   return Json({{"step", step},
                {"lanes", lanes},
                {"shards", shards},
@@ -213,7 +216,8 @@ std::string TrainerState::state_text(const StrategyStates& strategies) const {
                 {{"loss", epoch.loss},
                  {"samples", epoch.samples},
                  {"metrics", epoch.metrics},
-                 {"counted", counted}}},
+                 {"counted", counted},
+                 {"noise", {noise.variance, noise.square}}}},
                {"best", best_json(best)},
                {"bad_epochs", bad_epochs},
                {"strategies", to_json(strategies)},
@@ -221,7 +225,21 @@ std::string TrainerState::state_text(const StrategyStates& strategies) const {
       .dump();
 }
 
+// Weights that were not averaged before, or frozen, begin to be with what they are.
+void TrainerState::add_missing_averages(checkpoint::Checkpoint& saved) const {
+  if (options.optimizer.average == 0) return;
+  std::set<std::string> there;
+  for (const NamedTensor& tensor : saved.optimizer) there.insert(tensor.name);
+  for (const NamedTensor& weight : saved.weights) {
+    std::string name = fmt::format("{}/{}", optim::kAverageSlot, weight.name);
+    if (parameters.contains(weight.name) && !parameters.entry(weight.name).is_state &&
+        trained(weight.name) && !there.contains(name))
+      saved.optimizer.push_back({std::move(name), weight.tensor});
+  }
+}
+
 void TrainerState::restore(checkpoint::Checkpoint saved) {
+  add_missing_averages(saved);
   load_weights(std::exchange(saved.weights, {}));
   in_step = in_parts = false;
   restore_state(saved.state);
@@ -260,6 +278,9 @@ void TrainerState::restore_state(const std::string& text) {
          e.contains("metrics") ? e["metrics"] : Json{e.at("correct"), e.at("labels")})
       epoch.metrics.push_back(number_in(sum));
     counted = e.value("counted", std::vector<std::string>());
+    epoch.noise = {};
+    if (e.contains("noise"))
+      epoch.noise = {number_in(e["noise"].at(0)), number_in(e["noise"].at(1))};
     best = best_in(state);
     bad_epochs = state.at("bad_epochs");
     read_values(state, kept);

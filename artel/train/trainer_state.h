@@ -50,6 +50,7 @@ struct TrainerState {
     double loss = 0;
     int64_t samples = 0;
     std::vector<double> metrics = {};
+    GradientNoise noise = {};
   } epoch;                           // sums over the steps of the current epoch
   std::vector<std::string> counted;  // what the sums of metrics are of: "accuracy [2]"
   bool in_parts = false;             // a fit has left the state in parts, and only saved it
@@ -94,6 +95,7 @@ struct TrainerState {
 
  private:
   std::string state_text(const StrategyStates& strategies) const;
+  void add_missing_averages(checkpoint::Checkpoint& saved) const;
   // Drops the stepper, but not what the optimizer remembers.
   void drop_stepper();
 };

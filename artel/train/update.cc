@@ -147,6 +147,17 @@ void Update::set_state(NamedTensors state) {
   }
 }
 
+std::vector<Update::Averaged> Update::averages() {
+  std::vector<Averaged> all;
+  const std::vector<std::string> slots = optimizer_->slots();
+  const auto slot = std::find(slots.begin(), slots.end(), optim::kAverageSlot);
+  if (slot == slots.end()) return all;
+  for (const Place& place : places_)
+    all.push_back({place.entry.name, parameters_.values(place.entry),
+                   at(static_cast<size_t>(slot - slots.begin()), place)});
+  return all;
+}
+
 std::vector<std::span<float>> Update::memory() {
   std::vector<std::span<float>> blocks;
   for (const Memory& memory : memory_) blocks.push_back(memory.floats());

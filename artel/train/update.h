@@ -79,6 +79,13 @@ class Update {
   // The same of one parameter; none if it is not trained.
   std::vector<std::span<float>> memory_of(const std::string& parameter);
 
+  // A trained parameter and its average; none if weights are not averaged.
+  struct Averaged {
+    const std::string& name;
+    std::span<float> weights, average;
+  };
+  std::vector<Averaged> averages();
+
  private:
   // A trained parameter and its place in each block of memory.
   struct Place {

@@ -1,9 +1,12 @@
 // What strategies have in common in which each worker keeps only a part of the network.
 #pragma once
 
+#include <utility>
+
 #include "artel/train/divided_state.h"
 #include "artel/train/strategies/registry.h"
 #include "artel/train/strategy.h"
+#include "artel/train/swapped_averages.h"
 
 namespace artel {
 
@@ -24,11 +27,28 @@ class DividedStrategy : public Strategy {
     gather_weights();
     divided()->gather_optimizer();
   }
+  // Each worker swaps what it updates, and all get all of it: the averages, then the weights.
+  void with_averages(const std::function<void()>& test) override {
+    {
+      const SwappedAverages swapped(fit_.stepper->update(), updated());
+      spread_weights();
+      test();
+    }
+    spread_weights();
+  }
   bool can_lose_workers() const override { return false; }
 
  protected:
   // All workers get all weights, if they do not have them.
-  virtual void gather_weights() = 0;
+  void gather_weights() {
+    if (!std::exchange(whole_, true)) spread_weights();
+  }
+  // All workers get all weights from those who update them.
+  virtual void spread_weights() = 0;
+  // What this worker updates, by parameter.
+  virtual KeptRanges updated() const = 0;
+
+  bool whole_ = false;  // this worker has all weights
 };
 
 // Whether strategies that add up sums, by whatever way, are asked for.

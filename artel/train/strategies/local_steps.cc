@@ -227,19 +227,43 @@ void LocalSteps::keep(int64_t step, bool between) {
   });
 }
 
+std::vector<float> LocalSteps::mean_over_workers(std::span<const float> values) {
+  const auto share = static_cast<float>(fit_.division->own_share(fit_.batch_size));
+  std::vector<float> mean(values.begin(), values.end());
+  for (float& value : mean) value *= share;
+  add_over_workers(*fit_.group(), std::as_writable_bytes(std::span(mean)), comm::ElementType::f32,
+                   "optimizer");
+  return mean;
+}
+
+// Like weights, averages are the same on all workers only as a mean over them, which is what a
+// checkpoint gets. Each worker's own come back after the test.
+void LocalSteps::with_averages(const std::function<void()>& test) {
+  if (settled_ == fit_.step) return Strategy::with_averages(test);
+  const std::vector<Update::Averaged> averages = fit_.stepper->update().averages();
+  std::vector<std::vector<float>> values;
+  for (const Update::Averaged& each : averages) values.push_back(mean_over_workers(each.average));
+  const auto swap = [&] {
+    for (size_t i = 0; i < averages.size(); ++i)
+      std::swap_ranges(values[i].begin(), values[i].end(), averages[i].average.begin());
+  };
+  swap();
+  try {
+    Strategy::with_averages(test);
+  } catch (...) {
+    swap();
+    throw;
+  }
+  swap();
+}
+
 void LocalSteps::settle(int64_t step, const Pause& pause) {
   if (!pause.regular) keep(step, true);
   if (settled_ != step) {
-    const auto share = static_cast<float>(fit_.division->own_share(fit_.batch_size));
     // Averaged in a copy: a group that breaks meanwhile leaves this worker's own state.
     const std::vector<std::span<float>> blocks = fit_.stepper->update().memory();
     std::vector<std::vector<float>> averages;
-    for (const std::span<float> block : blocks) {
-      std::vector<float>& average = averages.emplace_back(block.begin(), block.end());
-      for (float& value : average) value *= share;
-      add_over_workers(*fit_.group(), std::as_writable_bytes(std::span(average)),
-                       comm::ElementType::f32, "optimizer");
-    }
+    for (const std::span<float> block : blocks) averages.push_back(mean_over_workers(block));
     for (size_t i = 0; i < blocks.size(); ++i)
       std::copy(averages[i].begin(), averages[i].end(), blocks[i].begin());
     settled_ = step;

@@ -28,6 +28,7 @@ class LocalSteps final : public Strategy {
   // Each worker has an optimizer state of its own; a checkpoint holds their mean, and all continue
   // from that, as a resumed run does.
   void settle(int64_t step, const Pause& pause) override;
+  void with_averages(const std::function<void()>& test) override;
   Traffic traffic() const override { return traffic_; }
   // The economy, if it was chosen, the velocity, and what each worker keeps for itself.
   StrategyState state() const override;
@@ -38,6 +39,7 @@ class LocalSteps final : public Strategy {
   bool meets_anyway(int64_t step) const;
   void judge_meeting(double seconds);
   void keep(int64_t step, bool between);
+  std::vector<float> mean_over_workers(std::span<const float> values);
 
   Economy economy_;
   bool chosen_ = true;

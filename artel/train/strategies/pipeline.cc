@@ -73,7 +73,8 @@ class Pipelined final : public DividedStrategy {
   };
   Sums share_sums(const Memory& total, int64_t step);
   std::vector<DividedState::Part> kept_parts() const;
-  void gather_weights() override;
+  void spread_weights() override;
+  KeptRanges updated() const override;
 
   int size_;                            // workers of a pipeline
   std::shared_ptr<comm::Group> along_;  // this pipeline
@@ -82,7 +83,6 @@ class Pipelined final : public DividedStrategy {
   std::unique_ptr<ShardedUpdate> sharded_;  // if the workers across share their optimizer's memory
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<DividedState> divided_;
-  bool whole_ = false;  // this worker holds all weights
 };
 
 Pipelined::Pipelined(const Fit& fit)
@@ -117,8 +117,7 @@ Pipelined::Pipelined(const Fit& fit)
 
 // A worker has the weights that its stages read, and remembers what it updates.
 std::vector<DividedState::Part> Pipelined::kept_parts() const {
-  KeptRanges weights, remembered;
-  const KeptRanges shards = sharded_ ? sharded_->kept() : KeptRanges();
+  KeptRanges weights;
   for (const PipelineRunner::Place& place : runner_->places()) {
     const ParameterEntry& entry = fit_.parameters.entry(place.name);
     const std::vector<DividedState::Range> all = {{0, static_cast<size_t>(entry.shape.elements())}};
@@ -127,10 +126,23 @@ std::vector<DividedState::Part> Pipelined::kept_parts() const {
       weights[place.name] = all;
     else
       weights[place.name] = {};
-    remembered[place.name] = {};
-    if (updates) remembered[place.name] = sharded_ ? shards.at(place.name) : all;
   }
-  return divided_parts(fit_.parameters, fit_.stepper->update(), weights, remembered);
+  return divided_parts(fit_.parameters, fit_.stepper->update(), weights, updated());
+}
+
+KeptRanges Pipelined::updated() const {
+  KeptRanges ranges;
+  const KeptRanges shards = sharded_ ? sharded_->kept() : KeptRanges();
+  for (const PipelineRunner::Place& place : runner_->places()) {
+    const auto all = static_cast<size_t>(fit_.parameters.entry(place.name).shape.elements());
+    std::vector<DividedState::Range>& own = ranges[place.name];
+    if (place.worker != along_->rank()) continue;
+    if (sharded_)
+      own = shards.at(place.name);
+    else
+      own = {{0, all}};
+  }
+  return ranges;
 }
 
 void Pipelined::make_axes() {
@@ -230,9 +242,10 @@ Pipelined::Sums Pipelined::share_sums(const Memory& total, int64_t step) {
   return result;
 }
 
-void Pipelined::gather_weights() {
-  if (std::exchange(whole_, true)) return;
+void Pipelined::spread_weights() {
   runner_->rest();
+  for (int b = 0; sharded_ && b < sharded_->shards().buckets(); ++b)
+    sharded_->gather_weights(*across_.group, b);
   Parameters& parameters = fit_.parameters;
   for (const PipelineRunner::Place& place : runner_->places())
     along_->broadcast(std::as_writable_bytes(parameters.values(parameters.entry(place.name))),

@@ -43,6 +43,13 @@ bool Served::finish() {
   return !collective();
 }
 
+// Servers have the averages. If part of a step that is to be repeated is in them already, those
+// that this worker last got have to do.
+void Served::with_averages(const std::function<void()>& test) {
+  if (has_state()) fetch();
+  Strategy::with_averages(test);
+}
+
 Strategy::Traffic Served::traffic() const {
   const ps::Client::Traffic traffic = remote_->traffic();
   return {traffic.waited_seconds, traffic.sent_bytes, traffic.received_bytes};

@@ -17,6 +17,7 @@ class Served : public Strategy {
 
   void fetch() override { remote_->fetch(true, false); }
   bool has_state() const override { return !remote_->ahead(); }
+  void with_averages(const std::function<void()>& test) override;
   bool finish() override;
   void leave() override { remote_->leave(); }
   Traffic traffic() const override;

@@ -41,14 +41,14 @@ class Sharded final : public DividedStrategy {
   Traffic traffic() const override;
 
  private:
-  void gather_weights() override;
+  void spread_weights() override;
+  KeptRanges updated() const override { return update_.kept(); }
 
   const ShardingOptions sharding_;
   ShardedUpdate update_;
   Exchange exchange_;
   DividedState divided_;
   std::unique_ptr<PassingWeights> passing_;  // if each worker keeps a part of the weights
-  bool whole_ = false;                       // this worker has all weights
 };
 
 Sharded::Sharded(const Fit& fit)
@@ -67,6 +67,8 @@ Sharded::Sharded(const Fit& fit)
   if (sharding_.weights())
     passing_ = std::make_unique<PassingWeights>(*fit.group(), *fit.stepper, update_,
                                                 fit.division->own().size());
+  whole_ = !passing_;
+  adds_gradients_ = true;
 }
 
 Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& options) {
@@ -88,10 +90,11 @@ Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& opt
   const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
   Update::Options how = {
       .step = options.number, .learning_rate = options.learning_rate, .lanes = fit_.lanes};
-  if (stepper.update().clips()) {
-    const std::vector<double> squares = update_.squares(total);
-    how.gradient_scale =
-        stepper.update().clip_scale(std::accumulate(squares.begin(), squares.end(), 0.0));
+  if (stepper.update().clips() || measures_noise()) {
+    const std::vector<double> terms = update_.squares(total);
+    const double squares = std::accumulate(terms.begin(), terms.end(), 0.0);
+    if (measures_noise()) measure_noise(batch.total, squares);
+    if (stepper.update().clips()) how.gradient_scale = stepper.update().clip_scale(squares);
   }
   // While a bucket is updated, the one before it travels, unless weights wait for the next step.
   std::vector<comm::Handle> gathers;
@@ -102,7 +105,9 @@ Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& opt
   });
   wait_for_all(gathers);
   if (sharding_.gradients()) forget(total.host());
-  return outcome_together(statistics, batch);
+  Outcome outcome = outcome_together(statistics, batch);
+  outcome.noise = noise_;
+  return outcome;
 }
 
 void Sharded::after_step(int64_t step) {
@@ -110,8 +115,7 @@ void Sharded::after_step(int64_t step) {
   if (!passing_ && step % Division::kBalanceEvery == 0) fit_.division->balance(step);
 }
 
-void Sharded::gather_weights() {
-  if (!passing_ || std::exchange(whole_, true)) return;
+void Sharded::spread_weights() {
   for (int b = 0; b < update_.shards().buckets(); ++b) update_.gather_weights(*fit_.group(), b);
 }
 

@@ -61,7 +61,9 @@ Synchronous::Synchronous(const Fit& fit)
     : Strategy(fit),
       exchange_(fit.cluster.membership(), exchange_options(fit.options), fit.timeline),
       keeper_(fit, fmt::format("compress \"{}\"", fit.options_of<PackingOptions>().compress)),
-      weighs_(may_choose_local_steps({fit.cluster, fit.options, fit.kept})) {}
+      weighs_(may_choose_local_steps({fit.cluster, fit.options, fit.kept})) {
+  adds_gradients_ = !exchange_.lossy();
+}
 
 StrategyState Synchronous::state() const {
   StrategyState state;
@@ -86,7 +88,9 @@ Strategy::Outcome Synchronous::step(const data::Batch& batch, const StepOptions&
       fit_.stepper->read_statistics(exchange_.wait(0).floats(), options.number);
   update(options, batch.total, 1, fit_.lanes, [&](int bucket) { return exchange_.wait(bucket); });
   stepped_ = true;
-  return outcome_together(statistics, batch);
+  Outcome outcome = outcome_together(statistics, batch);
+  outcome.noise = noise_;
+  return outcome;
 }
 
 void Synchronous::after_step(int64_t step) {

@@ -45,7 +45,8 @@ class Tensored final : public DividedStrategy {
   void make_groups();
   KeptRanges kept(bool all) const;
   double squares(const Memory& total);
-  void gather_weights() override;
+  void spread_weights() override;
+  KeptRanges updated() const override { return kept(/*all=*/true); }
 
   int size_;                            // workers of a group
   std::shared_ptr<comm::Group> along_;  // this group
@@ -55,7 +56,6 @@ class Tensored final : public DividedStrategy {
   std::vector<std::unique_ptr<TensorGroup>> groups_;  // for each lane that runs side by side
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<DividedState> divided_;
-  bool whole_ = false;  // this worker has all weights
 };
 
 Tensored::Tensored(const Fit& fit)
@@ -187,8 +187,7 @@ KeptRanges Tensored::kept(bool all) const {
   return ranges;
 }
 
-void Tensored::gather_weights() {
-  if (std::exchange(whole_, true)) return;
+void Tensored::spread_weights() {
   Parameters& parameters = fit_.parameters;
   for (const Part& part : parts_) {
     if (part.owner < 0) continue;

@@ -61,16 +61,25 @@ test_averages() {
   expect 0 "$artel" train run.toml --out parts "${mean[@]}" --set train.epochs=2
   expect 0 "$artel" train run.toml --out parts "${mean[@]}" --resume -n 3
   expect 0 "$artel" verify whole parts
-  expect 0 "$artel" evaluate whole --json
+  expect 0 "$artel" evaluate whole --trained --json
   cp out trained
-  expect 0 "$artel" evaluate whole --averaged --json
+  expect 0 "$artel" evaluate whole --json
   cp out averaged
   if cmp -s trained averaged; then fail "the average is what was trained: $(cat out)"; fi
-  expect 0 "$artel" evaluate parts --averaged --json
+  expect 0 "$artel" evaluate parts --json
   cmp out averaged || fail "another average after a resume on three workers: $(cat out averaged)"
+  # What the run itself says of its tests.
+  loss_in() { grep -oE "\"$2\": ?[-+.0-9e]+" "$1" | head -1 | grep -oE '[-+.0-9e]+$'; }
+  [[ $(loss_in averaged loss) == "$(loss_in whole/summary.json test_loss)" ]] ||
+    fail "the test of the run is not that of its averages: $(cat averaged whole/summary.json)"
+  grep -q '"tested_weights": "averaged"' whole/summary.json || fail "$(cat whole/summary.json)"
+  [[ $(loss_in whole/summary.json test_loss) == "$(loss_in parts/summary.json test_loss)" ]] ||
+    fail "another test after a resume: $(cat parts/summary.json)"
   expect 0 "$artel" train run.toml --out plain --set train.epochs=1
-  expect 1 "$artel" evaluate plain --averaged
-  contains err "train.optimizer.average"
+  expect 0 "$artel" evaluate plain --trained --json
+  cp out trained
+  expect 0 "$artel" evaluate plain --json
+  cmp out trained || fail "a run without averages has other weights: $(cat out trained)"
   expect 1 "$artel" train run.toml --out wrong --set "train.optimizer.rates=head: 2"
   contains err "no parameter's name begins with 'head'"
 }

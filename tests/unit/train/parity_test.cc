@@ -183,12 +183,12 @@ std::vector<GoldenModel> all_cases() {
                          "head: dense 4"})}};
 }
 
-struct Setting {
+struct ParitySetting {
   int threads = 1;
   bool exact_convolutions = false;
 };
 
-class Parity : public ::testing::TestWithParam<Setting> {};
+class Parity : public ::testing::TestWithParam<ParitySetting> {};
 
 TEST_P(Parity, TenStepsFollowPyTorch) {
   for (const GoldenModel& c : all_cases()) {
@@ -210,7 +210,8 @@ TEST_P(Parity, TenStepsFollowPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, Parity,
-                         ::testing::Values(Setting{1, false}, Setting{2, false}, Setting{1, true}),
+                         ::testing::Values(ParitySetting{1, false}, ParitySetting{2, false},
+                                           ParitySetting{1, true}),
                          [](const auto& info) {
                            return std::to_string(info.param.threads) + "_threads" +
                                   (info.param.exact_convolutions ? "_exact" : "");
