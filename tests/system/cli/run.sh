@@ -84,6 +84,20 @@ test_averages() {
   contains err "no parameter's name begins with 'head'"
 }
 
+# The noise of gradients is the same on any number of workers, and measuring it changes nothing.
+test_noise() {
+  make_run
+  expect 0 "$artel" train run.toml --out silent
+  expect 0 "$artel" train run.toml --out one --set train.noise_every=5
+  expect 0 "$artel" verify silent one
+  expect 0 "$artel" train run.toml --out three --set train.noise_every=5 -n 3
+  numbers() { grep -oE '"train/(gradient_variance|gradient_square|noise_scale)":[^,}]*' "$1/metrics.jsonl"; }
+  [[ $(numbers one | grep -c variance) -eq 12 ]] || fail "expected 12 measurements: $(numbers one)"
+  diff <(numbers one) <(numbers three) || fail "other noise on three workers"
+  expect 0 "$artel" train run.toml --out apart --set train.noise_every=5 -n 2 --set cluster.local_steps=2
+  contains err "train.noise_every has no effect with parameter servers, pipelines"
+}
+
 test_folds() {
   make_data
   expect 0 "$artel" train run.toml --out cv --folds 3 --set train.epochs=2

@@ -208,6 +208,16 @@ TEST_F(RunTest, UsesWhatItHasTrained) {
             fmt::format("[{}] is not the folder of a run", folder_.path().string()));
 }
 
+// In memory and from the folder alike.
+TEST_F(RunTest, UsesAveragedWeights) {
+  Run run(file(), out("averaged"));
+  run.set("train.optimizer.average", 0.9);
+  const TrainingState last = run.train().fit.last;
+  EXPECT_TRUE(last.averaged);
+  EXPECT_EQ(run.evaluate().loss, last.test_loss);
+  EXPECT_EQ(Run::open(folder_ / "averaged", {.quiet = true}).evaluate().loss, last.test_loss);
+}
+
 TEST_F(RunTest, CallbacksSeeStepsAndStop) {
   RunOptions options = out("run");
   int64_t steps = 0;
