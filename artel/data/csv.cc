@@ -189,7 +189,8 @@ class TableParser {
     }
     const uint64_t bytes = uint64_t{lines_} * kinds_.size() * sizeof(double);
     if (bytes > options_.most_memory) spills_to_ = options_.spill_folder;
-    if (!spills_to_.empty()) std::filesystem::create_directories(spills_to_);
+    std::error_code ignored;  // whoever needs the folder says what is wrong
+    if (!spills_to_.empty()) std::filesystem::create_directories(spills_to_, ignored);
     columns_.resize(kinds_.size());
     for (size_t c = 0; c < kinds_.size(); ++c)
       if (kinds_[c] == ColumnKind::numbers)
