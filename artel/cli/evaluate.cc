@@ -9,11 +9,15 @@
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/observe/progress.h"
+#include "artel/observe/table.h"
 #include "artel/run/class_report.h"
+#include "artel/run/mistakes.h"
 #include "artel/run/saved_run.h"
 
 namespace artel::cli {
 namespace {
+
+constexpr int64_t kMistakes = 24;
 
 struct Arguments {
   RunSource source;
@@ -21,7 +25,30 @@ struct Arguments {
   bool json = false;
   bool confusion = false;
   std::string svg;
+  std::string mistakes;
 };
+
+// Draws them to a file, and returns what they are.
+nlohmann::ordered_json draw(const std::vector<Mistake>& mistakes, const SavedRun& run, Part part,
+                            const std::string& file) {
+  if (mistakes.empty()) return nlohmann::ordered_json::array();
+  const data::DatasetPtr set = open_data(run.config, run.layout.table).at(part);
+  const TestedSet tested = {.set = *set,
+                            .augment = run.augment,
+                            .part = std::string(to_string(part)),
+                            .size = set->size()};
+  write_file_atomically(file, data::encode_png(draw_mistakes(mistakes, tested).picture));
+  return to_json(mistakes, tested);
+}
+
+std::string table_of(const nlohmann::ordered_json& mistakes) {
+  observe::Table table({"mistake", "label", "answer", "probability"});
+  for (const auto& mistake : mistakes)
+    table.add({fmt::format("sample {}", mistake["sample"].get<int64_t>()),
+               mistake["label"].get<std::string>(), mistake["answer"].get<std::string>(),
+               fmt::format("{:.4f}", mistake["probability"].get<double>())});
+  return table.text();
+}
 
 void evaluate(Arguments& arguments) {
   const Part part = arguments.part == "train"        ? Part::train
@@ -31,10 +58,16 @@ void evaluate(Arguments& arguments) {
   more.emplace_back("per class");
   if (arguments.confusion || !arguments.svg.empty()) more.emplace_back("confusion matrix");
   const SavedRun run = open_run(arguments.source);
+  require(arguments.mistakes.empty() || are_pictures(run.layout), ErrorKind::invalid_argument,
+          "--mistakes: got a network for samples {}, expected pictures with classes; try without "
+          "it",
+          to_string(run.layout.input));
   observe::Progress progress;
   const Evaluation result = run.evaluate(
-      part, [&](int64_t done, int64_t samples) { progress.work("evaluating", done, samples); });
+      part, [&](int64_t done, int64_t samples) { progress.work("evaluating", done, samples); },
+      arguments.mistakes.empty() ? 0 : kMistakes);
   progress.clear();
+  const nlohmann::ordered_json mistakes = draw(result.mistakes, run, part, arguments.mistakes);
   const std::vector<std::string> classes = names_of_classes(run.layout);
   if (!arguments.svg.empty()) {
     const std::string svg = confusion_svg(result.metrics, classes);
@@ -49,6 +82,7 @@ void evaluate(Arguments& arguments) {
       json[metric.name] = to_json(metric, classes);
       if (metric.name == "accuracy") json["correct"] = result.correct;
     }
+    if (!arguments.mistakes.empty()) json["mistakes"] = mistakes;
     println("{}", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
@@ -60,7 +94,8 @@ void evaluate(Arguments& arguments) {
   for (const MetricValue& metric : result.metrics)
     if (metric.single && metric.name != "accuracy")
       line += fmt::format("  {} {:.4f}", metric.name, metric.value);
-  const std::string details = text_of_details(result.metrics, classes);
+  std::string details = text_of_details(result.metrics, classes);
+  if (!mistakes.empty()) details += table_of(mistakes);
   println("{}: {}{}", arguments.part, line,
           details.empty() ? "" : "\n" + details.substr(0, details.size() - 1));
 }
@@ -80,12 +115,18 @@ void add_evaluate(CLI::App& program) {
                     "Also the confusion matrix: how often each label got each answer");
   command->add_option("--svg", arguments->svg, "Draw the confusion matrix to this file")
       ->type_name("FILE");
+  command
+      ->add_option("--mistakes", arguments->mistakes,
+                   "Of pictures: draw the samples with the most certain wrong answers to this PNG "
+                   "file")
+      ->type_name("FILE");
   command->add_flag("--json", arguments->json, "Print one JSON object");
   command->footer(
       "Examples:\n"
       "  artel evaluate runs/mnist\n"
       "  artel evaluate runs/mnist --best --on validation\n"
       "  artel evaluate runs/mnist --confusion --svg confusion.svg\n"
+      "  artel evaluate runs/mnist --mistakes mistakes.png\n"
       "  artel evaluate runs/mnist/checkpoints/step-000000468\n"
       "  artel evaluate resnet20.th --config examples/cifar_resnet20.toml");
   command->callback([arguments] { evaluate(*arguments); });

@@ -33,11 +33,11 @@ Json to_json(const Catalogue::Run& run) {
   return json;
 }
 
-constexpr std::pair<const char*, const char*> kFiles[] = {{"confusion.svg", "image/svg+xml"},
-                                                          {"curves.svg", "image/svg+xml"},
-                                                          {"config.toml", "text/plain"},
-                                                          {"summary.json", "application/json"},
-                                                          {"metrics.jsonl", "text/plain"}};
+constexpr std::pair<const char*, const char*> kFiles[] = {
+    {"confusion.svg", "image/svg+xml"},   {"curves.svg", "image/svg+xml"},
+    {"mistakes.png", "image/png"},        {"mistakes.json", "application/json"},
+    {"texts.jsonl", "text/plain"},        {"config.toml", "text/plain"},
+    {"summary.json", "application/json"}, {"metrics.jsonl", "text/plain"}};
 
 // The settings of the network, the training and the cluster, by their names.
 Json settings_of(const std::filesystem::path& run) {
@@ -49,6 +49,16 @@ Json settings_of(const std::filesystem::path& run) {
     // A run of another version: its text is shown nevertheless.
   }
   return settings;
+}
+
+// The last lines of texts.jsonl, newest first.
+Json newest_texts(const std::string& lines) {
+  constexpr size_t kMost = 20;
+  Json texts = Json::array();
+  const std::vector<std::string> all = split(lines, '\n');
+  for (auto line = all.rbegin(); line != all.rend() && texts.size() < kMost; ++line)
+    if (Json text = Json::parse(*line, nullptr, false); text.is_object()) texts.push_back(text);
+  return texts;
 }
 
 }  // namespace
@@ -77,12 +87,16 @@ std::string run_json(Catalogue& catalogue, const std::string& run) {
   Json files = Json::array();
   for (const auto& [name, type] : kFiles)
     if (std::filesystem::is_regular_file(catalogue.path(run) / name)) files.push_back(name);
-  const Json summary =
-      Json::parse(catalogue.file(run, "summary.json").value_or("null"), nullptr, false);
+  const auto json_of = [&](const char* name) {
+    Json json = Json::parse(catalogue.file(run, name).value_or("null"), nullptr, false);
+    return json.is_discarded() ? Json() : json;
+  };
   return dumped({{"overview", to_json(catalogue.run(run))},
                  {"config", catalogue.file(run, "config.toml").value_or("")},
                  {"settings", settings_of(catalogue.path(run))},
-                 {"summary", summary.is_discarded() ? Json() : summary},
+                 {"summary", json_of("summary.json")},
+                 {"mistakes", json_of("mistakes.json")},
+                 {"texts", newest_texts(catalogue.file(run, "texts.jsonl").value_or(""))},
                  {"notes", catalogue.file(run, "notes.txt").value_or("")},
                  {"files", files}});
 }

@@ -24,7 +24,7 @@ struct SeriesRequest {
 std::string series_json(Catalogue& catalogue, const std::string& run, const SeriesRequest& request);
 
 // {"overview": ..., "config": TOML, "summary": JSON, "notes": text, "settings": {key: value},
-// "files": [names]}
+// "files": [names], "mistakes": as in mistakes.json, "texts": the newest of texts.jsonl}
 std::string run_json(Catalogue& catalogue, const std::string& run);
 
 // The last record of worker 0 (live.json), with the run's status.

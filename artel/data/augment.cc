@@ -287,6 +287,14 @@ Augmentation Augmentation::for_testing() const {
   return result;
 }
 
+Augmentation Augmentation::for_viewing() const {
+  Augmentation result = for_testing();
+  std::erase_if(result.transforms, [](const Transform& transform) {
+    return TransformWords(transform.text).name == "normalise";
+  });
+  return result;
+}
+
 Shape Augmentation::output_shape(Shape shape) const {
   require(transforms.empty() || shape.rank() == 3, ErrorKind::shape,
           "augmentation '{}' needs images [channels, height, width], got samples of {}",

@@ -84,6 +84,8 @@ struct Augmentation {
   // cutout, rotate, erase and mixup are left out. It accepts the same images and gives the same
   // output shapes.
   Augmentation for_testing() const;
+  // The same without `normalise`: how people see what a network is tested on.
+  Augmentation for_viewing() const;
 
   Shape output_shape(Shape shape) const;
   void apply(Image& image, Random& random) const;

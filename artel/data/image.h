@@ -1,7 +1,8 @@
-// JPEG and PNG pictures, decoded to bytes.
+// JPEG and PNG pictures, decoded to bytes; PNG pictures also from them.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "artel/base/bytes.h"
@@ -36,6 +37,9 @@ Image to_image(const Picture& picture);
 // How a network sees a picture, in training and afterwards: decoded with the channels of `shape`,
 // [channels, height, width], scaled until it covers that size, and cut in the middle.
 Image read_picture(const Bytes& bytes, const Shape& shape);
+
+// The bytes of a PNG file: grey (1 channel) or colour (3).
+std::string encode_png(const Picture& picture);
 
 struct PictureSize {
   int64_t height = 0, width = 0;

@@ -61,6 +61,22 @@ std::string bytes_field(uint32_t number, std::string_view value) {
   return field(number, kBytes, varint(value.size()).append(value));
 }
 
+std::string doubles_field(uint32_t number, const std::vector<double>& values) {
+  std::string packed;
+  for (const double value : values) packed += little_endian(std::bit_cast<uint64_t>(value));
+  return bytes_field(number, packed);
+}
+
+std::string encode_summary(double wall_time, int64_t step, std::string_view summary) {
+  return double_field(1, wall_time) + integer_field(2, step) + bytes_field(5, summary);
+}
+
+// A summary of one value, which is `content` beside its name.
+std::string encode_value(double wall_time, int64_t step, std::string_view name,
+                         std::string_view content) {
+  return encode_summary(wall_time, step, bytes_field(1, bytes_field(1, name).append(content)));
+}
+
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -95,13 +111,44 @@ std::string encode_start(double wall_time, int64_t step) {
   return double_field(1, wall_time) + integer_field(2, step) + bytes_field(7, integer_field(1, 1));
 }
 
-// Summary: repeated value = 1; Value: tag = 1, simple_value = 2.
+// Summary: repeated value = 1; Value: tag = 1, simple_value = 2, image = 4, histo = 5, tensor = 8,
+// metadata = 9.
 std::string encode_scalars(double wall_time, int64_t step, const Scalars& scalars) {
   std::string summary;
   for (const auto& [name, value] : scalars) {
     summary += bytes_field(1, bytes_field(1, name) + float_field(2, static_cast<float>(value)));
   }
-  return double_field(1, wall_time) + integer_field(2, step) + bytes_field(5, summary);
+  return encode_summary(wall_time, step, summary);
+}
+
+// HistogramProto: min = 1, max = 2, num = 3, sum = 4, sum_squares = 5, and packed bucket_limit = 6
+// and bucket = 7.
+std::string encode_histogram(double wall_time, int64_t step, std::string_view name,
+                             const Histogram& histogram) {
+  const std::string message = double_field(1, histogram.min) + double_field(2, histogram.max) +
+                              double_field(3, histogram.count) + double_field(4, histogram.sum) +
+                              double_field(5, histogram.squares) +
+                              doubles_field(6, histogram.limits) +
+                              doubles_field(7, histogram.counts);
+  return encode_value(wall_time, step, name, bytes_field(5, message));
+}
+
+// Image: height = 1, width = 2, colorspace = 3 (the number of channels), encoded_image_string = 4.
+std::string encode_picture(double wall_time, int64_t step, std::string_view name,
+                           const PngPicture& picture) {
+  const std::string message = integer_field(1, picture.height) + integer_field(2, picture.width) +
+                              integer_field(3, picture.channels) + bytes_field(4, picture.bytes);
+  return encode_value(wall_time, step, name, bytes_field(4, message));
+}
+
+// TensorProto: dtype = 1 (7 is a string), tensor_shape = 2 (none: a single one), string_val = 8.
+// SummaryMetadata: plugin_data = 1 with plugin_name = 1, data_class = 4 (2 is a tensor).
+std::string encode_text(double wall_time, int64_t step, std::string_view name,
+                        std::string_view text) {
+  constexpr int64_t kString = 7, kTensor = 2;
+  const std::string tensor = integer_field(1, kString) + bytes_field(2, "") + bytes_field(8, text);
+  const std::string metadata = bytes_field(1, bytes_field(1, "text")) + integer_field(4, kTensor);
+  return encode_value(wall_time, step, name, bytes_field(8, tensor) + bytes_field(9, metadata));
 }
 
 EventFileWriter::EventFileWriter(const std::filesystem::path& folder, int64_t first_step)
@@ -113,6 +160,18 @@ EventFileWriter::EventFileWriter(const std::filesystem::path& folder, int64_t fi
 
 void EventFileWriter::write(int64_t step, const Scalars& scalars) {
   file_.append(tfrecord(encode_scalars(seconds_since_1970(), step, scalars)));
+}
+
+void EventFileWriter::write(int64_t step, std::string_view name, const Histogram& histogram) {
+  file_.append(tfrecord(encode_histogram(seconds_since_1970(), step, name, histogram)));
+}
+
+void EventFileWriter::write(int64_t step, std::string_view name, const PngPicture& picture) {
+  file_.append(tfrecord(encode_picture(seconds_since_1970(), step, name, picture)));
+}
+
+void EventFileWriter::write_text(int64_t step, std::string_view name, std::string_view text) {
+  file_.append(tfrecord(encode_text(seconds_since_1970(), step, name, text)));
 }
 
 }  // namespace artel::observe

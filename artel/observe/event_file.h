@@ -1,8 +1,8 @@
-// Scalars over time in the format that TensorBoard reads.
+// What TensorBoard reads: scalars, histograms, pictures and texts over time.
 //
 // An event file is a sequence of records, each framed by its length and checksums (TFRecord), each
-// holding one small protocol-buffer message. The few fields that scalars need are encoded here, so
-// no library is needed.
+// holding one small protocol-buffer message. The few fields that these need are encoded here, so no
+// library is needed.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,18 @@
 #include <vector>
 
 #include "artel/base/appended_file.h"
+#include "artel/observe/histogram.h"
 
 namespace artel::observe {
 
 using Scalars = std::vector<std::pair<std::string, double>>;
+
+// A picture as the bytes of a PNG file.
+struct PngPicture {
+  int64_t width = 0, height = 0;
+  int channels = 3;
+  std::string bytes;
+};
 
 // CRC-32C (Castagnoli), as iSCSI and TFRecord use it.
 uint32_t crc32c(std::string_view bytes);
@@ -31,6 +39,13 @@ std::string encode_file_version(double wall_time);
 // for this and later steps.
 std::string encode_start(double wall_time, int64_t step);
 std::string encode_scalars(double wall_time, int64_t step, const Scalars& scalars);
+std::string encode_histogram(double wall_time, int64_t step, std::string_view name,
+                             const Histogram& histogram);
+std::string encode_picture(double wall_time, int64_t step, std::string_view name,
+                           const PngPicture& picture);
+// A viewer takes the text for Markdown.
+std::string encode_text(double wall_time, int64_t step, std::string_view name,
+                        std::string_view text);
 
 // Writes a new file events.out.tfevents.<time>.<host> in an existing folder.
 class EventFileWriter {
@@ -38,6 +53,9 @@ class EventFileWriter {
   EventFileWriter(const std::filesystem::path& folder, int64_t first_step);
 
   void write(int64_t step, const Scalars& scalars);
+  void write(int64_t step, std::string_view name, const Histogram& histogram);
+  void write(int64_t step, std::string_view name, const PngPicture& picture);
+  void write_text(int64_t step, std::string_view name, std::string_view text);
   void flush() { file_.flush(); }
 
  private:

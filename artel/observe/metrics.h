@@ -27,6 +27,8 @@ class MetricsWriter {
   void write(int64_t step, const Scalars& scalars);
   // Appends {"step": 7, "seconds": 1.5, "event": "loss", "text": "..."}.
   void write_event(int64_t step, const std::string& kind, const std::string& text);
+  // Where scalars go, too: what only viewers want is written there directly.
+  EventFileWriter& events() { return events_; }
   void flush();
   // After this, a crash of the machine loses no line of metrics.jsonl.
   void sync();

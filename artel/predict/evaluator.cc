@@ -13,6 +13,12 @@ namespace {
 constexpr int64_t kChunk = 64;
 constexpr size_t kMostChunkBytes = size_t{128} << 20;
 
+void copy_rows(const Frame& frame, std::string_view output, int64_t begin, int64_t end,
+               const Tensor& to) {
+  const Tensor part = frame.output(output);
+  std::memcpy(to.rows(begin, end).raw(), part.raw(), part.bytes());
+}
+
 }  // namespace
 
 Evaluator::Evaluator(const Model& model, const TensorType& x, std::optional<TensorType> y,
@@ -89,9 +95,10 @@ void Evaluator::run(const Tensor& x, const Tensor* y,
   });
 }
 
-Evaluator::Sums Evaluator::evaluate(const Tensor& x, const Tensor& y) {
+Evaluator::Sums Evaluator::evaluate(const Tensor& x, const Tensor& y, Tensor* answers) {
   const Metrics& all = metrics();
   const int64_t size = chunk_of(x.shape()[0]);
+  if (answers) *answers = output_for(x.shape()[0], "prediction");
   std::vector<Sums> parts(static_cast<size_t>((x.shape()[0] + size - 1) / size));
   run(x, &y, [&](int64_t chunk, int64_t begin, int64_t end, const Frame& frame) {
     parts[chunk] = {double{frame.scalar("loss")} * static_cast<double>(end - begin), end - begin};
@@ -105,6 +112,7 @@ Evaluator::Sums Evaluator::evaluate(const Tensor& x, const Tensor& y) {
       parts[chunk].metrics.insert(parts[chunk].metrics.end(), sums.values<float>().begin(),
                                   sums.values<float>().end());
     }
+    if (answers) copy_rows(frame, "prediction", begin, end, *answers);
   });
   Sums total = {.metrics = std::vector<double>(all.sums())};
   for (const Sums& part : parts) {
@@ -115,8 +123,7 @@ Evaluator::Sums Evaluator::evaluate(const Tensor& x, const Tensor& y) {
   return total;
 }
 
-Tensor Evaluator::predict(const Tensor& x, std::string_view output) {
-  const int64_t rows = x.shape()[0];
+Tensor Evaluator::output_for(int64_t rows, std::string_view output) {
   const int64_t size = chunk_of(rows);
   const Graph& graph = program(size).graph();
   TensorType type = graph.type(graph.output_id(output));
@@ -124,10 +131,13 @@ Tensor Evaluator::predict(const Tensor& x, std::string_view output) {
           "output '{}': got the shape {} for {} samples, expected a row for each", output,
           to_string(type.shape), size);
   type.shape[0] = rows;
-  Tensor result(type.shape, type.dtype);
+  return Tensor(type.shape, type.dtype);
+}
+
+Tensor Evaluator::predict(const Tensor& x, std::string_view output) {
+  Tensor result = output_for(x.shape()[0], output);
   run(x, nullptr, [&](int64_t, int64_t begin, int64_t end, const Frame& frame) {
-    const Tensor part = frame.output(output);
-    std::memcpy(result.rows(begin, end).raw(), part.raw(), part.bytes());
+    copy_rows(frame, output, begin, end, result);
   });
   return result;
 }

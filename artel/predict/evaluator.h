@@ -25,14 +25,17 @@ class Evaluator {
     int64_t samples = 0;
     std::vector<double> metrics = {};  // see `metrics()`
   };
-  // Results do not depend on the number of threads.
-  Sums evaluate(const Tensor& x, const Tensor& y);
+  // Results do not depend on the number of threads. `answers` gets the network's output for the
+  // rows, if it is wanted.
+  Sums evaluate(const Tensor& x, const Tensor& y, Tensor* answers = nullptr);
   // What the sums are of.
   const Metrics& metrics();
   Tensor predict(const Tensor& x, std::string_view output = "prediction");
 
  private:
   const Program& program(int64_t samples);
+  // For the values of an output, of that many samples.
+  Tensor output_for(int64_t rows, std::string_view output);
   // How many samples are computed at a time, of that many.
   int64_t chunk_of(int64_t rows);
   // Runs all rows of x in chunks, side by side on the threads; `done` is called with each finished

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "artel/base/text.h"
@@ -97,6 +99,25 @@ std::string confusion_svg(const std::vector<MetricValue>& metrics,
                           const std::vector<std::string>& classes) {
   const MetricValue* const metric = find_metric(metrics, kConfusion);
   return metric ? observe::matrix_svg(matrix_of(*metric, classes)) : "";
+}
+
+data::Picture confusion_picture(const MetricValue& matrix) {
+  constexpr int64_t kSide = 400;                  // pixels, about
+  constexpr double kDark[] = {0x1f, 0x77, 0xb4};  // as in the SVG
+  const int64_t size = matrix.shape[0], cell = std::max<int64_t>(1, kSide / size);
+  data::Picture picture{.height = size * cell, .width = size * cell, .channels = 3, .samples = {}};
+  std::vector<double> totals(static_cast<size_t>(size));
+  for (size_t i = 0; i < matrix.sums.size(); ++i)
+    totals[i / static_cast<size_t>(size)] += matrix.sums[i];
+  for (int64_t y = 0; y < picture.height; ++y)
+    for (int64_t x = 0; x < picture.width; ++x) {
+      const double total = totals[static_cast<size_t>(y / cell)];
+      const double count = matrix.sums[static_cast<size_t>(y / cell * size + x / cell)];
+      const double share = total > 0 ? count / total : 0;
+      for (const double dark : kDark)
+        picture.samples.push_back(static_cast<uint8_t>(std::lround(255 + (dark - 255) * share)));
+    }
+  return picture;
 }
 
 }  // namespace artel

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "artel/data/dataset.h"
+#include "artel/data/image.h"
 #include "artel/nn/metric.h"
 #include "artel/observe/matrix.h"
 
@@ -26,5 +27,7 @@ std::string text_of_details(const std::vector<MetricValue>& metrics,
 // The picture of the confusion matrix; empty if there is none among the metrics.
 std::string confusion_svg(const std::vector<MetricValue>& metrics,
                           const std::vector<std::string>& classes);
+// The same as pixels, without texts: a darker square is a larger share of its row.
+data::Picture confusion_picture(const MetricValue& matrix);
 
 }  // namespace artel

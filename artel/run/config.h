@@ -135,6 +135,10 @@ struct ClusterConfig {
 struct ObserveConfig {
   bool live = true;
   std::string on_event;
+  std::string tensorboard = "all";
+  int64_t mistakes = 24;
+  int64_t sample_tokens = 100;
+  std::string sample_prompt;
 };
 
 struct RunConfig {

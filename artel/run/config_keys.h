@@ -347,6 +347,26 @@ void visit_keys(RunConfig& config, auto& field) {
          "the folder of the run as arguments. Training does not wait for it; after 30 seconds it "
          "is ended."},
         config.observe.on_event);
+  field({.name = "observe.tensorboard",
+         .help = "What the event files for TensorBoard hold: `all`, which after an epoch is also "
+                 "histograms of the weights, the confusion matrix and mistakes as pictures, and "
+                 "texts; or `scalars` alone.",
+         .choices = {"all", "scalars"}},
+        config.observe.tensorboard);
+  field({.name = "observe.mistakes",
+         .help = "Of pictures with classes: how many mistakes of the test after an epoch are kept "
+                 "as pictures, those that the network was most certain of (`mistakes.png`, "
+                 "`mistakes.json`). 0: none.",
+         .most = 1000},
+        config.observe.mistakes);
+  field({.name = "observe.sample_tokens",
+         .help = "Of language models: how many tokens worker 0 writes after an epoch, to see what "
+                 "the network has learnt (`texts.jsonl`). 0: none.",
+         .most = 100000},
+        config.observe.sample_tokens);
+  field({"observe.sample_prompt",
+         "How these texts begin. Empty: as the first sample of the test part does."},
+        config.observe.sample_prompt);
 
   visit_strategy_keys(cluster.strategy_options, field);
 }

@@ -1,8 +1,10 @@
 #include "artel/run/export.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "artel/base/base64.h"
 #include "artel/base/file.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
@@ -26,9 +28,18 @@ std::string text_of(const fs::path& file) {
   return fs::is_regular_file(file) ? read_file(file, kMostText) : "";
 }
 
-OrderedJson summary_of(const RunFolder& folder) {
-  OrderedJson json = OrderedJson::parse(text_of(folder.summary()), nullptr, false);
+// Null if there is none, or it is broken.
+OrderedJson json_of(const fs::path& file) {
+  OrderedJson json = OrderedJson::parse(text_of(file), nullptr, false);
   return json.is_discarded() ? OrderedJson() : json;
+}
+
+OrderedJson texts_of(const RunFolder& folder) {
+  OrderedJson texts = OrderedJson::array();
+  for (const std::string& line : split(text_of(folder.texts()), '\n'))
+    if (OrderedJson text = OrderedJson::parse(line, nullptr, false); text.is_object())
+      texts.push_back(text);
+  return texts;
 }
 
 std::vector<observe::MetricsTail::Event> events_of(const fs::path& run) {
@@ -61,21 +72,71 @@ std::string section(const char* title, const std::string& text) {
   return fmt::format("<h2>{}</h2>\n<pre>{}</pre>\n", title, escaped(text));
 }
 
+std::string plain(const OrderedJson& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 std::string result_table(const OrderedJson& summary) {
   std::string rows;
   for (const auto& [name, value] : summary.items()) {
     if (value.is_structured()) continue;
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    rows += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name), escaped(text));
+    rows += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name), escaped(plain(value)));
   }
   return rows.empty() ? "" : "<h2>Result</h2>\n<table>\n" + rows + "</table>\n";
+}
+
+// Each is shown as its part of the one picture that holds all.
+std::string mistakes_section(const OrderedJson& sheet, const std::string& png) {
+  constexpr int64_t kWidth = 92;  // pixels on the page
+  if (png.empty()) return "";
+  try {
+    const auto number_at = [&](const char* key) {
+      return std::clamp<int64_t>(sheet.at(key).get<int64_t>(), 1, 10'000);
+    };
+    const int64_t columns = number_at("columns"),
+                  height = kWidth * number_at("tile_height") / number_at("tile_width");
+    std::string figures;
+    int64_t number = 0;
+    for (const OrderedJson& mistake : sheet.at("mistakes")) {
+      figures += fmt::format(
+          "<figure><div class=\"mistake\" style=\"background-position:-{}px -{}px\"></div>"
+          "{}<br><b>{}</b> {:.1f} %</figure>\n",
+          number % columns * kWidth, number / columns * height, escaped(plain(mistake.at("label"))),
+          escaped(plain(mistake.at("answer"))), 100 * mistake.at("probability").get<double>());
+      ++number;
+    }
+    const int64_t rows = (number + columns - 1) / columns;
+    return fmt::format(
+        "<h2>Mistakes</h2>\n<p>After step {}: the label, the answer, and how certain the network "
+        "was.</p>\n<style>.mistake{{width:{}px;height:{}px;background-size:{}px {}px;"
+        "image-rendering:pixelated;background-image:url(data:image/png;base64,{})}}</style>\n{}",
+        escaped(plain(sheet.at("step"))), kWidth, height, columns * kWidth, rows * height,
+        base64(png), figures);
+  } catch (const OrderedJson::exception&) {
+    return "";  // there is none, or not of ours
+  }
+}
+
+// The newest first.
+std::string texts_section(const RunFolder& folder) {
+  constexpr size_t kMost = 20;
+  const OrderedJson texts = texts_of(folder);
+  std::string all;
+  for (size_t i = texts.size(); i > 0 && texts.size() - i < kMost; --i) {
+    const OrderedJson& text = texts[i - 1];
+    const auto word = [&](const char* key) { return text.contains(key) ? plain(text[key]) : ""; };
+    all += fmt::format("step {}:\n{}{}\n\n", word("step"), word("prompt"), word("text"));
+  }
+  return section("Texts", all);
 }
 
 constexpr const char* kStyle =
     "body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2em auto;padding:0 1em;"
     "color:#1c2330}h1{font-size:22px}h2{font-size:17px;margin-top:1.6em}"
     "td{padding:2px 18px 2px 0;border-bottom:1px solid #e1e5ec;font-variant-numeric:tabular-nums}"
-    "pre{background:#f6f7f9;padding:12px;overflow:auto;font-size:12px}img{max-width:100%}";
+    "pre{background:#f6f7f9;padding:12px;overflow:auto;font-size:12px;white-space:pre-wrap}"
+    "img{max-width:100%}figure{display:inline-block;width:92px;margin:0 10px 10px 0;"
+    "font-size:12px;vertical-align:top}";
 
 }  // namespace
 
@@ -109,11 +170,13 @@ std::string export_json(const fs::path& run) {
   const OrderedJson json = {{"run", run.string()},
                             {"status", to_string(about.status)},
                             {"remark", about.remark},
-                            {"summary", summary_of(folder)},
+                            {"summary", json_of(folder.summary())},
                             {"config", text_of(folder.config())},
                             {"notes", text_of(run / "notes.txt")},
                             {"metrics", metrics},
-                            {"events", events}};
+                            {"events", events},
+                            {"mistakes", json_of(folder.mistakes())},
+                            {"texts", texts_of(folder)}};
   return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + '\n';
 }
 
@@ -132,8 +195,10 @@ std::string export_html(const fs::path& run) {
              format_count(about.step), format_duration(about.seconds)) +
          section("Notes", text_of(run / "notes.txt")) +
          picture(curves_svg(observe::read_metrics(run)), "Curves") +
-         result_table(summary_of(folder)) +
-         picture(text_of(folder.confusion()), "Confusion matrix") + section("Events", events) +
+         result_table(json_of(folder.summary())) +
+         picture(text_of(folder.confusion()), "Confusion matrix") +
+         mistakes_section(json_of(folder.mistakes()), text_of(folder.mistakes_picture())) +
+         texts_section(folder) + section("Events", events) +
          section("Configuration", text_of(folder.config())) + "</html>\n";
 }
 

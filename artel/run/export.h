@@ -12,10 +12,10 @@ namespace artel {
 // A line for each step that has numbers, a column for each number, named in the first line.
 std::string export_csv(const std::filesystem::path& run);
 // {"run", "status", "remark", "summary", "config", "notes", "metrics": {name: [[step, value]]},
-// "events": [...]}
+// "events": [...], "mistakes": as in mistakes.json or null, "texts": [lines of texts.jsonl]}
 std::string export_json(const std::filesystem::path& run);
-// A page without scripts that contains its pictures: result, curves, confusion matrix, events,
-// notes, configuration.
+// A page without scripts that contains its pictures: result, curves, confusion matrix, mistakes,
+// texts, events, notes, configuration.
 std::string export_html(const std::filesystem::path& run);
 
 }  // namespace artel

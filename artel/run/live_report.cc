@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/disk.h"
 #include "artel/base/error.h"
@@ -15,9 +14,9 @@
 namespace artel {
 namespace {
 
-constexpr double kInterval = 1, kHistoryInterval = 10;  // seconds
-constexpr size_t kWindow = 6;                           // records that rates are measured over
-constexpr double kMoment = 60;                          // seconds
+constexpr double kInterval = 1;  // seconds
+constexpr size_t kWindow = 6;    // records that rates are measured over
+constexpr double kMoment = 60;   // seconds
 constexpr size_t kMostEvents = 50;
 constexpr int kLongSlow = 20;                           // records
 constexpr uintmax_t kLittleSpace = uintmax_t{1} << 30;  // bytes
@@ -203,7 +202,7 @@ void LiveReport::work() {
     const observe::LiveRun run = record();
     try {
       write(run);
-      if (ends || run.at >= next_history_) write_history(run);
+      if (ends || history_.due(run.at)) history_.add(run);
       refused_ = false;
     } catch (const Error& error) {
       if (!refused_) log(LogLevel::warning, "{}; training goes on", error.what());
@@ -290,20 +289,6 @@ void LiveReport::write(const observe::LiveRun& run) {
   std::error_code error;
   if (file) std::filesystem::rename(fresh, path, error);
   require(file && !error, ErrorKind::io, "[{}] cannot be written", path.string());
-}
-
-void LiveReport::write_history(const observe::LiveRun& run) {
-  next_history_ = run.at + kHistoryInterval;
-  nlohmann::ordered_json line = {{"at", run.at}, {"step", run.step}};
-  for (const observe::LiveWorker& worker : run.workers) {
-    if (!worker.computing) continue;
-    line["workers"][worker.name] = {*worker.computing, worker.data.value_or(0),
-                                    worker.workers.value_or(0), worker.wire.value_or(0),
-                                    worker.samples_per_second.value_or(0)};
-  }
-  if (!line.contains("workers")) return;
-  history_.append(line.dump() + '\n');
-  history_.flush();
 }
 
 }  // namespace artel

@@ -1,7 +1,7 @@
 // What worker 0 tells those who look from outside: live.json, written about once a second by a
-// thread of its own, workers.jsonl, a line every ten seconds with where the time of each worker
-// went, and alerts: what people should know of. It reads what all workers say about themselves
-// (cluster/vitals.h); nobody waits for it.
+// thread of its own, workers.jsonl with where the time of each worker went
+// (observe/live_history.h), and alerts: what people should know of. It reads what all workers say
+// about themselves (cluster/vitals.h); nobody waits for it.
 #pragma once
 
 #include <condition_variable>
@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "artel/base/appended_file.h"
 #include "artel/cluster/cluster.h"
 #include "artel/observe/live.h"
+#include "artel/observe/live_history.h"
 #include "artel/observe/loss_watch.h"
 #include "artel/run/event_command.h"
 #include "artel/run/run_folder.h"
@@ -62,12 +62,10 @@ class LiveReport {
   observe::LiveRun record();
   observe::LiveWorker record_of(const Member& member, comm::Group* group);
   void write(const observe::LiveRun& run);
-  void write_history(const observe::LiveRun& run);
 
   const RunFolder folder_;
   const VitalSigns& own_;
-  AppendedFile history_;
-  double next_history_ = 0;
+  observe::LiveHistory history_;
   bool refused_ = false;  // by the disk
   EventCommand command_;
   // Of the thread of the steps alone.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <exception>
 #include <fstream>
@@ -19,6 +18,7 @@
 #include "artel/data/libsvm.h"
 #include "artel/data/sets.h"
 #include "artel/data/table_encoder.h"
+#include "artel/predict/class_shares.h"
 #include "artel/run/samples.h"
 
 namespace artel {
@@ -221,20 +221,6 @@ bool is_array_file(const std::string& path) {
   return path.ends_with(".npy") || path.ends_with(".npz");
 }
 
-// The share of each class. One score stands for class 1 against class 0.
-std::vector<double> shares_of(std::span<const float> scores) {
-  if (scores.size() == 1) {
-    const double share = 1 / (1 + std::exp(-static_cast<double>(scores[0])));
-    return {1 - share, share};
-  }
-  const float largest = *std::max_element(scores.begin(), scores.end());
-  std::vector<double> shares;
-  for (const float score : scores) shares.push_back(std::exp(static_cast<double>(score) - largest));
-  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-  for (double& share : shares) share /= sum;
-  return shares;
-}
-
 std::vector<size_t> largest_first(const std::vector<double>& shares, int64_t top) {
   std::vector<size_t> order(shares.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -330,7 +316,7 @@ void PredictionWriter::write_row(const std::string& name, std::span<const float>
 }
 
 void PredictionWriter::write_classes(const std::string& name, std::span<const float> scores) {
-  const std::vector<double> shares = shares_of(scores);
+  const std::vector<double> shares = class_shares(scores);
   const std::vector<size_t> order = largest_first(shares, options_.top);
   const auto label = [&](size_t i) { return class_name(layout_, static_cast<int64_t>(order[i])); };
   if (options_.format == PredictionFormat::json) {

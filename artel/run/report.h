@@ -41,6 +41,9 @@ class RunReport {
     write([&] { metrics_->write_event(step, kind, text); });
   }
 
+  // After `begin`.
+  observe::MetricsWriter& metrics() { return *metrics_; }
+
   // Does the work; what the disk refuses is a warning.
   void write(const std::function<void()>& work);
 

@@ -5,6 +5,9 @@
 //              metrics.jsonl    numbers for scripts; beside it event files for TensorBoard
 //              curves.svg       the same as a picture
 //              confusion.svg    the confusion matrix, if train.metrics asks for it
+//              mistakes.png     of pictures: samples that got a wrong class, side by side
+//              mistakes.json    and what they are
+//              texts.jsonl      of a language model: what it wrote after each epoch
 //              summary.json     how it ended, for scripts
 //              failure.txt      the error that ended it, until it is resumed
 //              table.json       of a table: how its columns become inputs
@@ -12,7 +15,7 @@
 //              checkpoints/
 //              lock             who writes here, or did last
 //              live.json        what each worker was doing a second ago
-//              workers.jsonl    where their time went, a line every ten seconds
+//              workers.jsonl    where their time went (observe/live_history.h)
 //              workers.json     while it is being trained: where its workers are found
 #pragma once
 
@@ -51,6 +54,9 @@ class RunFolder {
   std::filesystem::path table() const { return path_ / "table.json"; }     // what was learnt of one
   std::filesystem::path curves() const { return path_ / "curves.svg"; }
   std::filesystem::path confusion() const { return path_ / "confusion.svg"; }
+  std::filesystem::path mistakes() const { return path_ / "mistakes.json"; }
+  std::filesystem::path mistakes_picture() const { return path_ / "mistakes.png"; }
+  std::filesystem::path texts() const { return path_ / "texts.jsonl"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }
   std::filesystem::path failure() const { return path_ / "failure.txt"; }
   std::filesystem::path choices() const { return path_ / "choices.txt"; }

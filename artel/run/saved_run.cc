@@ -105,7 +105,7 @@ void SavedRun::load(const NamedTensors& weights, const std::string& where) {
   with_where(where, [&] { trainer->load_weights(weights); });
 }
 
-Evaluation SavedRun::evaluate(Part part, const TestProgress& progress) const {
+Evaluation SavedRun::evaluate(Part part, const TestProgress& progress, int64_t mistakes) const {
   const RunData data = open_data(config, layout.table);
   if (!trained_on.empty() && !same_data(trained_on, fingerprint_of(config, data)))
     log(LogLevel::warning,
@@ -113,7 +113,7 @@ Evaluation SavedRun::evaluate(Part part, const TestProgress& progress) const {
         "changed since",
         config.data.path.empty() ? "" : fmt::format(" at {}", config.data.path));
   constexpr int64_t kBatch = 256;
-  return trainer->evaluate(data.at(part), augment, kBatch, progress);
+  return trainer->evaluate(data.at(part), augment, kBatch, progress, mistakes);
 }
 
 SavedRun open_run(const RunSource& source) {

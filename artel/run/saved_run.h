@@ -19,7 +19,7 @@ struct SavedRun {
 
   TensorType sample() const { return sample_type(layout, augment); }
   // On a part of the data of the configuration. The log says if it is not what `trained_on` tells.
-  Evaluation evaluate(Part part, const TestProgress& progress = {}) const;
+  Evaluation evaluate(Part part, const TestProgress& progress = {}, int64_t mistakes = 0) const;
 
   RunConfig config;
   data::SampleLayout layout;  // of the data, before augmentation

@@ -12,6 +12,7 @@
 #include "artel/predict/load_weights.h"
 #include "artel/run/advice.h"
 #include "artel/run/class_report.h"
+#include "artel/run/exhibits.h"
 #include "artel/run/fingerprint.h"
 #include "artel/run/interrupt.h"
 #include "artel/run/live_report.h"
@@ -147,7 +148,10 @@ class Worker {
         options_(options),
         data_(open_data(config, learnt)),
         model_(make_model(config.model, data_.layout())),
-        trainer_(cluster, model_, options_for(config, data_)) {
+        trainer_(cluster, model_, options_for(config, data_)),
+        exhibits_(config, data_, judged_samples(config, data_), model_, trainer_,
+                  config.cluster.threads > 0 ? static_cast<int>(config.cluster.threads)
+                                             : cluster.cores()) {
     const TensorType sample = sample_type(data_.layout(), data_.augment);
     advice_ = check_outputs(config, data_.layout(), output_of(model_, sample));
     trainer_.build(sample);
@@ -165,12 +169,12 @@ class Worker {
   void warn();
   void prepare(const RunFolder& folder);
   FitOptions reporting(std::optional<ClaimedFolder>& own);
-  void begin(const RunFolder& folder);
+  void begin(const RunFolder& folder, int64_t step);
   void tell_live(const TrainingState& state);
   void write_events();
   FitResult fit(std::optional<ClaimedFolder>& own);
   void list_workers(const RunFolder& folder, const Membership& membership);
-  void finish(const TrainedNetwork& network);
+  void finish(const TrainedNetwork& network, const RunFolder& folder);
 
   const RunConfig& config_;
   Cluster& cluster_;
@@ -179,6 +183,7 @@ class Worker {
   std::string fingerprint_;  // of the data, of a worker that reports
   Model model_;
   Trainer trainer_;
+  Exhibits exhibits_;
   std::vector<std::string> advice_;
   int64_t resumed_step_ = 0;         // at worker 0
   std::optional<RunReport> report_;  // at worker 0
@@ -232,10 +237,11 @@ void Worker::prepare(const RunFolder& folder) {
   greet(folder);
 }
 
-void Worker::begin(const RunFolder& folder) {
+void Worker::begin(const RunFolder& folder, int64_t step) {
   write_file_atomically(folder.config(), to_toml(config_));
   folder.save_layout(data_.layout(), fingerprint());
   report_->begin();
+  report_->write([&] { exhibits_.begin(folder, step, report_->metrics()); });
   if (config_.observe.live) live_.emplace(folder, cluster_.vitals(), config_);
   recent_.tell(*report_);
 }
@@ -277,6 +283,7 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
   FitOptions fit =
       fit_options(config_, data_, own ? own->folder.checkpoints() : fs::path(), options_);
   fit.resume = resumed_step_ > 0;
+  fit.mistakes = exhibits_.mistakes();
   // Until everything has been checked, nothing in the folder changes.
   fit.before_leading = [&](int64_t step, const fs::path& checkpoints) {
     if (!own) {
@@ -284,7 +291,7 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
       report_.emplace(own->folder, recent_.step_before(step), data_.judge(), options_.quiet,
                       names_of_classes(data_.layout()), tokens_in_sample(data_.layout()));
     }
-    begin(own->folder);
+    begin(own->folder, step);
   };
   fit.after_leading = [&] {
     live_.reset();
@@ -321,10 +328,12 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
     return true;
   });
   fit.after_epoch.insert(fit.after_epoch.begin(), [&](const TrainingState& state) {
-    if (report_)
+    if (report_) {
       report_->after_epoch(state);
-    else
+      report_->write([&] { exhibits_.after_epoch(own->folder, state, report_->metrics()); });
+    } else {
       recent_.add(state, true);
+    }
     return true;
   });
   return fit;
@@ -339,18 +348,20 @@ TrainedNetwork Worker::train(std::optional<ClaimedFolder>& own) {
   if (!report_) return network;
   std::error_code ignored;
   fs::remove(own->folder.workers(), ignored);
-  finish(network);
+  finish(network, own->folder);
   if (stop) network.result.signal = StopOnSignal::received();
   return network;
 }
 
-void Worker::finish(const TrainedNetwork& network) {
+void Worker::finish(const TrainedNetwork& network, const RunFolder& folder) {
   // A finished run that is resumed stays as it is.
   const FitResult& done = network.result.fit;
-  if (resumed_step_ == 0 || done.last.step > resumed_step_ || !done.epochs.empty())
+  if (resumed_step_ == 0 || done.last.step > resumed_step_ || !done.epochs.empty()) {
+    report_->write([&] { exhibits_.finish(folder, done, report_->metrics()); });
     report_->finish(done, network.result.parameters, to_string(trainer_.choices()));
-  else
+  } else {
     report_->note(fmt::format("nothing is left to do after step {}", resumed_step_));
+  }
   if (!options_.trace.empty()) save_trace(done.timeline, options_.trace);
 }
 

@@ -14,12 +14,10 @@
 namespace artel {
 namespace {
 
-using Names = std::vector<std::string>;
-
 // The keys whose values are not the defaults.
-Names keys_set(const RunConfig& config) {
+std::vector<std::string> keys_set(const RunConfig& config) {
   const std::vector<KeyDescription> defaults = config_keys(), now = config_keys(config);
-  Names names;
+  std::vector<std::string> names;
   for (size_t i = 0; i < now.size(); ++i)
     if (now[i].default_value != defaults[i].default_value) names.push_back(now[i].name);
   return names;

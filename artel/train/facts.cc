@@ -77,7 +77,7 @@ Facts facts_of(const TrainerOptions& options) {
 
 Facts facts_of(const FitOptions& options) {
   const auto& [batch_size, keep_last_batch, epochs, steps, augment, loader_threads, validation,
-               target_accuracy, patience, max_seconds, best_by, noise_every, checkpoints,
+               mistakes, target_accuracy, patience, max_seconds, best_by, noise_every, checkpoints,
                save_every, keep_last, resume, whole, timeline, before_leading, after_leading,
                before_membership, before_save, while_testing, after_step, after_epoch] = options;
   // Worker 0 alone reads and writes checkpoints. What a callback wants, all workers learn.
@@ -93,6 +93,7 @@ Facts facts_of(const FitOptions& options) {
                  {"steps", text_of(steps)},
                  {"augment", text_of(steps_of_augmentation)},
                  {"mixup", text_of(mixup)},
+                 {"mistakes", text_of(mistakes)},
                  {"target_accuracy", text_of(target_accuracy)},
                  {"patience", text_of(patience)},
                  {"max_seconds", text_of(max_seconds)},

@@ -244,6 +244,7 @@ void FitLoop::train() {
     result_.epochs.back().test_loss = now_.test_loss;
     result_.epochs.back().test_accuracy = now_.test_accuracy;
     result_.epochs.back().test_metrics = now_.test_metrics;
+    result_.epochs.back().test_mistakes = now_.test_mistakes;
   }
   save(false);
   finish_saving();
@@ -427,7 +428,7 @@ void FitLoop::test() {
   Evaluation test;
   const auto evaluate = [&] {
     test = trainer_.evaluate(validation_, options_.augment.for_testing(), kTestBatch,
-                             options_.while_testing);
+                             options_.while_testing, options_.mistakes);
   };
   now_.averaged = averages();
   if (now_.averaged) {
@@ -440,6 +441,7 @@ void FitLoop::test() {
   now_.test_loss = test.loss;
   now_.test_accuracy = test.accuracy;
   now_.test_metrics = test.metrics;
+  now_.test_mistakes = std::move(test.mistakes);
 }
 
 // The means of the epoch so far, and a test of the network as it is. Returns the loss to watch.
@@ -460,6 +462,9 @@ double FitLoop::judge() {
 // Returns whether all callbacks want to go on.
 bool FitLoop::report() {
   now_.seconds = seconds_between(begin_, Clock::now());
+  // Weights that lie in parts are gathered for tests and for whoever wants them whole.
+  now_.has_weights =
+      strategy_->rests_after(s_.step) && (!divides_ || validation_ != nullptr || options_.whole);
   // Once, even if the group broke before all had finished it.
   if (!result_.epochs.empty() && result_.epochs.back().step == now_.step) return true;
   result_.epochs.push_back(now_);

@@ -8,6 +8,7 @@
 #include "artel/predict/evaluator.h"
 #include "artel/predict/linear.h"
 #include "artel/train/fit_loop.h"
+#include "artel/train/mistake_collector.h"
 #include "artel/train/strategies/registry.h"
 #include "artel/train/trainer_state.h"
 
@@ -194,7 +195,7 @@ TrainingState Trainer::train_on_batch(const Tensor& x, const Tensor& y,
 }
 
 Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& augment,
-                             int64_t batch_size, const TestProgress& progress) {
+                             int64_t batch_size, const TestProgress& progress, int64_t mistakes) {
   TrainerState& s = *state_;
   require(test->size() > 0, ErrorKind::invalid_argument,
           "evaluate: the data set has no samples, expected 1 or more");
@@ -217,6 +218,8 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
   const size_t width = 2 + evaluator.metrics().sums();  // loss, samples, metrics
   const size_t most = std::max<size_t>(width, kMostSums / sizeof(double));
   std::vector<double> total(width), batches;
+  MistakeCollector collector(mistakes, loader.layout());
+  Tensor answers;
   const auto add_batches = [&] {
     if (group)
       group->all_reduce(std::as_writable_bytes(std::span(batches)), comm::ElementType::f64, {},
@@ -234,7 +237,9 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
     const std::optional<data::Batch> batch =
         workers == 1 ? loader.next()
                      : loader.batch(place, 0, std::min(size, test->size() - place.position));
-    const Evaluator::Sums sums = evaluator.evaluate(batch->x, batch->y);
+    const Evaluator::Sums sums =
+        evaluator.evaluate(batch->x, batch->y, collector.wants_any() ? &answers : nullptr);
+    if (collector.wants_any()) collector.add(*batch, answers);
     double* const own = &batches[batches.size() - width];
     own[0] = sums.loss;
     own[1] = static_cast<double>(sums.samples);
@@ -242,6 +247,7 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
   }
   add_batches();
   Evaluation result = {.samples = static_cast<int64_t>(total[1])};
+  result.mistakes = collector.gather(group);
   result.loss = total[0] / std::max(1.0, total[1]);
   result.metrics = evaluator.metrics().values(std::span(total).subspan(2));
   if (const MetricValue* accuracy = find_metric(result.metrics, "accuracy")) {

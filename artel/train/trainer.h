@@ -58,6 +58,14 @@ struct TrainerOptions {
   StrategyOptions strategy_options = {};
 };
 
+// A sample with a class that got another one as its answer.
+struct Mistake {
+  int64_t sample = 0;  // of the set that the network was tested on
+  int64_t label = 0, answer = 0;
+  double probability = 0;  // that the network gave the answer
+  bool operator==(const Mistake&) const = default;
+};
+
 // What a callback sees after a step or an epoch.
 struct TrainingState {
   int64_t epoch = 0, epochs = 0;  // the current epoch, from 1
@@ -75,7 +83,9 @@ struct TrainingState {
   // The mean variance beside the mean square, of all that was measured in this epoch; nothing if
   // nothing was in this step (after an epoch: in the epoch), or the square is not above 0.
   std::optional<double> noise_scale = {};
-  double seconds = 0;             // since fit began
+  std::vector<Mistake> test_mistakes = {};  // as many as FitOptions::mistakes asks for
+  bool has_weights = true;  // after an epoch: this worker has all weights, not only a part of them
+  double seconds = 0;       // since fit began
   double seconds_waited = 0;      // of these, waiting for data
   double seconds_exchanging = 0;  // and waiting for the sums of other workers
   double seconds_on_wire = 0;     // exchanging sums, most of it while computing
@@ -108,6 +118,8 @@ struct FitOptions {
   data::Augmentation augment = {};
   int loader_threads = 1;
   data::DatasetPtr validation = {};
+  // How many of its mistakes are kept, those that the network was most certain of.
+  int64_t mistakes = 0;
   // Other criteria to stop by; 0: unused.
   double target_accuracy = 0;  // on the validation set
   int64_t patience = 0;        // epochs without a better `best_by`
@@ -187,6 +199,7 @@ struct Evaluation {
   int64_t samples = 0;
   int64_t labels = 0;  // as many as samples, or one for each position of a text
   std::vector<MetricValue> metrics = {};
+  std::vector<Mistake> mistakes = {};  // the most certain ones first
 };
 
 struct TrainerState;
@@ -210,9 +223,11 @@ class Trainer {
   TrainingState train_on_batch(const Tensor& x, const Tensor& y,
                                std::optional<double> learning_rate = {});
   // Of the weights that are trained, not of their averages. `progress` is told how many samples of
-  // how many are done.
+  // how many are done. Of samples with one class each, as many `mistakes` are kept; the same ones on
+  // any number of workers.
   Evaluation evaluate(data::DatasetPtr test, const data::Augmentation& augment = {},
-                      int64_t batch_size = 256, const TestProgress& progress = {});
+                      int64_t batch_size = 256, const TestProgress& progress = {},
+                      int64_t mistakes = 0);
   // The network's output for rows of inputs.
   Tensor predict(const Tensor& x);
 

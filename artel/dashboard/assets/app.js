@@ -214,7 +214,7 @@ async function drawDetails() {
     el('div', {className: 'grid'},
       el('div', {className: 'card'}, el('h2', {}, 'Result'), el('table', {}, el('tbody', {}, ...rowsOf(run.summary ?? {step: overview.step, loss: overview.loss ?? '', seconds: overview.seconds}))), files),
       el('div', {className: 'card'}, el('h2', {}, 'Notes'), notes, save, saved),
-      ...(picture ? [picture] : []),
+      ...[picture, mistakesCard(name, run.mistakes), textsCard(run.texts)].filter(Boolean),
       el('div', {className: 'card'}, el('h2', {}, 'Configuration'), el('pre', {tabIndex: 0}, run.config))));
 }
 

@@ -1,4 +1,5 @@
-"""page.py ADDRESS: looks at the dashboard of the runs 'run' (being trained, by two workers) and 'done' in a browser."""
+"""page.py ADDRESS: looks at the dashboard of the runs 'run' (being trained, by two workers), 'done', 'pictures' and 'text' in a
+browser."""
 import sys
 
 from browser import Browser
@@ -7,7 +8,7 @@ browser = Browser()
 try:
     browser.open(sys.argv[1])
     browser.wait_for("document.body?.dataset.ready === 'yes'")
-    browser.wait_for("document.querySelectorAll('#runs tbody tr').length === 2")
+    browser.wait_for("document.querySelectorAll('#runs tbody tr').length === 4")
     browser.wait_for("document.querySelectorAll('#charts canvas').length >= 2")
 
     # Curves move while the run trains, and what is drawn moves with them.
@@ -38,12 +39,24 @@ try:
     browser.evaluate("document.querySelector('#notes + button').click()")
     browser.wait_for("document.querySelector('#details').innerText.includes('saved')")
 
+    # What a network got wrong, as parts of one picture; and what a language model wrote, newest first.
+    browser.evaluate("setCurrent('pictures')")
+    browser.wait_for("document.querySelectorAll('#details .mistakes figure').length > 0")
+    picture = browser.evaluate("getComputedStyle(document.querySelector('#details .mistakes .tile')).backgroundImage.slice(5, -2)")
+    browser.wait_for(f"window.sheet ??= Object.assign(new Image(), {{src: {picture!r}}}), window.sheet.naturalWidth >= 12")
+    browser.wait_for("document.querySelector('#details .mistakes figcaption').innerText.endsWith('%')")
+    browser.wait_for("document.querySelectorAll('#details .texts li').length === 0")
+    browser.evaluate("setCurrent('text')")
+    browser.wait_for("document.querySelectorAll('#details .texts li').length > 0")
+    browser.wait_for("document.querySelector('#details .texts p').innerText.length > 50")
+    browser.wait_for("document.querySelectorAll('#details .mistakes').length === 0")
+
     browser.evaluate("Promise.all(['run', 'done'].filter(name => !state.shown.has(name)).map(toggle))")
     browser.key("4")
     browser.wait_for("document.querySelector('#compare').innerText.includes('train.epochs')")
 
     browser.evaluate("$('filter').value = 'status=finished'; $('filter').dispatchEvent(new Event('input'))")
-    browser.wait_for("document.querySelectorAll('#runs tbody tr').length === 1")
+    browser.wait_for("document.querySelectorAll('#runs tbody tr').length === 3")
 
     browser.size(390, 844, phone=True)
     for key in "1234":

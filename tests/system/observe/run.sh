@@ -158,11 +158,122 @@ PYTHON
   contains err "is not a folder of runs"
 }
 
+# Pictures of three classes, some with wrong labels, and a network for them.
+make_pictures() {
+  python3 "$here/pictures.py" pictures.npz
+  cat >pictures.toml <<'TOML'
+[data]
+set = "npz"
+path = "pictures.npz"
+augment = ["normalise 0.3 0.4"]
+[model]
+layers = ["conv 4 3x3", "relu", "max_pool 2x2", "flatten", "dense 16", "relu", "dense 3"]
+[train]
+batch_size = 24
+epochs = 3
+metrics = ["accuracy", "confusion matrix"]
+optimizer = { name = "sgd", lr = 0.1, momentum = 0.9 }
+[cluster]
+lanes = 4
+threads = 1
+TOML
+}
+
+# same_mistakes WORKERS OPTIONS...: as the run `pictures` has them.
+same_mistakes() {
+  same_with_workers pictures "$@"
+  cmp "pictures/mistakes.json" "pictures-$runs/mistakes.json" || fail "other mistakes with $*"
+  cmp "pictures/mistakes.png" "pictures-$runs/mistakes.png" || fail "other pictures with $*"
+}
+
+# The same ones on any mesh, and in the files for others.
+test_mistakes() {
+  make_pictures
+  expect 0 "$artel" train pictures.toml --out pictures
+  python3 - <<'PYTHON'
+import json
+sheet = json.load(open("pictures/mistakes.json"))
+mistakes = sheet["mistakes"]
+assert sheet["step"] == 30 and sheet["part"] == "test" and 1 <= len(mistakes) <= 24, sheet
+assert (sheet["tile_width"], sheet["tile_height"]) == (12, 12), sheet
+assert all(m["label"] != m["answer"] and 0 <= m["sample"] < 120 for m in mistakes), sheet
+assert [m["probability"] for m in mistakes] == sorted((m["probability"] for m in mistakes), reverse=True), sheet
+PYTHON
+  same_mistakes 2
+  same_mistakes 3 --set cluster.transport=gloo
+  same_mistakes 2 --set cluster.pipeline=2
+  same_mistakes 2 --set cluster.sharding=weights
+  expect 0 python3 "$here/events.py" pictures 'set(histograms) == {"weights/0.weight", "weights/0.bias", "weights/4.weight", "weights/4.bias", "weights/6.weight", "weights/6.bias"}
+    and all([step for step, _ in h] == [10, 20, 30] for h in histograms.values()) and histograms["weights/6.weight"][0][1] == 48
+    and [step for step, _ in images["test/mistakes"]] == [10, 20, 30] and images["confusion matrix"][2] == (30, (399, 399))
+    and "lanes = 4" in texts["configuration"][0][1] and len(scalars["train/loss"]) == 30' 
+  expect 0 "$artel" export pictures --html --out pictures.html
+  contains pictures.html "<h2>Mistakes</h2>"
+  contains pictures.html "data:image/png;base64,iVBOR"
+  expect 0 "$artel" evaluate pictures --mistakes again.png
+  cmp again.png pictures/mistakes.png || fail "artel evaluate draws other mistakes"
+  contains out "probability"
+  expect 0 "$artel" evaluate pictures --mistakes again.png --json
+  python3 -c 'import json; assert json.load(open("out"))["mistakes"] == json.load(open("pictures/mistakes.json"))["mistakes"]'
+  # Only what is asked for.
+  same_with_workers pictures 1 --set observe.tensorboard=scalars --set observe.mistakes=0
+  [[ ! -e pictures-$runs/mistakes.json && ! -e pictures-$runs/mistakes.png ]] || fail "mistakes that nobody wants"
+  expect 0 python3 "$here/events.py" pictures-$runs 'not histograms and not images and not texts and len(scalars["train/loss"]) == 30'
+  expect 0 "$artel" export pictures-$runs --html --out none.html
+  ! grep -q "Mistakes" none.html || fail "a page with mistakes that are not there"
+  # A run that has ended stays as it is.
+  cp pictures/mistakes.json before.json
+  expect 0 "$artel" train pictures.toml --out pictures --resume
+  cmp pictures/mistakes.json before.json || fail "a finished run has changed"
+}
+
+# What a language model writes is what `artel generate` writes, and training does not notice.
+test_texts() {
+  make_text
+  local options=(--set train.steps=0 --set train.epochs=2 --set 'observe.sample_prompt="the "')
+  expect 0 "$artel" train text.toml --out text "${options[@]}"
+  python3 - <<'PYTHON' >expected
+import json
+lines = [json.loads(line) for line in open("text/texts.jsonl")]
+assert len(lines) == 2 and lines[0]["step"] * 2 == lines[1]["step"] and lines[1]["epoch"] == 2, lines
+assert all(line["prompt"] == "the " and len(line["text"]) == 100 for line in lines), lines
+print(lines[1]["prompt"] + lines[1]["text"])
+PYTHON
+  expect 0 "$artel" generate text --prompt "the " --tokens 100
+  cmp out expected || fail "artel generate writes something else"
+  expect 0 python3 "$here/events.py" text 'len(texts["texts"]) == 2 and "the " in texts["texts"][1][1]'
+  local mesh
+  for mesh in "" "--set cluster.pipeline=2" "--set cluster.sharding=weights"; do
+    same_with_workers text 2 "${options[@]}" $mesh
+    cmp text/texts.jsonl "text-$runs/texts.jsonl" || fail "other texts with $mesh"
+  done
+  same_with_workers text 1 "${options[@]}" --set observe.sample_tokens=0
+  [[ ! -e text-$runs/texts.jsonl ]] || fail "texts that nobody wants"
+  expect 0 "$artel" export text --html --out text.html
+  contains text.html "<h2>Texts</h2>"
+  # A run that goes on from an earlier step writes later texts again.
+  "$artel" train text.toml --out parts "${options[@]}" --set train.epochs=1 >out 2>err
+  echo '{"step":1000,"epoch":9,"prompt":"","text":"never"}' >>parts/texts.jsonl
+  expect 0 "$artel" train text.toml --out parts --resume "${options[@]}"
+  cmp text/texts.jsonl parts/texts.jsonl || fail "other texts after a pause"
+  # Without a test, nobody has all weights of a pipeline.
+  expect 0 "$artel" train text.toml --out untested -n 2 "${options[@]}" --set cluster.pipeline=2 --set data.test_fraction=0
+  [[ $(grep -c "only a part of the network" err) -eq 1 && ! -e untested/texts.jsonl ]] || fail "expected one warning: $(cat err)"
+  expect 1 "$artel" train text.toml --out never --set 'observe.sample_prompt="ÄÖ"'
+  contains err "[observe.sample_prompt] the character"
+  expect 1 "$artel" train text.toml --out never --set 'observe.sample_prompt="the quick brown fox"'
+  contains err "[observe.sample_prompt] got 19 tokens, expected at most the 16 of data.context"
+}
+
 test_browser() {
   python3 -c "import sys; sys.path.insert(0, '$here'); import browser; sys.exit(not browser.program())" ||
     { echo "skipped: no Chromium; 'tools/setup browser' installs chromium-headless-shell" >&2; exit 77; }
   make_run
   expect 0 "$artel" train run.toml --out runs/done --set 'train.metrics=["accuracy", "confusion matrix"]'
+  make_pictures
+  make_text
+  expect 0 "$artel" train pictures.toml --out runs/pictures
+  expect 0 "$artel" train text.toml --out runs/text
   start_with_dashboard
   python3 "$here/page.py" "$address" || { cat err >&2; fail "the page"; }
   contains runs/done/notes.txt "worth a second look"

@@ -76,6 +76,32 @@ TEST_F(ServerTest, RunsAndTheirCurves) {
   EXPECT_NE(client.Get("/metrics")->body.find("artel_run_step{run=\"a\"} 5000"), std::string::npos);
 }
 
+TEST_F(ServerTest, MistakesAndTextsOfARun) {
+  const fs::path run = folder_ / "runs" / "b";
+  write_file_atomically(run / "mistakes.png", "\x89PNG");
+  write_file_atomically(run / "mistakes.json", "{\"step\": 7, \"mistakes\": []}");
+  std::string lines;
+  for (int step = 1; step <= 50; ++step)
+    lines += fmt::format("{{\"step\":{},\"prompt\":\"a\",\"text\":\"b\"}}\n", step);
+  write_file_atomically(run / "texts.jsonl", lines + "{\"step\":51,\"pro");
+  httplib::Client client = serve();
+  const auto answer = nlohmann::json::parse(client.Get("/api/run?run=b")->body);
+  EXPECT_EQ(answer["mistakes"]["step"], 7);
+  ASSERT_EQ(answer["texts"].size(), 20u);
+  EXPECT_EQ(answer["texts"][0]["step"], 50);
+  EXPECT_EQ(answer["texts"][19]["step"], 31);
+  const auto picture = client.Get("/api/file?run=b&file=mistakes.png");
+  EXPECT_EQ(picture->body, "\x89PNG");
+  EXPECT_EQ(picture->get_header_value("Content-Type"), "image/png");
+  const auto none = nlohmann::json::parse(client.Get("/api/run?run=a")->body);
+  EXPECT_TRUE(none["mistakes"].is_null());
+  EXPECT_TRUE(none["texts"].empty());
+  EXPECT_EQ(client.Get("/api/file?run=a&file=mistakes.png")->status, 404);
+  // A link out of the folder is not followed.
+  fs::create_symlink(folder_ / "secret.txt", folder_ / "runs" / "a" / "mistakes.png");
+  EXPECT_EQ(client.Get("/api/file?run=a&file=mistakes.png")->status, 404);
+}
+
 TEST_F(ServerTest, NamesDoNotLeaveTheFolder) {
   httplib::Client client = serve();
   for (const char* path :

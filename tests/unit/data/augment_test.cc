@@ -139,6 +139,8 @@ TEST(Augment, TestPipelineHasNoChance) {
   EXPECT_EQ(testing.transforms[0].text, "resize 10 10");
   EXPECT_EQ(testing.transforms[1].text, "centre_crop 8");
   EXPECT_EQ(testing.transforms[2].text, "normalise 0 1");
+  ASSERT_EQ(pipeline.for_viewing().transforms.size(), 2u);
+  EXPECT_EQ(pipeline.for_viewing().transforms[1].text, "centre_crop 8");
   EXPECT_EQ(Augmentation::parse({"crop 32 4"}).for_testing().output_shape({3, 32, 32}),
             (Shape{3, 32, 32}));
 }

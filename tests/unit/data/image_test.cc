@@ -36,6 +36,19 @@ TEST(Picture, PngIsExact) {
   }
 }
 
+TEST(Picture, WhatIsEncodedComesBack) {
+  for (const int channels : {1, 3}) {
+    const Picture before{5, 4, channels, ramp(static_cast<size_t>(5 * 4 * channels))};
+    const Picture after = decode_picture(make_bytes(encode_png(before), "x"));
+    EXPECT_EQ(after.height, 5);
+    EXPECT_EQ(after.width, 4);
+    EXPECT_EQ(after.channels, channels);
+    EXPECT_EQ(after.samples, before.samples);
+  }
+  EXPECT_THROW(encode_png({1, 1, 2, {0, 0}}), Error);
+  EXPECT_THROW(encode_png({0, 0, 1, {}}), Error);
+}
+
 TEST(Picture, JpegIsNearAndShrinks) {
   const std::vector<uint8_t> samples(64 * 48, 100);
   const Bytes file = make_bytes(jpeg(64, 48, 1, samples), "x");

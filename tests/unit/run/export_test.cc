@@ -26,6 +26,17 @@ class ExportTest : public testing::Test {
     write_file_atomically(folder_ / "notes.txt", "</pre><script>alert(1)</script>");
     write_file_atomically(folder_ / "confusion.svg", "<svg onload=\"alert(2)\"></svg>");
   }
+  void add_exhibits() {
+    write_file_atomically(folder_ / "mistakes.png", "not really a picture");
+    write_file_atomically(folder_ / "mistakes.json",
+                          R"({"step": 2, "part": "test", "columns": 2, "tile_width": 28,
+        "tile_height": 14, "mistakes": [{"sample": 1, "label": "<b>", "answer": "c", "probability": 0.5},
+        {"sample": 2, "label": "d", "answer": "e", "probability": 0.25},
+        {"sample": 3, "label": "f", "answer": "g", "probability": 0.125}]})");
+    write_file_atomically(folder_ / "texts.jsonl",
+                          "{\"step\":1,\"prompt\":\"Once\",\"text\":\" upon\"}\n"
+                          "{\"step\":2,\"prompt\":\"Once\",\"text\":\" <script>\"}\nhalf");
+  }
   TemporaryFolder folder_;
 };
 
@@ -49,6 +60,33 @@ TEST_F(ExportTest, NothingInAPageRuns) {
   EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
   EXPECT_NE(page.find("worker &lt;1&gt; is slow"), std::string::npos);
   EXPECT_NE(page.find("src=\"data:image/svg+xml,"), std::string::npos);
+}
+
+TEST_F(ExportTest, APageShowsMistakesAndTexts) {
+  EXPECT_EQ(export_html(folder_.path()).find("Mistakes"), std::string::npos);
+  add_exhibits();
+  const std::string page = export_html(folder_.path());
+  EXPECT_NE(page.find("data:image/png;base64,bm90IHJlYWxseSBhIHBpY3R1cmU="), std::string::npos);
+  EXPECT_NE(page.find("background-position:-0px -46px\"></div>f<br><b>g</b> 12.5 %"),
+            std::string::npos);
+  EXPECT_NE(page.find("&lt;b&gt;<br><b>c</b> 50.0 %"), std::string::npos);
+  EXPECT_LT(page.find("step 2:\nOnce &lt;script&gt;"), page.find("step 1:\nOnce upon"));
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  const auto json = nlohmann::json::parse(export_json(folder_.path()));
+  EXPECT_EQ(json["mistakes"]["mistakes"].size(), 3u);
+  EXPECT_EQ(json["texts"].size(), 2u);
+}
+
+// Whoever made them: the rest of the page is there.
+TEST_F(ExportTest, BrokenMistakesAreLeftOut) {
+  add_exhibits();
+  for (const char* text : {"", "[1]", "{\"columns\": \"x\"}", "{\"columns\": 0}",
+                           R"({"columns":1,"tile_width":1,"tile_height":1,"mistakes":[7]})"}) {
+    write_file_atomically(folder_ / "mistakes.json", text);
+    const std::string page = export_html(folder_.path());
+    EXPECT_EQ(page.find("Mistakes"), std::string::npos) << text;
+    EXPECT_NE(page.find("Configuration"), std::string::npos);
+  }
 }
 
 TEST_F(ExportTest, OtherFoldersAreRefused) {
