@@ -260,7 +260,8 @@ PYTHON
   expect 0 "$artel" train text.toml --out untested -n 2 "${options[@]}" --set cluster.pipeline=2 --set data.test_fraction=0
   [[ $(grep -c "only a part of the network" err) -eq 1 && ! -e untested/texts.jsonl ]] || fail "expected one warning: $(cat err)"
   expect 1 "$artel" train text.toml --out never --set 'observe.sample_prompt="ÄÖ"'
-  contains err "[observe.sample_prompt] the character"
+  contains err "[observe.sample_prompt]"
+  contains err "is not among"
   expect 1 "$artel" train text.toml --out never --set 'observe.sample_prompt="the quick brown fox"'
   contains err "[observe.sample_prompt] got 19 tokens, expected at most the 16 of data.context"
 }
