@@ -8,7 +8,7 @@ namespace artel {
 namespace {
 
 // As TensorBoard shows text that is no Markdown.
-std::string verbatim(const std::string& text) { return "```\n" + text + "\n```\n"; }
+std::string verbatim(const std::string& text) { return "~~~~\n" + text + "\n~~~~\n"; }
 
 observe::PngPicture png_of(const data::Picture& picture) {
   return {.width = picture.width,

@@ -25,7 +25,7 @@ function mistakesCard(name, sheet) {
   if (shownMistakes.key === key) return shownMistakes.card;
   const url = 'api/file?' + query({run: name, file: 'mistakes.png', step: sheet.step});
   const figures = sheet.mistakes.map((mistake, i) => {
-    const percent = `${(100 * mistake.probability).toFixed(1)} %`;
+    const percent = `${(100 * mistake.probability).toFixed(1)}\u00a0%`;
     return el('figure', {}, mistakeTile(url, sheet, i, `${mistake.label}, taken for ${mistake.answer}, ${percent}`),
       el('figcaption', {}, mistake.label, el('br', {}), el('span', {className: 'answer'}, mistake.answer), ` ${percent}`));
   });

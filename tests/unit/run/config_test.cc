@@ -38,6 +38,7 @@ std::string other_value(const KeyDescription& key) {
   if (key.name == "cluster.cuts") return "\"measured\"";
   if (key.name == "cluster.sharding") return "\"weights\"";
   if (key.name == "cluster.replicas") return "2";
+  if (key.name == "observe.tensorboard") return "\"scalars\"";
   if (key.type == "text") return "\"some \\\"text\\\"\"";
   if (key.type == "whole number") return "7";
   if (key.type == "number") return std::stod(key.default_value) > 1 ? "7.5" : "0.125";
