@@ -424,6 +424,7 @@ bool FitLoop::averages() const {
 void FitLoop::test() {
   constexpr int64_t kTestBatch = 256;
   set_phase("test after step", s_.step);
+  strategy_->before_test();
   if (Stepper* const stepper = workload_->stepper()) stepper->rest();  // the test needs memory
   Evaluation test;
   const auto evaluate = [&] {

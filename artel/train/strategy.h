@@ -115,6 +115,10 @@ class Strategy {
   // When all is counted: what workers do between two steps, such as comparing their speeds.
   virtual void after_step(int64_t step);
 
+  // Before the network is tested: each worker that takes part gets all weights, if it has only a
+  // part of them.
+  virtual void before_test() {}
+
   // Whether workers still make collective calls; otherwise each goes its own way, and worker 0
   // tests and saves alone.
   virtual bool collective() const { return true; }

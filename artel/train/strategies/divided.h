@@ -14,6 +14,7 @@ class DividedStrategy : public Strategy {
  public:
   using Strategy::Strategy;
 
+  void before_test() override { gather_weights(); }
   // At the end of an epoch, the network is tested.
   void after_step(int64_t step) override {
     if (step % fit_.steps_per_epoch == 0 && (fit_.tests || fit_.whole)) gather_weights();

@@ -4,6 +4,7 @@
 #include "artel/train/mistake_collector.h"
 #include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/sharded.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -97,6 +98,41 @@ TEST(Mistakes, WithoutATestAPipelineHasItsParts) {
           trainer.fit(samples(), {.batch_size = 16, .epochs = 1, .whole = whole});
       EXPECT_EQ(result.epochs.back().has_weights, whole);
     });
+}
+
+// Of a run that is stopped with the last step of an epoch, whose test comes when it is resumed.
+double first_test_after_a_pause(Cluster& cluster, const TrainerOptions& options,
+                                const std::filesystem::path& folder) {
+  FitOptions fit = {.batch_size = 16,
+                    .epochs = 3,
+                    .validation = samples(),
+                    .checkpoints = folder,
+                    .whole = false};
+  {
+    FitOptions first = fit;
+    first.after_step.push_back([](const TrainingState& state) { return state.step != 1; });
+    const FitResult result = Trainer(cluster, network(), options).fit(samples(), first);
+    EXPECT_EQ(result.last.step, 2);
+    EXPECT_TRUE(result.epochs.empty());
+  }
+  fit.resume = true;
+  return Trainer(cluster, network(), options).fit(samples(), fit).epochs.front().test_loss;
+}
+
+TEST(Mistakes, ATestAfterAPauseHasAllWeights) {
+  TrainerOptions stages = trainer_options({}), parts = trainer_options({});
+  stages.strategy_options = {PipelineOptions{.pipeline = 2}};
+  parts.strategy_options = {ShardingOptions{.sharding = "weights"}};
+  std::vector<double> losses;
+  for (const TrainerOptions& options : {trainer_options({}), stages, parts}) {
+    const TemporaryFolder folder;
+    on_workers(2, [&](int rank, Cluster& cluster) {
+      const double loss = first_test_after_a_pause(cluster, options, folder.path());
+      if (rank == 0) losses.push_back(loss);
+    });
+  }
+  EXPECT_EQ(losses[1], losses[0]);
+  EXPECT_EQ(losses[2], losses[0]);
 }
 
 }  // namespace
