@@ -26,6 +26,7 @@ void add_serve(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_runs(CLI::App& program);
 void add_top(CLI::App& program);
+void add_trace(CLI::App& program);
 void add_export(CLI::App& program);
 void add_dashboard(CLI::App& program);
 

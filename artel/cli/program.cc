@@ -85,6 +85,7 @@ int run(int argc, char** argv) {
   add_leave(program);
   add_runs(program);
   add_top(program);
+  add_trace(program);
   add_export(program);
   add_dashboard(program);
   add_serve(program);

@@ -32,31 +32,13 @@ observe::LiveText look_of(std::FILE* stream) {
           .colour = observe::is_terminal(stream) && !(no_colour && *no_colour)};
 }
 
-// How a run that is not being trained ended.
-std::string ending(const LiveView& view, const fs::path& run) {
-  switch (view.status) {
-    case RunStatus::running:
-      return "";
-    case RunStatus::finished:
-      return fmt::format("{} has finished ({})", run.string(), view.remark);
-    case RunStatus::stopped:
-      return fmt::format("{} was stopped ({}); `artel train ... --resume` continues it",
-                         run.string(), view.remark);
-    case RunStatus::failed:
-      return fmt::format("{} has failed: {}", run.string(), view.remark);
-    case RunStatus::dead:
-      return fmt::format("{} is dead: {}", run.string(), view.remark);
-  }
-  return "";
-}
-
 std::string frame(const LiveView& view, const fs::path& run, const observe::LiveText& look) {
   std::string text;
   if (view.run)
     text = observe::live_text(*view.run, run.string(), to_string(view.status), look);
   else if (view.status == RunStatus::running)
     text = fmt::format("{} has only just begun\n", run.string());
-  if (const std::string end = ending(view, run); !end.empty()) text += end + '\n';
+  if (const std::string end = ending_of(view, run); !end.empty()) text += end + '\n';
   return text;
 }
 

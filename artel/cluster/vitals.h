@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "artel/cluster/mesh.h"
 #include "artel/comm/transport.h"
 
 namespace artel {
@@ -21,13 +22,13 @@ struct Vitals {
   int64_t cores = 0;    // that it may use
   // Seconds since it began to train, and how long of these it waited for data and for others.
   double training = 0, waiting_for_data = 0, waiting_for_workers = 0;
-  double on_the_wire = 0;          // seconds of exchanging sums, most of them while it computes
-  int64_t sent_bytes = 0;          // to other workers and servers
-  int64_t received_bytes = -1;     // -1: not known
-  double processor_seconds = 0;    // of all its threads
-  int64_t memory_bytes = 0;        // resident now
-  int64_t staleness = 0;           // of a server: the sum over pushes
-  int64_t stage = -1, stages = 0;  // of a pipeline
+  double on_the_wire = 0;        // seconds of exchanging sums, most of them while it computes
+  int64_t sent_bytes = 0;        // to other workers and servers
+  int64_t received_bytes = -1;   // -1: not known
+  double processor_seconds = 0;  // of all its threads
+  int64_t memory_bytes = 0;      // resident now
+  int64_t staleness = 0;         // of a server: the sum over pushes
+  MeshCoordinates mesh;
 };
 static_assert(sizeof(Vitals) <= comm::kVitalsBytes && sizeof(Vitals) % sizeof(uint64_t) == 0);
 

@@ -130,6 +130,22 @@ std::string history_json(Catalogue& catalogue, const std::string& run, size_t mo
   return dumped({{"at", at}, {"step", step}, {"workers", workers}});
 }
 
+std::string trace_json(Catalogue& catalogue, const std::string& run) {
+  const Json trace =
+      Json::parse(catalogue.file(run, "trace_summary.json").value_or("null"), nullptr, false);
+  const auto has = [](const Json& json, const char* name, Json::value_t type) {
+    return json.is_object() && json.contains(name) && json[name].type() == type;
+  };
+  // Of a run of another version there may be something else.
+  const bool known = has(trace, "steps", Json::value_t::number_unsigned) &&
+                     has(trace, "times_faster", Json::value_t::object) &&
+                     has(trace, "timeline", Json::value_t::object) &&
+                     has(trace["timeline"], "step", Json::value_t::number_unsigned) &&
+                     has(trace["timeline"], "seconds", Json::value_t::number_float) &&
+                     has(trace["timeline"], "workers", Json::value_t::array);
+  return known ? dumped(trace) : "null";
+}
+
 std::string differences_json(Catalogue& catalogue, const std::vector<std::string>& runs) {
   std::vector<std::filesystem::path> paths;
   for (const std::string& run : runs) paths.push_back(catalogue.path(run));

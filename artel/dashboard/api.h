@@ -34,6 +34,9 @@ std::string live_json(Catalogue& catalogue, const std::string& run);
 // {"computing": [...], "data": [...], "waiting": [...], "wire": [...]}}}, at most `most` moments.
 std::string history_json(Catalogue& catalogue, const std::string& run, size_t most = 400);
 
+// What the last trace of the run says (observe/trace_summary.h); null: there is none.
+std::string trace_json(Catalogue& catalogue, const std::string& run);
+
 // [{"key", "values": [one for each run]}]: settings in which the runs differ.
 std::string differences_json(Catalogue& catalogue, const std::vector<std::string>& runs);
 

@@ -161,6 +161,7 @@ class Server::Http {
     page("/charts.js", "charts.js", "text/javascript");
     page("/workers.js", "workers.js", "text/javascript");
     page("/exhibits.js", "exhibits.js", "text/javascript");
+    page("/timeline.js", "timeline.js", "text/javascript");
     page("/app.css", "app.css", "text/css");
     page("/uplot.js", "uplot.js", "text/javascript");
     page("/uplot.css", "uplot.css", "text/css");
@@ -179,6 +180,8 @@ class Server::Http {
     get("/api/live", kJson, [=, this](const auto& r) { return live_json(catalogue_, run_of(r)); });
     get("/api/history", kJson,
         [=, this](const auto& r) { return history_json(catalogue_, run_of(r)); });
+    get("/api/trace", kJson,
+        [=, this](const auto& r) { return trace_json(catalogue_, run_of(r)); });
     get("/api/differences", kJson,
         [this](const auto& r) { return differences_json(catalogue_, runs_of(r)); });
     get("/metrics", "text/plain; version=0.0.4",

@@ -26,8 +26,8 @@ void visit(Worker& worker, auto&& field) {
   field("doing", worker.doing);
   field("step", worker.step);
   field("lanes", worker.lanes);
+  field("mesh", worker.mesh);
   field("stage", worker.stage);
-  field("stages", worker.stages);
   field("samples_per_second", worker.samples_per_second);
   field("computing", worker.computing);
   field("waiting_for_data", worker.data);

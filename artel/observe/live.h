@@ -18,11 +18,12 @@ struct LiveWorker {
   int process = 0;
   bool server = false;
   int cores = 0;
-  double silent_seconds = 0;   // since its last sign of life
-  std::string doing;           // "step 712", "checkpoint 700"
-  int64_t step = 0;            // of a server: pushes that ended an iteration
-  int64_t lanes = 0;           // 0: not known
-  int stage = -1, stages = 0;  // of a pipeline; -1: there is none
+  double silent_seconds = 0;  // since its last sign of life
+  std::string doing;          // "step 712", "checkpoint 700"
+  int64_t step = 0;           // of a server: pushes that ended an iteration
+  int64_t lanes = 0;          // 0: not known
+  std::string mesh;           // where it is there: "data 1, stage 2"; empty: there is no mesh
+  int stage = -1;             // its first one of a pipeline; -1: there is none
   std::optional<double> samples_per_second;
   // Shares of its time: computing, waiting for data and waiting for others make up all of it.
   // Exchanging sums is beside that: most of it happens while it computes.

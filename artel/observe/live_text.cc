@@ -8,6 +8,7 @@
 #include "artel/observe/live.h"
 #include "artel/observe/progress.h"
 #include "artel/observe/table.h"
+#include "artel/observe/wrapped_text.h"
 
 namespace artel::observe {
 namespace {
@@ -35,6 +36,7 @@ struct Column {
 
 const Column kColumns[] = {
     {"who", 9, [](const LiveWorker& w) { return w.name; }},
+    {"mesh", 7, [](const LiveWorker& w) { return w.mesh; }},
     {"host", 4, [](const LiveWorker& w) { return w.host; }},
     {"doing", 7,
      [](const LiveWorker& w) {
@@ -56,10 +58,6 @@ const Column kColumns[] = {
     {"in", 3, [](const LiveWorker& w) { return bytes(w.received_per_second); }},
     {"lanes", 5,
      [](const LiveWorker& w) { return w.lanes > 0 ? std::to_string(w.lanes) : kUnknown; }},
-    {"stage", 5,
-     [](const LiveWorker& w) {
-       return w.stage >= 0 ? fmt::format("{} of {}", w.stage + 1, w.stages) : "";
-     }},
     {"stale", 4,
      [](const LiveWorker& w) { return w.staleness ? fmt::format("{:.1f}", *w.staleness) : ""; }},
 };
@@ -96,25 +94,6 @@ std::string fitted(const std::string& text, int width) {
   for (const std::string& line : split(trim(text), '\n'))
     lines += line.substr(0, static_cast<size_t>(std::max(width, 1))) + '\n';
   return lines;
-}
-
-// Whole words in lines of at most so many characters.
-std::string wrapped(const std::string& text, int width) {
-  std::string lines;
-  int column = 0;
-  for (const std::string& word : split(text, ' ')) {
-    const int length = static_cast<int>(word.size());
-    if (column > 0 && column + 1 + length > width) {
-      lines += '\n';
-      column = 0;
-    } else if (column > 0) {
-      lines += ' ';
-      ++column;
-    }
-    lines += word;
-    column += length;
-  }
-  return lines + '\n';
 }
 
 std::string heading(const LiveRun& run, std::string_view name, std::string_view status) {

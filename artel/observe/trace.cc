@@ -1,10 +1,14 @@
 #include "artel/observe/trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 
 namespace artel::observe {
 namespace {
@@ -39,28 +43,68 @@ std::vector<TraceEvent> Trace::events() const {
   return events_;
 }
 
+void Trace::set_clock_error(double seconds) {
+  std::lock_guard lock(mutex_);
+  clock_error_ = seconds;
+}
+
+double Trace::clock_error() const {
+  std::lock_guard lock(mutex_);
+  return clock_error_;
+}
+
+std::string Trace::process_name(int process) const {
+  std::lock_guard lock(mutex_);
+  const auto found = processes_.find(process);
+  return found != processes_.end() ? found->second : fmt::format("worker {}", process);
+}
+
+// Text event by event: there may be millions of them.
 std::string Trace::json() const {
   std::vector<TraceEvent> ordered = events();
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto& a, const auto& b) { return a.begin < b.begin; });
-  Json list = Json::array();
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& [process, name] : processes_)
-      list.push_back(naming("process_name", process, 0, name));
-    for (const auto& [place, name] : threads_)
-      list.push_back(naming("thread_name", place.first, place.second, name));
+  std::string text = R"({"traceEvents":[)";
+  const auto add = [&](const std::string& event) {
+    if (text.back() != '[') text += ",\n";
+    text += event;
+  };
+  std::lock_guard lock(mutex_);
+  for (const auto& [process, name] : processes_)
+    add(naming("process_name", process, 0, name).dump());
+  for (const auto& [place, name] : threads_)
+    add(naming("thread_name", place.first, place.second, name).dump());
+  for (const TraceEvent& event : ordered)
+    add(fmt::format(R"({{"ph":"X","name":{},"cat":{},"pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
+                    Json(event.name).dump(), Json(event.category).dump(), event.process,
+                    event.thread, event.begin * 1e6, event.duration * 1e6));
+  return text + fmt::format(R"(],"displayTimeUnit":"ms","otherData":{{"clock_error_us":{:.3f}}}}})",
+                            clock_error_ * 1e6);
+}
+
+void Trace::load(const std::filesystem::path& path) {
+  constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+  const std::string where = path.string();
+  const auto json = parse_json(read_file(path, kMostBytes), where);
+  try {
+    const auto& list = json.is_array() ? json : json.at("traceEvents");
+    for (const auto& event : list) {
+      const std::string kind = event.value("ph", "");
+      const int process = event.value("pid", 0), thread = event.value("tid", 0);
+      if (kind == "M" && event.at("name") == "process_name")
+        name_process(process, event.at("args").at("name"));
+      if (kind == "M" && event.at("name") == "thread_name")
+        name_thread(process, thread, event.at("args").at("name"));
+      if (kind == "X")
+        add({event.value("name", ""), event.value("cat", ""), process, thread,
+             event.at("ts").get<double>() / 1e6, event.value("dur", 0.0) / 1e6});
+    }
+    if (json.is_object() && json.contains("otherData"))
+      set_clock_error(json["otherData"].value("clock_error_us", 0.0) / 1e6);
+  } catch (const nlohmann::json::exception& error) {
+    fail(ErrorKind::corrupt, "[{}] is not a trace in the format of Chrome: {}", where,
+         error.what());
   }
-  for (const TraceEvent& event : ordered) {
-    list.push_back({{"ph", "X"},
-                    {"name", event.name},
-                    {"cat", event.category},
-                    {"pid", event.process},
-                    {"tid", event.thread},
-                    {"ts", event.begin * 1e6},
-                    {"dur", event.duration * 1e6}});
-  }
-  return Json{{"traceEvents", list}, {"displayTimeUnit", "ms"}}.dump();
 }
 
 void Trace::save(const std::filesystem::path& path) const { write_file_atomically(path, json()); }

@@ -71,7 +71,8 @@ Vitals vitals_of(const TrainingState& state, int cores) {
           .waiting_for_workers = state.seconds_exchanging,
           .on_the_wire = state.seconds_on_wire,
           .sent_bytes = state.sent_bytes,
-          .received_bytes = state.received_bytes};
+          .received_bytes = state.received_bytes,
+          .mesh = state.mesh};
 }
 
 LiveReport::LiveReport(const RunFolder& folder, const VitalSigns& own, const RunConfig& config)
@@ -265,8 +266,8 @@ observe::LiveWorker LiveReport::record_of(const Member& member, comm::Group* gro
   worker.lanes = vitals->lanes;
   worker.cores = static_cast<int>(vitals->cores);
   worker.memory_bytes = vitals->memory_bytes;
-  worker.stage = static_cast<int>(vitals->stage);
-  worker.stages = static_cast<int>(vitals->stages);
+  worker.mesh = to_string(vitals->mesh);
+  worker.stage = static_cast<int>(vitals->mesh.stage);
   std::deque<Vitals>& recent = recent_[member.name];
   // A worker that was started again counts from zero.
   if (!recent.empty() &&

@@ -39,6 +39,23 @@ LiveView live_view(const fs::path& path) {
   return view;
 }
 
+std::string ending_of(const LiveView& view, const fs::path& run) {
+  switch (view.status) {
+    case RunStatus::running:
+      return "";
+    case RunStatus::finished:
+      return fmt::format("{} has finished ({})", run.string(), view.remark);
+    case RunStatus::stopped:
+      return fmt::format("{} was stopped ({}); `artel train ... --resume` continues it",
+                         run.string(), view.remark);
+    case RunStatus::failed:
+      return fmt::format("{} has failed: {}", run.string(), view.remark);
+    case RunStatus::dead:
+      return fmt::format("{} is dead: {}", run.string(), view.remark);
+  }
+  return "";
+}
+
 fs::path running_run(const fs::path& folder) {
   fs::path newest;
   double since = 1e18;

@@ -20,6 +20,9 @@ struct LiveView {
 // Throws an Error of kind not_found if it is not the folder of a run.
 LiveView live_view(const std::filesystem::path& run);
 
+// How a run that is not being trained ended, in one line; empty: it is being trained.
+std::string ending_of(const LiveView& view, const std::filesystem::path& run);
+
 // The run in a folder of runs that is being trained and was begun last. Throws an Error of kind
 // not_found if there is none.
 std::filesystem::path running_run(const std::filesystem::path& folder);

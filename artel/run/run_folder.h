@@ -17,6 +17,8 @@
 //              live.json        what each worker was doing a second ago
 //              workers.jsonl    where their time went (observe/live_history.h)
 //              workers.json     while it is being trained: where its workers are found
+//              trace.json       of `artel trace`: what they did in some steps, for Perfetto
+//              trace_summary.json  and what that says; trace.request and trace.answer: who asks
 #pragma once
 
 #include <filesystem>
@@ -65,6 +67,10 @@ class RunFolder {
   std::filesystem::path live() const { return path_ / "live.json"; }
   std::filesystem::path workers_history() const { return path_ / "workers.jsonl"; }
   std::filesystem::path workers() const { return path_ / "workers.json"; }
+  std::filesystem::path trace() const { return path_ / "trace.json"; }
+  std::filesystem::path trace_summary() const { return path_ / "trace_summary.json"; }
+  std::filesystem::path trace_request() const { return path_ / "trace.request"; }
+  std::filesystem::path trace_answer() const { return path_ / "trace.answer"; }
 
   // Whether the folder already holds a run.
   bool used() const;

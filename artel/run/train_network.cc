@@ -19,6 +19,8 @@
 #include "artel/run/report.h"
 #include "artel/run/resume.h"
 #include "artel/run/setup.h"
+#include "artel/run/trace_desk.h"
+#include "artel/run/trace_file.h"
 #include "artel/run/unused.h"
 #include "artel/train/facts.h"
 
@@ -67,20 +69,6 @@ FitOptions fit_options(const RunConfig& config, const RunData& data,
           .timeline = !options.trace.empty(),
           .after_step = options.after_step,
           .after_epoch = options.after_epoch};
-}
-
-void save_trace(const std::vector<TimelineSpan>& spans, const std::filesystem::path& path) {
-  observe::Trace trace;
-  for (const TimelineSpan& span : spans) {
-    trace.name_process(span.worker, fmt::format("worker {}", span.worker));
-    trace.name_thread(span.worker, span.thread,
-                      span.thread == Timeline::kMain ? "steps"
-                      : span.thread == Timeline::kWire
-                          ? "wire"
-                          : fmt::format("lane {}", span.thread - Timeline::kFirstLane));
-    trace.add({span.name, span.category, span.worker, span.thread, span.begin, span.seconds});
-  }
-  trace.save(path);
 }
 
 int64_t count_parameters(Trainer& trainer) {
@@ -188,6 +176,7 @@ class Worker {
   int64_t resumed_step_ = 0;         // at worker 0
   std::optional<RunReport> report_;  // at worker 0
   std::optional<LiveReport> live_;   // at worker 0
+  std::optional<TraceDesk> traces_;  // at worker 0
   RecentStates recent_;              // at the others
 };
 
@@ -243,6 +232,7 @@ void Worker::begin(const RunFolder& folder, int64_t step) {
   report_->begin();
   report_->write([&] { exhibits_.begin(folder, step, report_->metrics()); });
   if (config_.observe.live) live_.emplace(folder, cluster_.vitals(), config_);
+  traces_.emplace(folder, [this](int64_t steps) { trainer_.request_trace(steps); });
   recent_.tell(*report_);
 }
 
@@ -295,6 +285,7 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
   };
   fit.after_leading = [&] {
     live_.reset();
+    traces_.reset();
     report_->sync();
     report_.reset();
     own.reset();
@@ -311,6 +302,9 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
             cluster_.elastic() ? ErrorKind::communication : ErrorKind::cancelled,
             "[{}] another process has taken over this run", own->folder.path().string());
     report_->sync();
+  };
+  fit.after_trace = [&](StepTrace trace) {
+    if (traces_) traces_->hand_in(std::move(trace), worker_names(cluster_.membership()));
   };
   fit.while_testing = [&](int64_t done, int64_t samples) {
     if (report_) report_->while_testing(done, samples);
@@ -345,6 +339,7 @@ TrainedNetwork Worker::train(std::optional<ClaimedFolder>& own) {
   if (options_.stop_on_signals) stop.emplace(trainer_);
   TrainedNetwork network = trained(fit(own));
   live_.reset();
+  traces_.reset();
   if (!report_) return network;
   std::error_code ignored;
   fs::remove(own->folder.workers(), ignored);
@@ -362,7 +357,10 @@ void Worker::finish(const TrainedNetwork& network, const RunFolder& folder) {
   } else {
     report_->note(fmt::format("nothing is left to do after step {}", resumed_step_));
   }
-  if (!options_.trace.empty()) save_trace(done.timeline, options_.trace);
+  if (options_.trace.empty()) return;
+  const auto trace = save_trace(done.timeline, worker_names(cluster_.membership()), options_.trace,
+                                folder.trace_summary());
+  if (trace && !options_.quiet) fmt::print("\n{}", to_text(*trace));
 }
 
 }  // namespace

@@ -95,6 +95,11 @@ void Exchange::begin_step(int64_t step, const std::vector<Bucket>& buckets,
   make_feedback(buckets);
 }
 
+// The same at all workers that add it up, and nowhere else.
+std::string Exchange::name_of(int bucket) const {
+  return fmt::format("bucket {}{}{}", bucket, options_.of.empty() ? "" : " of ", options_.of);
+}
+
 void Exchange::make_feedback(const std::vector<Bucket>& buckets) {
   if (!codec_ || feedback_.size() == buckets.size()) return;
   feedback_.resize(buckets.size());
@@ -122,7 +127,7 @@ void Exchange::start(int bucket, const Bucket& part, const std::vector<Memory>& 
   pending_[bucket].handle =
       membership_.group->start([this, bucket, part, partials](comm::Group& group) {
         const Timeline::Scope scope(timeline_, "wire", Timeline::kWire,
-                                    timeline_ ? fmt::format("bucket {}", bucket) : "");
+                                    [&] { return name_of(bucket); });
         const Clock::time_point begin = Clock::now();
         const int64_t sent = reduce(group, bucket, part, partials);
         pending_[bucket].sent_bytes = sent;
@@ -251,7 +256,7 @@ Memory Exchange::wait(int bucket) {
   Pending& pending = pending_[bucket];
   if (pending.handle.valid()) {
     const Timeline::Scope scope(timeline_, "wait", Timeline::kMain,
-                                timeline_ ? fmt::format("bucket {}", bucket) : "");
+                                [&] { return name_of(bucket); });
     const Clock::time_point begin = Clock::now();
     pending.handle.wait(Deadline::never());
     traffic_.waited_seconds += seconds_between(begin, Clock::now());

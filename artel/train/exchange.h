@@ -30,6 +30,7 @@ struct ExchangeOptions {
   // Each worker gets the sum of its own part only, exactly; null: all get all. Borrowed.
   const Shards* shards = nullptr;
   bool frees_sums = false;  // with shards: gives back the memory of all other parts
+  std::string of = {};      // in a mesh, for timelines: whose sums these are, such as "stage 1"
 };
 
 // The names that ExchangeOptions::strategy accepts.
@@ -82,6 +83,7 @@ class Exchange {
     int64_t sent_bytes = 0;
   };
 
+  std::string name_of(int bucket) const;
   void make_feedback(const std::vector<Bucket>& buckets);
   // The gradients of a bucket, side by side.
   std::span<float> gathered(const Bucket& part, const Memory& region);

@@ -34,6 +34,7 @@ std::unique_ptr<Workload> FitLoop::make_workload() {
 // a membership.
 void FitLoop::join() {
   finish_saving();
+  drop_trace();
   if (strategy_) {
     require(strategy_->can_lose_workers(), ErrorKind::unsupported,
             "each worker has only a part of the network, so others cannot go on without it; resume "
@@ -75,12 +76,13 @@ void FitLoop::join() {
                      .parameters = s_.parameters,
                      .step = s_.step,
                      .stop = s_.stop,
+                     .trace = s_.trace,
                      .before_change = s_.before_change,
                      .kept = s_.kept,
                      .lanes = s_.lanes,
                      .stepper = workload_->stepper(),
                      .division = workload_->division(),
-                     .timeline = timeline_.get(),
+                     .timeline = &timeline_,
                      .batch_size = options_.batch_size,
                      .steps_per_epoch = per_epoch_,
                      .last_step = now_.steps,
@@ -108,10 +110,10 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
     check_agreement(*group, facts());
   else
     check_first_worker();
-  // Those who were there before have theirs.
-  if (options_.timeline && !timeline_)
-    timeline_ =
-        std::make_unique<Timeline>(s_.cluster.membership().generation == 0 ? group : nullptr);
+  if (options_.timeline && timeline_.recording())
+    timeline_.meet(group);
+  else if (options_.timeline)
+    timeline_.start(group);
   if (group) {
     source = most_advanced(*group);
     if (s_.choices.tune) {
@@ -128,7 +130,7 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
   workload_->prepare();
   divides_ = divides_state({s_.cluster, s_.options, s_.kept});
   if (!divides_) s_.fill();
-  if (timeline_) workload_->record(*timeline_);
+  if (timeline_.recording()) workload_->record(&timeline_);
   metrics_ = workload_->metrics();
   if (group) {
     check_agreement(*group, workload_->facts());

@@ -196,9 +196,9 @@ void FitLoop::lead() {
 // What the others say of this worker if it falls silent.
 void FitLoop::set_phase(std::string_view what, int64_t step) {
   if (!s_.cluster.group()) return;
-  const std::string place = strategy_ ? strategy_->place() : "";
+  const std::string mesh = strategy_ ? to_string(strategy_->coordinates()) : "";
   s_.cluster.group()->set_phase(
-      fmt::format("{} {}{}{}", what, step, place.empty() ? "" : ", ", place));
+      fmt::format("{} {}{}{}", what, step, mesh.empty() ? "" : ", ", mesh));
 }
 
 void FitLoop::train() {
@@ -216,13 +216,8 @@ void FitLoop::train() {
     result_.stopped_by = options_.steps > 0 ? "steps" : "epochs";
   if (change_members()) return;
   while (result_.stopped_by.empty()) {
-    set_phase("data of step", s_.step + 1);
-    const std::optional<data::Batch> batch = next_batch();
-    if (!batch) {
-      result_.stopped_by = "epochs";
-      break;
-    }
-    step(*batch);
+    follow_trace();
+    if (!next_step()) break;
     join_if_changed();
     strategy_->after_step(s_.step);
     if (result_.stopped_by.empty()) set_strategy(strategy_->successor());
@@ -233,6 +228,7 @@ void FitLoop::train() {
     }
     if (change_members()) return;
   }
+  if (traces()) end_trace();
   finish_saving();
   const bool changed = strategy_->finish();
   if (s_.cluster.rank() == 0) result_.servers = strategy_->server_report();
@@ -252,7 +248,7 @@ void FitLoop::train() {
     strategy_->with_averages([this] { result_.averaged = tensors_of(s_.parameters.sources()); });
   result_.last = now_;
   result_.best = s_.best;
-  if (timeline_) result_.timeline = timeline_->gather(s_.cluster.group());
+  if (options_.timeline) result_.timeline = timeline_.stop(s_.cluster.group());
   if (unsaved_)
     fail(unsaved_->kind(), "[step {}] the last state was not saved: {}", s_.step, unsaved_->what());
   // Nobody goes before the last checkpoint is there: its writer may die. Whoever went apart from
@@ -312,8 +308,21 @@ bool FitLoop::ends_within_epoch() const {
          now_.samples > 0;
 }
 
+// Returns whether there was a batch for it.
+bool FitLoop::next_step() {
+  const Timeline::Scope scope(&timeline_, "step", Timeline::kMain,
+                              [&] { return fmt::format("step {}", s_.step + 1); });
+  set_phase("data of step", s_.step + 1);
+  const std::optional<data::Batch> batch = next_batch();
+  if (batch)
+    step(*batch);
+  else
+    result_.stopped_by = "epochs";
+  return batch.has_value();
+}
+
 std::optional<data::Batch> FitLoop::next_batch() {
-  const Timeline::Scope scope(timeline_.get(), "wait", Timeline::kMain, "data");
+  const Timeline::Scope scope(&timeline_, "wait", Timeline::kMain, "data");
   return workload_->next();
 }
 
@@ -387,6 +396,7 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   const Division* const division = workload_->division();
   now_.own_lanes = division ? division->own().size() : 0;
   now_.workers = s_.cluster.size();
+  now_.mesh = strategy_->coordinates();
   now_.measures = outcome.measures;
   now_.noise = outcome.noise;
   now_.noise_scale = outcome.noise ? noise_scale() : std::nullopt;
@@ -405,6 +415,7 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   if (!go_on || time_is_up) s_.stop = true;
   if (reason_.empty()) reason_ = !go_on ? "callback" : time_is_up ? "time" : outcome.stops_by;
   if (!outcome.together) return;
+  trace_due_ = outcome.together->trace;
   const bool stops = strategy_->stops(outcome, s_.stop);
   asked_to_stop_ = stops && s_.step < now_.steps;
   if (stops) result_.stopped_by = reason_.empty() ? "request" : reason_;

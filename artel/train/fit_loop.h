@@ -1,7 +1,8 @@
 // One call of Trainer::fit: epochs, criteria, callbacks and checkpoints (fit_loop.cc), after all
-// workers have agreed and hold the same state (fit_begin.cc). How they train together is the
-// strategy's affair. If workers die, leave or come, or a callback has the cluster form a new group,
-// training goes on with the members that there are then. Internal to train.
+// workers have agreed and hold the same state (fit_begin.cc), and traces (fit_trace.cc). How they
+// train together is the strategy's affair. If workers die, leave or come, or a callback has the
+// cluster form a new group, training goes on with the members that there are then. Internal to
+// train.
 #pragma once
 
 #include <functional>
@@ -62,12 +63,20 @@ class FitLoop {
   void set_strategy(std::unique_ptr<Strategy> strategy);
   std::optional<data::Batch> next_batch();
 
+  bool next_step();
   void step(const data::Batch& batch);
   void count(const Strategy::Outcome& outcome);
   void account(const Strategy::Outcome& outcome, const data::Batch& batch);
   void set_metrics(std::span<const double> sums);
   std::optional<double> noise_scale() const;
   bool averages() const;
+  bool traces() const { return trace_from_ >= 0; }
+  void follow_trace();
+  void begin_trace();
+  void end_trace();
+  void refuse_trace(const std::string& why);
+  void drop_trace();
+
   void test();
   double judge();
   double watched() const;
@@ -91,9 +100,12 @@ class FitLoop {
   const data::DatasetPtr validation_;  // none where the data set has no samples
   data::Loader loader_;
   int64_t per_epoch_;
-  std::unique_ptr<Timeline> timeline_;  // null: not wanted
-  Metrics metrics_;                     // what the sums of a step are of
-  bool less_is_better_ = true;          // of `best_by`
+  Timeline timeline_;
+  bool trace_due_ = false;      // all workers know that worker 0 wants a trace
+  int64_t trace_from_ = -1;     // the first traced step; -1: none is being traced
+  int64_t trace_steps_ = 0;     // as many are wanted
+  Metrics metrics_;             // what the sums of a step are of
+  bool less_is_better_ = true;  // of `best_by`
   std::unique_ptr<Workload> workload_;
   std::unique_ptr<Strategy> strategy_;
   bool divides_ = false;   // the strategy: each worker has only a part of the state,

@@ -249,8 +249,7 @@ void PipelineRunner::run_piece(const Part& part, size_t index, Lane& lane, int n
     lane.frame->bind_gradients(gradients_in(lane.region));
   }
   {
-    const Timeline::Scope scope(timeline_, "compute", Timeline::kMain,
-                                timeline_ ? where : std::string());
+    const Timeline::Scope scope(timeline_, "compute", Timeline::kMain, where);
     const Program& program = lane.frame->program();
     const PlanPiece& kernels = program.plan().pieces[index];
     Program::RunOptions options = stepper_.run_options(step, number);
@@ -293,7 +292,7 @@ void PipelineRunner::finish_lane(Lane& lane, int number, const Stepper::Work& wo
   const size_t unwritten = lane.frame ? sums.statistics_bytes() : sums.bytes();
   std::ranges::fill(lane.region.part(0, unwritten).floats(), 0.0f);
   const float weight = static_cast<float>(lane.samples) / static_cast<float>(work.batch);
-  stepper_.write_statistics(lane.frame.get(), weight, work.stop, lane.region.floats());
+  stepper_.write_statistics(lane.frame.get(), weight, work, lane.region.floats());
   if (const float scale = stepper_.observation_scale(work); lane.frame && scale != 1)
     for (const SummedRegion::Part& part : sums.parts())
       if (part.is_state)
@@ -303,6 +302,7 @@ void PipelineRunner::finish_lane(Lane& lane, int number, const Stepper::Work& wo
 }
 
 void PipelineRunner::wait(comm::Handle& handle, const std::string& where) {
+  const Timeline::Scope scope(timeline_, "wait", Timeline::kMain, "stages");
   const Clock::time_point begin = Clock::now();
   try {
     handle.wait(Deadline::after(kPatience));

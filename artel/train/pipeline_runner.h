@@ -48,6 +48,8 @@ class PipelineRunner {
   };
   // In the order in which one worker would update them. Known once something is compiled.
   const std::vector<Place>& places() const { return places_; }
+  // Of the whole network.
+  int stages() const { return static_cast<int>(cuts_.origins.size()); }
   // Sends parameters that several workers read from who has updated them to the others.
   void share_parameters();
 

@@ -144,9 +144,10 @@ Program::RunOptions Stepper::run_options(int64_t step, int lane) const {
   return run;
 }
 
-void Stepper::write_statistics(const Frame* frame, float weight, bool stop,
+void Stepper::write_statistics(const Frame* frame, float weight, const Work& work,
                                std::span<float> statistics) const {
-  statistics[SummedRegion::kStop] = stop ? 1 : 0;
+  statistics[SummedRegion::kStop] = work.stop ? 1 : 0;
+  statistics[SummedRegion::kTrace] = work.trace ? 1 : 0;
   if (!frame) return;
   const Program& program = frame->program();
   if (program.computes("loss")) statistics[SummedRegion::kLoss] = frame->scalar("loss") * weight;
@@ -252,7 +253,7 @@ void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, Passage passage, 
   const float observed = observation_scale(work);
   const auto report = [&](int kernel) {
     while (next < region_.buckets().size() && (!program || program->ready[next] <= kernel)) {
-      if (next == 0) write_statistics(frame, weight, work.stop, memory.floats());
+      if (next == 0) write_statistics(frame, weight, work, memory.floats());
       const Bucket& bucket = region_.buckets()[next];
       if (program && observed != 1)
         for (const SummedRegion::Part& part : region_.parts())
@@ -386,7 +387,8 @@ StepStatistics Stepper::read_statistics(std::span<const float> statistics, int64
   const float* const sums = statistics.data() + SummedRegion::kFirstMetric;
   return {.loss = loss,
           .sums = {sums, sums + region_.metrics().sums()},
-          .stop = statistics[SummedRegion::kStop] > 0};
+          .stop = statistics[SummedRegion::kStop] > 0,
+          .trace = statistics[SummedRegion::kTrace] > 0};
 }
 
 StepStatistics Stepper::step(const Tensor& x, const Tensor& y, int64_t step, float learning_rate) {

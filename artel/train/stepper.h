@@ -42,6 +42,7 @@ struct StepStatistics {
   double loss = 0;           // the mean over the global batch
   std::vector<double> sums;  // of the metrics (SummedRegion::metrics)
   bool stop = false;         // some worker wants to stop after this step
+  bool trace = false;        // worker 0 wants the next steps traced
 };
 
 class Stepper {
@@ -92,7 +93,7 @@ class Stepper {
     comm::LaneRange observing = {0, 0};  // whose observations are averaged; none: all
     int64_t batch = 0;
     int64_t step = 0;
-    bool stop = false;  // carried to all workers with the statistics
+    bool stop = false, trace = false;  // carried to all workers with the statistics
     // One for each lane of the batch: those of the range get the squares of their part of the
     // gradient added. Empty: not wanted.
     std::span<double> squares = {};
@@ -137,7 +138,8 @@ class Stepper {
   Program::RunOptions run_options(int64_t step, int lane) const;
   // What a lane adds to the statistics, from a frame that was run, or nothing from a lane without
   // samples; `weight` is its share of the batch.
-  void write_statistics(const Frame* frame, float weight, bool stop, std::span<float> region) const;
+  void write_statistics(const Frame* frame, float weight, const Work& work,
+                        std::span<float> region) const;
   // The factor by which a lane with samples multiplies its observations.
   float observation_scale(const Work& work) const;
   Parameters& parameters() { return parameters_; }

@@ -41,6 +41,7 @@ double Strategy::compute(const data::Batch& batch, const StepOptions& options,
                            .batch = batch.total,
                            .step = options.number,
                            .stop = fit_.stop,
+                           .trace = fit_.trace > 0,
                            .squares = lane_squares_},
                           batch.x, batch.y, [&](int bucket, const std::vector<Memory>& partials) {
                             if (bucket == last) before_change();
@@ -111,7 +112,8 @@ Strategy::Outcome Strategy::outcome_together(const StepStatistics& statistics,
   outcome.together = {.samples = batch.total,
                       .loss = statistics.loss * static_cast<double>(batch.total),
                       .metrics = statistics.sums,
-                      .stop = statistics.stop};
+                      .stop = statistics.stop,
+                      .trace = statistics.trace};
   return outcome;
 }
 

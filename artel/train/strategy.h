@@ -32,8 +32,9 @@ struct Fit {
   const Model& model;
   const TrainerOptions& options;
   Parameters& parameters;
-  const int64_t& step;            // the last finished one
-  const std::atomic<bool>& stop;  // this worker wants to stop
+  const int64_t& step;                // the last finished one
+  const std::atomic<bool>& stop;      // this worker wants to stop
+  const std::atomic<int64_t>& trace;  // above 0: it wants so many steps traced
   // Waits for whoever reads the weights and the optimizer state (TrainerState::before_change).
   const std::function<void()>& before_change;
   const StrategyStates& kept;  // of all strategies before this one
@@ -41,7 +42,7 @@ struct Fit {
   // Null for a strategy with a workload of its own (StrategyKind::workload).
   Stepper* stepper = nullptr;
   Division* division = nullptr;
-  Timeline* timeline = nullptr;  // null: not wanted
+  Timeline* timeline = nullptr;  // null: none
   int64_t batch_size = 0;
   int64_t steps_per_epoch = 0;
   int64_t last_step = 0;    // after which the fit ends
@@ -87,6 +88,7 @@ class Strategy {
     double loss = 0;
     std::vector<double> metrics = {};  // the sums of all (SummedRegion::metrics)
     bool stop = false;                 // some worker wants to stop
+    bool trace = false;                // worker 0 wants the next steps traced
   };
   struct Outcome {
     bool seen = true;                  // this worker had samples of the batch
@@ -145,8 +147,8 @@ class Strategy {
     bool ends = false;    // the fit is over
   };
   virtual void settle(int64_t step, const Pause& pause);
-  // Of this worker in the mesh, for messages: "data 1, tensor 0"; empty: there is no mesh.
-  virtual std::string place() const { return {}; }
+  // Of this worker; no axes: there is no mesh.
+  virtual MeshCoordinates coordinates() const { return {}; }
   // What each worker keeps only a part of, so that it can be saved nevertheless; null: nothing.
   virtual DividedState* divided() { return nullptr; }
   // Whether weights and optimizer state after the last finished step can be had. Not where they are

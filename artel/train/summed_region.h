@@ -48,8 +48,8 @@ class SummedRegion {
   SummedRegion(const Program& program, const std::vector<Metric>& metrics, size_t bucket_bytes);
 
   // At the beginning: the loss, times the lane's share of the batch; whether some worker wants to
-  // stop; then the sums of the metrics.
-  enum Statistic : size_t { kLoss, kStop, kFirstMetric };
+  // stop; whether worker 0 wants a trace; then the sums of the metrics.
+  enum Statistic : size_t { kLoss, kStop, kTrace, kFirstMetric };
   const Metrics& metrics() const { return metrics_; }
   size_t statistics_bytes() const { return statistics_bytes_; }
 

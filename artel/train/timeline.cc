@@ -1,5 +1,6 @@
 #include "artel/train/timeline.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "artel/base/json.h"
@@ -9,31 +10,50 @@ namespace artel {
 
 using Json = nlohmann::json;
 
-Timeline::Timeline(comm::Group* group) {
-  if (group) group->barrier({.label = "begin of the timeline"});
-  origin_ = Clock::now();
+void Timeline::start(comm::Group* group) {
+  drop();
+  meet(group);
+  recording_ = true;
+}
+
+void Timeline::drop() {
+  recording_ = false;
+  const std::lock_guard lock(mutex_);
+  spans_.clear();
 }
 
 void Timeline::add(std::string_view category, int thread, std::string name, Clock::time_point begin,
                    Clock::time_point end) {
   const std::lock_guard lock(mutex_);
-  if (spans_.size() >= kMostSpans) return;
+  if (!recording() || spans_.size() >= kMostSpans) return;
   spans_.push_back({std::move(name), std::string(category), 0, thread,
-                    seconds_between(origin_, begin), seconds_between(begin, end)});
+                    std::chrono::duration<double>(begin.time_since_epoch()).count(),
+                    seconds_between(begin, end)});
 }
 
-std::vector<TimelineSpan> Timeline::gather(comm::Group* group) {
-  const std::lock_guard lock(mutex_);
-  if (!group) return std::move(spans_);
-  Json mine = Json::array();
-  for (const TimelineSpan& s : spans_)
-    mine.push_back({s.name, s.category, s.thread, s.begin, s.seconds});
-  const std::vector<std::string> all = gather_text(*group, mine.dump());
-  std::vector<TimelineSpan> spans;
-  for (size_t worker = 0; worker < all.size(); ++worker)
-    for (const Json& s : parse_json(all[worker], "timeline"))
-      spans.push_back({s[0], s[1], static_cast<int>(worker), s[2], s[3], s[4]});
-  return spans;
+TimelineRecord Timeline::stop(comm::Group* group) {
+  recording_ = false;
+  const ClockReading now = compare_clocks(group);
+  TimelineRecord record = {.spans = {}, .clock_error = std::max(met_.error, now.error)};
+  {
+    const std::lock_guard lock(mutex_);
+    record.spans = std::exchange(spans_, {});
+  }
+  for (TimelineSpan& span : record.spans) span.begin = at_worker_0(span.begin, met_, now);
+  if (group) {
+    Json mine = Json::array();
+    for (const TimelineSpan& s : record.spans)
+      mine.push_back({s.name, s.category, s.thread, s.begin, s.seconds});
+    record.spans.clear();
+    const std::vector<std::string> all = gather_text(*group, mine.dump());
+    for (size_t worker = 0; worker < all.size(); ++worker)
+      for (const Json& s : parse_json(all[worker], "timeline"))
+        record.spans.push_back({s[0], s[1], static_cast<int>(worker), s[2], s[3], s[4]});
+  }
+  if (record.spans.empty()) return record;
+  const double begin = std::ranges::min(record.spans, {}, &TimelineSpan::begin).begin;
+  for (TimelineSpan& span : record.spans) span.begin -= begin;
+  return record;
 }
 
 }  // namespace artel

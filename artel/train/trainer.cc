@@ -139,6 +139,7 @@ void Trainer::restore(const checkpoint::Checkpoint& checkpoint) {
   state_->restore(checkpoint);
 }
 void Trainer::request_stop() { state_->stop = true; }
+void Trainer::request_trace(int64_t steps) { state_->trace = steps; }
 void Trainer::request_leave() { (state_->cluster.elastic() ? state_->leave : state_->stop) = true; }
 
 FitResult Trainer::fit(Tensor x, Tensor y, const FitOptions& options) {
@@ -156,6 +157,7 @@ FitResult Trainer::fit(data::DatasetPtr train, const FitOptions& options) {
   std::optional<FitLoop> loop;  // outlives the attempt: if that fails, the group is aborted first
   FitResult result;
   state_->stop = false;
+  state_->trace = 0;
   const std::unique_ptr<Given> given = std::move(given_);
   state_->cluster.attempt([&] {
     if (given) given->loop->settle();

@@ -94,6 +94,7 @@ struct TrainingState {
   int64_t own_samples = 0;        // of `samples`, those that this worker has computed
   int own_lanes = 0;              // of the batch, in the last step; 0: not known
   int workers = 1;                // that made the step
+  MeshCoordinates mesh = {};      // of this worker
   // Of the first step after a change of the workers: how many went and came before it, and the
   // seconds since the step was broken off.
   int left = 0, joined = 0;
@@ -107,6 +108,13 @@ using Callback = std::function<bool(const TrainingState&)>;
 
 // Called with the samples that are done, and all of them.
 using TestProgress = std::function<void(int64_t done, int64_t samples)>;
+
+// Some steps in detail.
+struct StepTrace {
+  int64_t first_step = 0, steps = 0;
+  TimelineRecord timeline = {};
+  std::string refused = {};  // why there is nothing to see; empty: there is
+};
 
 struct FitOptions {
   int64_t batch_size = 32;  // of all workers together
@@ -157,6 +165,8 @@ struct FitOptions {
   TestProgress while_testing = {};  // of the validation set
   std::vector<Callback> after_step = {};
   std::vector<Callback> after_epoch = {};
+  // Called at worker 0 after Trainer::request_trace.
+  std::function<void(StepTrace)> after_trace = {};
 };
 
 // Workers that went or came while training went on.
@@ -188,7 +198,7 @@ struct FitResult {
   // The averaged weights (OptimizerConfig::average) and the states of the network, on all workers;
   // none if weights are not averaged or FitOptions::whole is false.
   NamedTensors averaged;
-  std::vector<TimelineSpan> timeline;  // of all workers, on worker 0
+  TimelineRecord timeline;  // on worker 0
   std::vector<ChangedWorkers> changes;
 };
 
@@ -223,8 +233,8 @@ class Trainer {
   TrainingState train_on_batch(const Tensor& x, const Tensor& y,
                                std::optional<double> learning_rate = {});
   // Of the weights that are trained, not of their averages. `progress` is told how many samples of
-  // how many are done. Of samples with one class each, as many `mistakes` are kept; the same ones on
-  // any number of workers.
+  // how many are done. Of samples with one class each, as many `mistakes` are kept; the same ones
+  // on any number of workers.
   Evaluation evaluate(data::DatasetPtr test, const data::Augmentation& augment = {},
                       int64_t batch_size = 256, const TestProgress& progress = {},
                       int64_t mistakes = 0);
@@ -257,6 +267,9 @@ class Trainer {
   // The same for this worker alone: it hands its lanes over to the others. Stops `fit` if there are
   // none, or where workers cannot meet again (Cluster::elastic).
   void request_leave();
+  // At worker 0, from any thread: as soon as all workers know of it, with the sums of a step, each
+  // records this many steps, and FitOptions::after_trace gets them. No bit changes.
+  void request_trace(int64_t steps);
 
  private:
   struct Given;

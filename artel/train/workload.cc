@@ -11,20 +11,24 @@
 namespace artel {
 namespace {
 
+// Kernels in which a lane waits for the other workers of its tensor group.
+bool is_exchange(std::string_view op) {
+  return op == "shard_sum" || op == "shard_gather" || op == "shard_cross_entropy" ||
+         op == "shard_count_top";
+}
+
 class Batches final : public Workload {
  public:
   Batches(TrainerState& state, data::Loader& loader, const FitOptions& options)
       : s_(state), loader_(loader), batch_size_(options.batch_size) {}
-  ~Batches() override {
-    if (timeline_ && s_.stepper) s_.stepper->set_timing({});
-  }
+  ~Batches() override { record(nullptr); }
 
   void compile() override;
   void prepare() override;
   Metrics metrics() const override { return stepper_->region().metrics(); }
   Facts facts() const override;
   void share_optimizer(comm::Group& group, int root) override;
-  void record(Timeline& timeline) override;
+  void record(Timeline* timeline) override;
   void begin() override {
     division_.emplace(s_.cluster.membership(), s_.lanes, loader_,
                       workers_sharing_layers(s_.options.strategy_options, s_.cluster.size()));
@@ -82,14 +86,17 @@ void Batches::share_optimizer(comm::Group& group, int root) {
   }
 }
 
-// On the thread of its lane.
-void Batches::record(Timeline& timeline) {
-  timeline_ = &timeline;
+// Spans are added on the thread of their lane.
+void Batches::record(Timeline* timeline) {
+  if (timeline_ == timeline || !s_.stepper) return;
+  timeline_ = timeline;
+  if (!timeline) return stepper_->set_timing({});
   stepper_->set_timing([this](int lane, const KernelTiming& timing) {
     const auto [begin, end] = Stepper::rows_of_lane(total_, s_.lanes, lane);
     const Plan& plan = stepper_->program(end - begin).plan();
+    const std::string& op = plan.kernels[timing.kernel].op;
     const Clock::time_point now = Clock::now();
-    timeline_->add("compute", Timeline::kFirstLane + lane, plan.kernels[timing.kernel].op,
+    timeline_->add(is_exchange(op) ? "wait" : "compute", Timeline::kFirstLane + lane, op,
                    now - std::chrono::duration_cast<Clock::duration>(
                              std::chrono::duration<double>(timing.seconds)),
                    now);

@@ -32,8 +32,9 @@ class Workload {
   virtual Facts facts() const { return {}; }
   // A collective call: all get what the optimizer of one of them remembers.
   virtual void share_optimizer(comm::Group&, int) {}
-  // Every kernel becomes a span of the timeline, which is borrowed.
-  virtual void record(Timeline&) {}
+  // Between steps: from now on, every kernel becomes a span of the timeline, which is borrowed.
+  // Null: no longer.
+  virtual void record(Timeline*) {}
   // When all hold the same state and the loader is at its place.
   virtual void begin() {}
 

@@ -249,8 +249,8 @@ async function drawTab() {
   if (!state.current && state.tab !== 'curves') return;
   if (state.tab === 'curves') { drawCurves(); charts.resize(); }
   if (state.tab === 'workers') {
-    const [view, history] = await Promise.all([ask('api/live?' + query({run: state.current})), ask('api/history?' + query({run: state.current}))]);
-    drawWorkers($('workers'), state.current, view, history);
+    const [view, history, trace] = await Promise.all(['live', 'history', 'trace'].map(what => ask(`api/${what}?` + query({run: state.current}))));
+    drawWorkers($('workers'), state.current, view, history, trace);
   }
   if (state.tab === 'details') await drawDetails();
   if (state.tab === 'compare') await drawCompare();

@@ -30,12 +30,12 @@ function bar(worker) {
 }
 
 function workerTable(live) {
-  const columns = ['who', 'host', 'doing', 'samples/s', 'time', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale'];
+  const columns = ['who', 'mesh', 'host', 'doing', 'samples/s', 'time', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale'];
   const workers = [...live.workers].sort((a, b) => (b.name === live.culprit) - (a.name === live.culprit));
-  const served = workers.some(w => w.server);
-  const shown = columns.filter(c => c !== 'stale' || served);
+  const served = workers.some(w => w.server), arranged = workers.some(w => w.mesh);
+  const shown = columns.filter(c => (c !== 'stale' || served) && (c !== 'mesh' || arranged));
   const cells = w => ({
-    who: w.name, host: w.host, doing: w.silent_seconds >= 2 ? `silent for ${Math.round(w.silent_seconds)} s` : w.doing,
+    who: w.name, mesh: w.mesh ?? '', host: w.host, doing: w.silent_seconds >= 2 ? `silent for ${Math.round(w.silent_seconds)} s` : w.doing,
     'samples/s': w.samples_per_second == null ? '–' : short(Math.round(w.samples_per_second)), time: w.server ? '' : bar(w),
     exchanging: percent(w.on_the_wire), cores: w.processor == null ? '–' : `${w.processor.toFixed(1)}${w.cores ? ' of ' + w.cores : ''}`,
     memory: bytes(w.memory_bytes), out: w.sent_per_second == null ? '–' : bytes(w.sent_per_second) + '/s',
@@ -87,8 +87,8 @@ function mesh(live) {
     const shape = w.server ? svg('rect', {x: x - 15, y: y - 15, width: 30, height: 30, rx: 5}) : svg('circle', {cx: x, cy: y, r: 17});
     shape.style.fill = w.silent_seconds >= 5 ? 'var(--bad)' : w.server ? 'var(--accent)'
       : w.computing == null ? 'var(--quiet)' : `color-mix(in srgb, var(--good) ${Math.round(100 * w.computing)}%, var(--bad))`;
-    shape.append(svg('title', {}, `${w.name} on ${w.host}: computing ${percent(w.computing)}`));
-    picture.append(shape, svg('text', {x, y: y + 32}, w.name + (w.stage >= 0 ? `, stage ${w.stage + 1}` : '')));
+    shape.append(svg('title', {}, `${w.name} on ${w.host}: computing ${percent(w.computing)}${w.mesh ? ', ' + w.mesh : ''}`));
+    picture.append(shape, svg('text', {x, y: y + 32}, w.name + (w.stage >= 0 ? `, stage ${w.stage}` : '')));
   }
   return picture;
 }
@@ -118,7 +118,7 @@ function heatMap(history, kind) {
 
 let heatKind = 'computing';
 
-function drawWorkers(root, name, view, history) {
+function drawWorkers(root, name, view, history, trace) {
   const live = view.live;
   if (!live) {
     root.replaceChildren(el('p', {className: 'quiet'}, `${name} has told nothing about its workers yet.`));
@@ -130,10 +130,11 @@ function drawWorkers(root, name, view, history) {
   const progress = `step ${live.step.toLocaleString('en')}${live.steps > 0 && live.steps < 1e15 ? ' of ' + live.steps.toLocaleString('en') : ''}, ` +
     `${short(Math.round(live.samples_per_second))} samples/s`;
   const choice = el('select', {ariaLabel: 'What the heat map shows'}, ...parts.map(([kind, text]) => el('option', {value: kind, selected: kind === heatKind}, text)));
-  choice.addEventListener('change', () => { heatKind = choice.value; drawWorkers(root, name, view, history); });
+  choice.addEventListener('change', () => { heatKind = choice.value; drawWorkers(root, name, view, history, trace); });
   root.replaceChildren(
     el('div', {className: `card says ${running ? (fine ? 'fine' : '') : 'over'}`}, el('strong', {}, says), el('div', {className: 'quiet'}, progress)),
     el('div', {className: 'card wide-card'}, workerTable(live), legend()),
+    stepCard(name, live, trace),
     el('div', {className: 'grid'},
       el('div', {className: 'card'}, el('h2', {}, 'Over time ', choice), history.at.length ? heatMap(history, heatKind) : el('p', {className: 'quiet'}, 'The first line comes after ten seconds.')),
       el('div', {className: 'card'}, el('h2', {}, 'Mesh'), mesh(live))));

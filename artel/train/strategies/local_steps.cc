@@ -185,13 +185,14 @@ std::optional<Strategy::Counts> LocalSteps::meet(int64_t step) {
   traffic_.sent_bytes +=
       averaging_.meet(static_cast<float>(fit_.division->own_share(fit_.batch_size)), step);
   std::vector<double> sums = since_.metrics;
-  sums.insert(sums.end(), {since_.loss, fit_.stop ? 1.0 : 0.0});
+  sums.insert(sums.end(), {since_.loss, fit_.stop ? 1.0 : 0.0, fit_.trace > 0 ? 1.0 : 0.0});
   add_over_workers(group, std::as_writable_bytes(std::span(sums)), comm::ElementType::f64,
                    "statistics");
   Counts counts = {.samples = since_.samples,
-                   .loss = sums.end()[-2],
-                   .metrics = {sums.begin(), sums.end() - 2},
-                   .stop = sums.back() > 0};
+                   .loss = sums.end()[-3],
+                   .metrics = {sums.begin(), sums.end() - 3},
+                   .stop = sums.end()[-2] > 0,
+                   .trace = sums.back() > 0};
   since_ = {};
   const double seconds = seconds_between(before, Clock::now());
   traffic_.waited_seconds += seconds;

@@ -60,6 +60,7 @@ class Pipelined final : public DividedStrategy {
 
   Outcome step(const data::Batch& batch, const StepOptions& options) override;
   bool computes_first() const override { return true; }
+  MeshCoordinates coordinates() const override;
   DividedState* divided() override { return divided_.get(); }
   Traffic traffic() const override;
 
@@ -110,7 +111,8 @@ Pipelined::Pipelined(const Fit& fit)
                       .coordinators = static_cast<int>(sums.coordinators),
                       .seed = fit.options.seed,
                       .shards = sharded_ ? &sharded_->shards() : nullptr,
-                      .frees_sums = sharding.gradients()},
+                      .frees_sums = sharding.gradients(),
+                      .of = fmt::format("stage {}", along_->rank())},
       fit.timeline);
   divided_ = std::make_unique<DividedState>(all, kept_parts());
 }
@@ -155,6 +157,14 @@ void Pipelined::make_axes() {
   across_.group = std::make_shared<comm::Group>(all.group->split(place));
 }
 
+MeshCoordinates Pipelined::coordinates() const {
+  const int rank = fit_.cluster.rank();
+  return {.data = across_.group ? rank / size_ : -1,
+          .stage = rank % size_,
+          .stages = runner_->stages() / size_,
+          .pipeline = size_};
+}
+
 PipelineCuts Pipelined::choose_cuts() const {
   const std::string& wanted = fit_.options_of<PipelineOptions>().schedule;
   const int each = wanted != "auto" && plan::schedule_kind(wanted).several_stages ? 2 : 1;
@@ -188,7 +198,8 @@ Strategy::Outcome Pipelined::step(const data::Batch& batch, const StepOptions& o
                                                      .observing = {0, fit_.lanes},
                                                      .batch = batch.total,
                                                      .step = options.number,
-                                                     .stop = fit_.stop},
+                                                     .stop = fit_.stop,
+                                                     .trace = fit_.trace > 0},
                                                     batch.x, batch.y);
   exchange_->begin_step(options.number, buckets, fit_.division->layout());
   const auto count = static_cast<int>(buckets.size());
@@ -232,8 +243,11 @@ Pipelined::Sums Pipelined::share_sums(const Memory& total, int64_t step) {
         if (update.targets()[i].name == place.name) sums.back() = squares[i];
     }
   }
-  along_->all_reduce(std::as_writable_bytes(std::span(sums)), comm::ElementType::f64, {},
-                     {.label = "sums of stages"});
+  {
+    const Timeline::Scope scope(fit_.timeline, "wait", Timeline::kMain, "sums of stages");
+    along_->all_reduce(std::as_writable_bytes(std::span(sums)), comm::ElementType::f64, {},
+                       {.label = "sums of stages"});
+  }
   Sums result;
   for (size_t i = statistics; i < sums.size(); ++i) result.squares += sums[i];
   const std::vector<float> together(sums.begin(),

@@ -27,7 +27,7 @@ class Tensored final : public DividedStrategy {
 
   Outcome step(const data::Batch& batch, const StepOptions& options) override;
   bool computes_first() const override { return true; }
-  std::string place() const override { return place_; }
+  MeshCoordinates coordinates() const override;
   DividedState* divided() override { return divided_.get(); }
   Traffic traffic() const override;
 
@@ -44,14 +44,13 @@ class Tensored final : public DividedStrategy {
   void find_parts();
   void make_groups();
   KeptRanges kept(bool all) const;
-  double squares(const Memory& total);
+  double meet(const Memory& total, StepStatistics& statistics);
   void spread_weights() override;
   KeptRanges updated() const override { return kept(/*all=*/true); }
 
   int size_;                            // workers of a group
   std::shared_ptr<comm::Group> along_;  // this group
   Membership across_;                   // the workers with these shards in all groups
-  std::string place_;                   // of this worker in the mesh, for messages
   std::vector<Part> parts_;
   std::vector<std::unique_ptr<TensorGroup>> groups_;  // for each lane that runs side by side
   std::unique_ptr<Exchange> exchange_;
@@ -76,7 +75,8 @@ Tensored::Tensored(const Fit& fit)
       ExchangeOptions{.strategy = fit.options.strategy,
                       .reduction = sums.reduction,
                       .coordinators = static_cast<int>(sums.coordinators),
-                      .seed = fit.options.seed},
+                      .seed = fit.options.seed,
+                      .of = fmt::format("tensor {}", place)},
       fit.timeline);
   divided_ = std::make_unique<DividedState>(
       *fit.group(), divided_parts(fit.parameters, fit.stepper->update(), kept(/*all=*/false),
@@ -91,6 +91,11 @@ void Tensored::make_axes() {
   if (all.size() == size_) return;
   along_ = std::make_shared<comm::Group>(all.group->split(all.rank() / size_));
   across_.group = std::make_shared<comm::Group>(all.group->split(all.rank() % size_));
+}
+
+MeshCoordinates Tensored::coordinates() const {
+  const int rank = fit_.cluster.rank();
+  return {.data = across_.group ? rank / size_ : -1, .tensor = rank % size_};
 }
 
 void Tensored::find_parts() {
@@ -120,10 +125,8 @@ void Tensored::make_groups() {
           "cluster.tensor: got workers with {} and {} threads in one group, expected equally many; "
           "try train.threads = {}",
           *least, *most, *least);
-  const int rank = fit_.cluster.rank();
-  place_ = fmt::format("tensor {}", rank % size_);
-  if (across_.group) place_ = fmt::format("data {}, {}", rank / size_, place_);
-  const std::string name = fmt::format("worker {}, {}", rank, place_);
+  const std::string name =
+      fmt::format("worker {}, {}", fit_.cluster.rank(), to_string(coordinates()));
   for (int i = 0; i < Stepper::side_by_side(fit_.lanes, threads); ++i)
     groups_.push_back(
         std::make_unique<TensorGroup>(along_->split(0), fit_.stepper->shards(), name));
@@ -136,7 +139,7 @@ Strategy::Outcome Tensored::step(const data::Batch& batch, const StepOptions& op
   compute(batch, options, {0, fit_.lanes}, [&](int bucket, const std::vector<Memory>& partials) {
     exchange_->start(bucket, buckets[bucket], partials);
   });
-  const StepStatistics statistics =
+  StepStatistics statistics =
       fit_.stepper->read_statistics(exchange_->wait(0).floats(), options.number);
   Memory total;
   for (int b = 0; b < static_cast<int>(buckets.size()); ++b) total = exchange_->wait(b);
@@ -144,19 +147,22 @@ Strategy::Outcome Tensored::step(const data::Batch& batch, const StepOptions& op
   Update::Options how = {
       .step = options.number, .learning_rate = options.learning_rate, .lanes = fit_.lanes};
   // When this returns, all workers of the group have finished the step.
-  const double square = squares(total);
+  const double square = meet(total, statistics);
   const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
   if (update.clips()) how.gradient_scale = update.clip_scale(square);
   for (const Bucket& bucket : buckets) update.apply(bucket, total, how);
   return outcome_together(statistics, batch);
 }
 
-// Of the whole gradient, in the order of one worker: each number comes from the worker that has the
-// shard, the others add zero.
-double Tensored::squares(const Memory& total) {
+// The workers of the group learn what any of them wishes. Returns the sum of the squares of the
+// whole gradient, in the order of one worker: each number comes from the worker that has the shard,
+// the others add zero.
+double Tensored::meet(const Memory& total, StepStatistics& statistics) {
+  const Timeline::Scope scope(fit_.timeline, "wait", Timeline::kMain, "tensor group");
   Update& update = fit_.stepper->update();
-  std::vector<double> sums(parts_.size(), 0);
+  std::vector<double> sums;
   if (update.clips()) {
+    sums.resize(parts_.size());
     const std::vector<double> own = update.squares(total);
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (parts_[i].owner != along_->rank() && (parts_[i].owner >= 0 || along_->rank() > 0))
@@ -164,12 +170,13 @@ double Tensored::squares(const Memory& total) {
       for (size_t k = 0; k < own.size(); ++k)
         if (update.targets()[k].name == parts_[i].name) sums[i] = own[k];
     }
-  } else {
-    sums.resize(1);
   }
+  sums.insert(sums.end(), {statistics.stop ? 1.0 : 0.0, statistics.trace ? 1.0 : 0.0});
   along_->all_reduce(std::as_writable_bytes(std::span(sums)), comm::ElementType::f64, {},
                      {.label = "squares of shards"});
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
+  statistics.stop = sums.end()[-2] > 0;
+  statistics.trace = sums.back() > 0;
+  return std::accumulate(sums.begin(), sums.end() - 2, 0.0);
 }
 
 // Of all parameters, or only of those that are cut: these all workers name.

@@ -1,5 +1,6 @@
-"""page.py ADDRESS: looks at the dashboard of the runs 'run' (being trained, by two workers), 'done', 'pictures' and 'text' in a
-browser."""
+"""page.py ADDRESS ARTEL: looks at the dashboard of the runs 'run' (being trained, by two workers), 'done', 'pictures' and 'text' in
+a browser."""
+import subprocess
 import sys
 
 from browser import Browser
@@ -30,6 +31,16 @@ try:
     browser.key("2")
     browser.wait_for("document.querySelector('#workers')?.innerText.includes('worker 1')")
     browser.wait_for("document.querySelector('#workers svg.mesh circle') !== null")
+
+    # A step: its average, then, when it has been traced, what came when.
+    browser.wait_for("document.querySelector('#step h2').innerText === 'An average step'")
+    browser.wait_for("document.querySelectorAll('#step .step-bar').length === 2")
+    subprocess.run([sys.argv[2], "trace", "runs/run", "--steps", "3"], check=True, stdout=subprocess.DEVNULL)
+    browser.wait_for("document.querySelector('#step h2').innerText.endsWith('as traced')")
+    browser.wait_for("[...document.querySelectorAll('#step .step-bar')].every(bar => bar.childElementCount > 0)")
+    # Pieces follow one another and stay within their bar.
+    browser.wait_for("[...document.querySelectorAll('#step .step-bar i')].every(i => parseFloat(i.style.left) >= -0.01 && "
+                     "parseFloat(i.style.left) + parseFloat(i.style.width) <= 100.01)")
 
     browser.evaluate("setCurrent('done')")
     browser.key("3")

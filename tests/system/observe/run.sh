@@ -88,6 +88,134 @@ test_ended() {
   contains out "killed is dead: its process ended without a word"
 }
 
+# checks_trace FILE SUMMARY: both workers have recorded the same five steps, by one clock, and the summary adds up.
+checks_trace() {
+  python3 - "$1" "$2" <<'PYTHON'
+import json, sys
+trace, summary = (json.load(open(path)) for path in sys.argv[1:])
+events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+steps = [{e["name"]: e for e in events if e["pid"] == worker and e["cat"] == "step"} for worker in (0, 1)]
+assert len(steps[0]) == 5 and set(steps[0]) == set(steps[1]), steps
+# A step ends with the sums of both workers, so their steps overlap if their clocks agree.
+for name, one in steps[0].items():
+    other = steps[1][name]
+    error = trace["otherData"]["clock_error_us"]
+    assert one["ts"] < other["ts"] + other["dur"] + error and other["ts"] < one["ts"] + one["dur"] + error, (one, other)
+for worker in (0, 1):
+    assert {e["cat"] for e in events if e["pid"] == worker} >= {"step", "compute", "wait", "wire", "update"}
+assert summary["steps"] == 5 and f"step {summary['first_step']}" in steps[0], summary
+for shares in [summary["shares"]] + [w["shares"] for w in summary["workers"]]:
+    assert abs(sum(shares.values()) - 1) < 0.01, shares
+assert all(times >= 1 for times in summary["times_faster"].values()), summary
+assert any(op["op"] == "dense" or "matmul" in op["op"] for op in summary["ops"]), summary["ops"]
+assert len(summary["timeline"]["workers"]) == 2, summary
+PYTHON
+}
+
+# Steps of a running training, recorded when somebody asks.
+test_trace() {
+  start_endless_run 2 "$@"
+  expect 0 "$artel" trace run --steps 5 --out mine.json --json
+  cp out summary.json
+  checks_trace mine.json summary.json
+  cmp mine.json run/trace.json
+  expect 0 "$artel" trace mine.json
+  contains out "A step takes"
+  contains out "worker 1"
+  expect 0 "$artel" trace --folder . --steps 1
+  contains out "run/trace.json: open it in ui.perfetto.dev"
+  contains out "(1 step from step"
+  [[ ! -e run/trace.request && ! -e run/trace.answer ]] || fail "something was left behind"
+  interrupt
+  expect 1 "$artel" trace run
+  contains err "run was stopped (interrupted)"
+}
+
+test_trace_gloo() { test_trace --set cluster.transport=gloo; }
+
+# Whoever asks is told why there will be none.
+test_trace_refused() {
+  make_run
+  expect 1 "$artel" trace nothing
+  contains err "is not the folder of a run"
+  expect 2 "$artel" trace run --steps 0
+  expect 2 "$artel" trace run --steps many
+  echo '{"traceEvents": []}' >empty.json
+  expect 1 "$artel" trace empty.json
+  contains err "[empty.json] has no step that all workers have made"
+  expect 1 "$artel" trace run.toml
+  contains err "[run.toml]"
+  expect 0 "$artel" train run.toml --out run -n 2 --trace whole.json
+  contains out "A step takes"
+  [[ -e run/trace_summary.json ]] || fail "no trace_summary.json"
+  expect 1 "$artel" trace run
+  contains err "run has finished (epochs); only a run that is being trained can be traced"
+  rm -rf run
+  start_endless_run 2 --trace whole.json
+  expect 1 "$artel" trace run
+  contains err "all of this run is being traced"
+  interrupt
+  rm -rf run
+  start_endless_run 2
+  kill -STOP "${workers[0]}"
+  expect 1 "$artel" trace run --timeout 1
+  contains err "has not answered within 1 s"
+  [[ ! -e run/trace.request ]] || fail "the request was left behind"
+  kill -KILL $launcher "${workers[@]}"
+  wait $launcher || true
+  until "$artel" trace run 2>err; [[ $(cat err) == *"is dead"* ]]; do sleep 0.2; done
+}
+
+# kills_while_tracing WORKER REASON: whoever has asked is told so, unless the trace was there first; the run goes on.
+kills_while_tracing() {
+  "$artel" trace run --steps 10000 >trace.out 2>trace.err &
+  local asker=$! tries=0
+  until grep -qs recording run/trace.answer; do
+    sleep 0.05
+    ((++tries < 1200)) || { cat trace.err >&2; fail "no answer within 60 s"; }
+  done
+  kill -KILL "${workers[$1]}"
+  if ! wait $asker; then contains trace.err "run] cannot be traced now: $2"; fi
+}
+
+test_trace_killed() {
+  start_endless_run 3
+  kills_while_tracing 2 "workers came or went meanwhile"
+  waits_for "set(workers) == {'worker 0', 'worker 1'} and $all_known"
+  kills_while_tracing 0 "worker 0 has changed meanwhile"
+  waits_for "set(workers) == {'worker 1'} and $all_known"
+  expect 0 "$artel" trace run --steps 2
+  interrupt
+}
+
+# The same bits, however often somebody asks.
+test_trace_bits() {
+  start_endless_run 2
+  for steps in 1 2 3; do expect 0 "$artel" trace run --steps $steps; done
+  interrupt
+  expect 0 "$artel" train run.toml --out plain -n 2 --set train.steps="$(newest_step)"
+  expect 0 "$artel" verify plain run
+}
+
+test_mesh() {
+  make_text
+  "$artel" train text.toml --out run -n 2 --set train.steps=100000000 --set cluster.pipeline=2 >out 2>err &
+  launcher=$!
+  waits_for "[workers[f'worker {i}']['mesh'] for i in range(2)] == ['stage 0', 'stage 1']"
+  expect 0 "$artel" top run --once
+  contains out "stage 1"
+  expect 0 "$artel" trace run --steps 2
+  contains out "A step takes"
+  interrupt
+  rm -rf run
+  "$artel" train text.toml --out run -n 2 --set train.steps=100000000 --set cluster.tensor=2 >out 2>err &
+  launcher=$!
+  waits_for "[workers[f'worker {i}']['mesh'] for i in range(2)] == ['tensor 0', 'tensor 1']"
+  expect 0 "$artel" trace run --steps 2 --json
+  python3 -c 'import json; assert json.load(open("out"))["shares"]["waiting_for_workers"] > 0'
+  interrupt
+}
+
 # Training goes on; the command learns of it once.
 test_alerts() {
   make_run
@@ -276,7 +404,7 @@ test_browser() {
   expect 0 "$artel" train pictures.toml --out runs/pictures
   expect 0 "$artel" train text.toml --out runs/text
   start_with_dashboard
-  python3 "$here/page.py" "$address" || { cat err >&2; fail "the page"; }
+  python3 "$here/page.py" "$address" "$artel" || { cat err >&2; fail "the page"; }
   contains runs/done/notes.txt "worth a second look"
   interrupt
 }

@@ -9,6 +9,7 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/dashboard/client.h"
+#include "artel/observe/trace_summary.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel::dashboard {
@@ -100,6 +101,21 @@ TEST_F(ServerTest, MistakesAndTextsOfARun) {
   // A link out of the folder is not followed.
   fs::create_symlink(folder_ / "secret.txt", folder_ / "runs" / "a" / "mistakes.png");
   EXPECT_EQ(client.Get("/api/file?run=a&file=mistakes.png")->status, 404);
+}
+
+TEST_F(ServerTest, TheLastTrace) {
+  httplib::Client client = serve();
+  EXPECT_EQ(client.Get("/api/trace?run=a")->body, "null");
+  observe::Trace trace;
+  trace.add({.name = "step 7", .category = "step", .begin = 1, .duration = 0.5});
+  write_file_atomically(folder_ / "runs" / "a" / "trace_summary.json",
+                        to_json(observe::summarize(trace).value()));
+  const auto answer = nlohmann::json::parse(client.Get("/api/trace?run=a")->body);
+  EXPECT_EQ(answer["timeline"]["step"], 7);
+  EXPECT_EQ(answer["timeline"]["workers"][0]["name"], "worker 0");
+  write_file_atomically(folder_ / "runs" / "b" / "trace_summary.json", "{\"timeline\": 3}");
+  EXPECT_EQ(client.Get("/api/trace?run=b")->body, "null");
+  EXPECT_EQ(client.Get("/api/trace?run=c")->status, 404);
 }
 
 TEST_F(ServerTest, NamesDoNotLeaveTheFolder) {

@@ -40,6 +40,18 @@ TEST(Live, AllIsWell) {
   EXPECT_EQ(found.culprit, "");
 }
 
+TEST(Live, TheMeshIsAColumn) {
+  LiveRun run = run_of({worker(0, 0.95, 0, 0.05), worker(1, 0.9, 0, 0.1)});
+  EXPECT_EQ(live_text(run, "run", "running", {.width = 200}).find("mesh"), std::string::npos);
+  run.workers[1].mesh = "data 0, stage 1";
+  run.workers[1].stage = 1;
+  EXPECT_NE(live_text(run, "run", "running", {.width = 200}).find("data 0, stage 1"),
+            std::string::npos);
+  const LiveRun again = live_from_json(to_json(run), "test");
+  EXPECT_EQ(again.workers[1].mesh, "data 0, stage 1");
+  EXPECT_EQ(again.workers[1].stage, 1);
+}
+
 TEST(Live, NothingIsKnownYet) {
   EXPECT_EQ(diagnose(run_of({{.name = "worker 0"}})).kind, Kind::unknown);
   EXPECT_EQ(diagnose({}).kind, Kind::unknown);

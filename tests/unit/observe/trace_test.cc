@@ -5,6 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "tests/support/temporary_folder.h"
+
 namespace artel::observe {
 namespace {
 
@@ -30,6 +34,45 @@ TEST(Trace, WritesChromeEvents) {
   EXPECT_EQ(events[2], Json::parse(R"({"ph": "X", "name": "conv1", "cat": "compute", "pid": 1,
                                        "tid": 2, "ts": 500000.0, "dur": 250000.0})"));
   EXPECT_EQ(events[3]["name"], "late");
+}
+
+TEST(Trace, ReadsWhatItHasWritten) {
+  const TemporaryFolder folder;
+  Trace trace;
+  trace.name_process(1, "worker \"1\"");
+  trace.set_clock_error(12e-6);
+  trace.add({.name = "conv\n1",
+             .category = "compute",
+             .process = 1,
+             .thread = 3,
+             .begin = 0.25,
+             .duration = 0.125});
+  trace.save(folder / "trace.json");
+  Trace again;
+  again.load(folder / "trace.json");
+  ASSERT_EQ(again.events().size(), 1u);
+  const TraceEvent event = again.events()[0];
+  EXPECT_EQ(event.name, "conv\n1");
+  EXPECT_EQ(event.category, "compute");
+  EXPECT_EQ(event.process, 1);
+  EXPECT_EQ(event.thread, 3);
+  EXPECT_DOUBLE_EQ(event.begin, 0.25);
+  EXPECT_DOUBLE_EQ(event.duration, 0.125);
+  EXPECT_EQ(again.process_name(1), "worker \"1\"");
+  EXPECT_EQ(again.process_name(2), "worker 2");
+  EXPECT_DOUBLE_EQ(again.clock_error(), 12e-6);
+  EXPECT_EQ(again.json(), trace.json());
+}
+
+TEST(Trace, RefusesOtherFiles) {
+  const TemporaryFolder folder;
+  Trace trace;
+  EXPECT_THROW(trace.load(folder / "nothing.json"), Error);
+  for (const char* text : {"", "{", "3", "{}", "{\"traceEvents\": 3}", "[3]",
+                           "[{\"ph\": \"X\", \"name\": 3}]", "[{\"ph\": \"X\"}]"}) {
+    write_file_atomically(folder / "file.json", text);
+    EXPECT_THROW(trace.load(folder / "file.json"), Error) << text;
+  }
 }
 
 TEST(Trace, ScopesMeasureTheirLifetime) {

@@ -122,11 +122,11 @@ TEST(Timeline, WorkerZeroGetsTheSpansOfAll) {
   on_workers(2, [&](int rank, Cluster& cluster) {
     Trainer trainer(cluster, network(), trainer_options({}));
     spans[rank] =
-        trainer.fit(samples(), {.batch_size = 16, .epochs = 1, .timeline = true}).timeline;
+        trainer.fit(samples(), {.batch_size = 16, .epochs = 1, .timeline = true}).timeline.spans;
   });
   EXPECT_TRUE(spans[1].empty());
   for (const int worker : {0, 1})
-    for (const char* category : {"compute", "wait", "wire", "update"})
+    for (const char* category : {"step", "compute", "wait", "wire", "update"})
       EXPECT_TRUE(std::any_of(spans[0].begin(), spans[0].end(),
                               [&](const TimelineSpan& span) {
                                 return span.worker == worker && span.category == category &&

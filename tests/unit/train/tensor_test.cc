@@ -130,6 +130,29 @@ TEST(Tensor, ComputesWhatWholeLayersDo) {
   }
 }
 
+TEST(Tensor, AllStopAndTraceWhenOneWishesTo) {
+  for (const Mesh& mesh : {Mesh{2, 2, 2}, Mesh{4, 2, 2}}) {
+    std::vector<int64_t> steps(static_cast<size_t>(mesh.workers));
+    std::vector<StepTrace> traces;
+    on_workers(mesh.workers, [&](int rank, Cluster& cluster) {
+      const TrainingTask task = shared_by(perceptron_task(), mesh);
+      Trainer trainer(cluster, task.model, task.options);
+      FitOptions fit = {.batch_size = 16, .epochs = 50};
+      fit.after_step.push_back([&](const TrainingState& state) {
+        EXPECT_EQ(state.mesh.tensor, rank % 2);
+        EXPECT_EQ(state.mesh.data, mesh.workers > 2 ? rank / 2 : -1);
+        if (rank == 0 && state.step == 1) trainer.request_trace(2);
+        return rank != mesh.workers - 1 || state.step < 6;
+      });
+      fit.after_trace = [&](StepTrace trace) { traces.push_back(std::move(trace)); };
+      steps[static_cast<size_t>(rank)] = trainer.fit(task.set, fit).last.step;
+    });
+    EXPECT_EQ(steps, std::vector<int64_t>(steps.size(), 7));
+    ASSERT_EQ(traces.size(), 1u);
+    EXPECT_EQ(traces[0].steps, 2);
+  }
+}
+
 TEST(Tensor, ARunGoesOnWithAnyOther) {
   const TrainingTask task = gpt_task();
   const checkpoint::Checkpoint expected = by_one(task, 4);

@@ -1,0 +1,94 @@
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+
+#include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/base/log.h"
+#include "artel/cli/commands.h"
+#include "artel/cli/shared_arguments.h"
+#include "artel/observe/terminal.h"
+#include "artel/observe/trace_summary.h"
+#include "artel/run/live_view.h"
+#include "artel/run/trace_request.h"
+
+namespace artel::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string subject, folder = "runs", out;
+  TraceWish wish;
+  bool json = false;
+};
+
+void summarize(const fs::path& file, bool json) {
+  observe::Trace trace;
+  trace.load(file);
+  const auto summary = observe::summarize(trace);
+  require(summary.has_value(), ErrorKind::not_found,
+          "[{}] has no step that all workers have made; expected a trace of `artel trace RUN` or "
+          "`artel train --trace`",
+          file.string());
+  if (json) return println("{}", to_json(*summary));
+  constexpr int kWidth = 100;
+  fmt::print("{}", to_text(*summary, observe::is_terminal(stdout) ? observe::terminal_width(stdout)
+                                                                  : kWidth));
+}
+
+fs::path run_of(const Arguments& arguments) {
+  if (arguments.subject.empty()) return running_run(arguments.folder);
+  const fs::path run = arguments.subject, inside = fs::path(arguments.folder) / run;
+  return !fs::exists(run) && fs::exists(inside) ? inside : run;
+}
+
+void trace(const Arguments& arguments) {
+  if (fs::is_regular_file(arguments.subject)) return summarize(arguments.subject, arguments.json);
+  fs::path file = trace_run(run_of(arguments), arguments.wish);
+  if (!arguments.out.empty()) {
+    write_file_atomically(arguments.out, read_file(file));
+    file = arguments.out;
+  }
+  if (!arguments.json)
+    println("{}: open it in ui.perfetto.dev or chrome://tracing\n", file.string());
+  summarize(file, arguments.json);
+}
+
+}  // namespace
+
+void add_trace(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand(
+      "trace", "Record what every worker of a running training does in its next steps");
+  command->add_option("RUN", arguments->subject,
+                      "Folder of the run (default: the newest run that is being trained in runs), "
+                      "or the file of a trace");
+  command->add_option("--steps", arguments->wish.steps, "How many steps are recorded")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, kMostTracedSteps));
+  command->add_option("--out", arguments->out, "Write it there, too (always: RUN/trace.json)")
+      ->type_name("FILE");
+  command->add_option("--folder", arguments->folder, "Where runs are looked for")
+      ->capture_default_str();
+  command
+      ->add_option("--timeout", arguments->wish.timeout,
+                   "Seconds to wait for an answer, and then for each further step")
+      ->capture_default_str()
+      ->check(at_least(1));
+  command->add_flag("--json", arguments->json, "What it says as JSON, for scripts");
+  command->footer(
+      "All workers, on whatever machines, record the same steps, by one clock. The run goes on "
+      "with\n"
+      "the same bits. Then it is said what took the step: computing (and which ops), waiting for\n"
+      "data, waiting for workers, the wire; whom the others waited for; and how much faster it\n"
+      "would be without that. The same is said of a file that was recorded before.\n\n"
+      "Examples:\n"
+      "  artel trace runs/mnist --steps 20\n"
+      "  artel trace                                   # the newest run that is being trained\n"
+      "  artel trace runs/mnist/trace.json             # what a trace says\n"
+      "  artel trace runs/mnist --json | jq .times_faster");
+  command->callback([arguments] { trace(*arguments); });
+}
+
+}  // namespace artel::cli
