@@ -30,7 +30,8 @@ class ExportTest : public testing::Test {
     write_file_atomically(folder_ / "mistakes.png", "not really a picture");
     write_file_atomically(folder_ / "mistakes.json",
                           R"({"step": 2, "part": "test", "columns": 2, "tile_width": 28,
-        "tile_height": 14, "mistakes": [{"sample": 1, "label": "<b>", "answer": "c", "probability": 0.5},
+        "tile_height": 14, "mistakes": [
+        {"sample": 1, "label": "<b>", "answer": "c", "probability": 0.5},
         {"sample": 2, "label": "d", "answer": "e", "probability": 0.25},
         {"sample": 3, "label": "f", "answer": "g", "probability": 0.125}]})");
     write_file_atomically(folder_ / "texts.jsonl",
