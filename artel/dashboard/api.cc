@@ -4,7 +4,6 @@
 
 #include "artel/base/error.h"
 #include "artel/base/text.h"
-#include "artel/run/config.h"
 #include "artel/run/run_folder.h"
 
 namespace artel::dashboard {
@@ -39,16 +38,20 @@ constexpr std::pair<const char*, const char*> kFiles[] = {
     {"texts.jsonl", "text/plain"},        {"config.toml", "text/plain"},
     {"summary.json", "application/json"}, {"metrics.jsonl", "text/plain"}};
 
-// The settings of the network, the training and the cluster, by their names.
-Json settings_of(const std::filesystem::path& run) {
-  Json settings = Json::object();
-  try {
-    for (const KeyDescription& key : config_keys(read_config(RunFolder(run).config())))
-      settings[key.name] = key.default_value;
-  } catch (const Error&) {
-    // A run of another version: its text is shown nevertheless.
+// The value of a setting: a number, a truth value or plain text instead of TOML.
+Json plain(const std::string& toml) {
+  Json value = Json::parse(toml, nullptr, false);
+  return value.is_primitive() && !value.is_discarded() ? value : Json(toml);
+}
+
+// The last value of a metric by its whole name, or of the first one that ends with it: held-out
+// parts before the training's.
+Json last_of(const observe::MetricsTail& metrics, const std::string& key) {
+  for (const std::string prefix : {"", "test/", "validation/", "train/"}) {
+    const auto found = metrics.series().find(prefix + key);
+    if (found != metrics.series().end() && !found->second.empty()) return found->second.last();
   }
-  return settings;
+  return {};
 }
 
 // The last lines of texts.jsonl, newest first.
@@ -67,6 +70,20 @@ std::string runs_json(Catalogue& catalogue) {
   Json list = Json::array();
   for (const Catalogue::Run& run : catalogue.runs()) list.push_back(to_json(run));
   return dumped({{"folder", catalogue.folder().string()}, {"runs", list}});
+}
+
+std::string values_json(Catalogue& catalogue, const std::string& key) {
+  Json values = Json::object();
+  for (const Catalogue::Run& run : catalogue.runs()) {
+    const std::map<std::string, std::string> settings = catalogue.settings(run.name);
+    Json value;
+    if (const auto setting = settings.find(key); setting != settings.end())
+      value = plain(setting->second);
+    else
+      catalogue.with_metrics(run.name, [&](const auto& metrics) { value = last_of(metrics, key); });
+    if (!value.is_null()) values[run.name] = value;
+  }
+  return dumped({{"key", key}, {"values", values}});
 }
 
 std::string series_json(Catalogue& catalogue, const std::string& run,
@@ -93,7 +110,7 @@ std::string run_json(Catalogue& catalogue, const std::string& run) {
   };
   return dumped({{"overview", to_json(catalogue.run(run))},
                  {"config", catalogue.file(run, "config.toml").value_or("")},
-                 {"settings", settings_of(catalogue.path(run))},
+                 {"settings", catalogue.settings(run)},
                  {"summary", json_of("summary.json")},
                  {"mistakes", json_of("mistakes.json")},
                  {"texts", newest_texts(catalogue.file(run, "texts.jsonl").value_or(""))},

@@ -15,6 +15,10 @@ namespace artel::dashboard {
 // "bytes", "version"}, ...]
 std::string runs_json(Catalogue& catalogue);
 
+// {"key", "values": {run: value, ...}}: a setting such as "train.batch_size", or the last value of
+// a metric, "test/accuracy" or "accuracy". Runs that have neither are left out.
+std::string values_json(Catalogue& catalogue, const std::string& key);
+
 struct SeriesRequest {
   size_t points = 1000;  // of each curve, about
   int64_t from = std::numeric_limits<int64_t>::min(), to = std::numeric_limits<int64_t>::max();

@@ -6,6 +6,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/run/config.h"
 #include "artel/run/run_folder.h"
 
 namespace artel::dashboard {
@@ -116,6 +117,24 @@ fs::path Catalogue::path(const std::string& name) {
 }
 
 LiveView Catalogue::live(const std::string& name) { return live_view(path(name)); }
+
+std::map<std::string, std::string> Catalogue::settings(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  Entry& found = entry(name);
+  const fs::path config = RunFolder(found.path).config();
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(config, error);
+  if (error || time == found.config_time) return found.settings;
+  found.config_time = time;
+  found.settings.clear();
+  try {
+    for (const KeyDescription& key : config_keys(read_config(config)))
+      found.settings[key.name] = key.default_value;
+  } catch (const Error&) {
+    // of another version
+  }
+  return found.settings;
+}
 
 void Catalogue::with_metrics(const std::string& name,
                              const std::function<void(const observe::MetricsTail&)>& use) {

@@ -38,6 +38,9 @@ class Catalogue {
   LiveView live(const std::string& name);
   std::filesystem::path path(const std::string& name);
 
+  // The settings of the run by the names of their keys, as TOML; none for a run of another version.
+  std::map<std::string, std::string> settings(const std::string& name);
+
   // Calls use(tail) with the metrics of the run as they are now.
   void with_metrics(const std::string& name,
                     const std::function<void(const observe::MetricsTail&)>& use);
@@ -59,6 +62,8 @@ class Catalogue {
     Clock::time_point looked_at{};
     std::unique_ptr<observe::MetricsTail> metrics;
     uint64_t metrics_used = 0;
+    std::filesystem::file_time_type config_time{};  // when `settings` were read
+    std::map<std::string, std::string> settings;
   };
 
   void refresh();

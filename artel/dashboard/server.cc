@@ -176,6 +176,8 @@ class Server::Http {
     };
     const auto run_of = [](const httplib::Request& r) { return r.get_param_value("run"); };
     get("/api/runs", kJson, [this](const auto&) { return runs_json(catalogue_); });
+    get("/api/values", kJson,
+        [this](const auto& r) { return values_json(catalogue_, r.get_param_value("key")); });
     get("/api/run", kJson, [=, this](const auto& r) { return run_json(catalogue_, run_of(r)); });
     get("/api/live", kJson, [=, this](const auto& r) { return live_json(catalogue_, run_of(r)); });
     get("/api/history", kJson,

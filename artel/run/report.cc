@@ -155,6 +155,7 @@ void RunReport::after_step(const TrainingState& state) {
                               {"train/learning_rate", state.learning_rate}};
   for (const auto& [name, value] : state.measures) scalars.emplace_back("train/" + name, value);
   add_scalars(scalars, "train", state.metrics);
+  if (state.gradient_norm) scalars.emplace_back("train/gradient_norm", *state.gradient_norm);
   if (state.noise) {
     scalars.emplace_back("train/gradient_variance", state.noise->variance);
     scalars.emplace_back("train/gradient_square", state.noise->square);

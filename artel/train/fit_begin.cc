@@ -233,6 +233,7 @@ void FitLoop::catch_up(comm::Group& group, int root) {
   now_.learning_rate = last[3];
   now_.samples += static_cast<int64_t>(last[4]);
   set_metrics(std::span(last).subspan(kSums));
+  now_.gradient_norm.reset();
   now_.noise.reset();
   now_.noise_scale.reset();
   now_.seconds = seconds_between(begin_, Clock::now());

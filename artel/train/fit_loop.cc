@@ -398,6 +398,8 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   now_.workers = s_.cluster.size();
   now_.mesh = strategy_->coordinates();
   now_.measures = outcome.measures;
+  Stepper* const stepper = workload_->stepper();
+  now_.gradient_norm = stepper ? stepper->update().take_norm() : std::nullopt;
   now_.noise = outcome.noise;
   now_.noise_scale = outcome.noise ? noise_scale() : std::nullopt;
   now_.left = now_.joined = 0;
@@ -461,6 +463,7 @@ double FitLoop::judge() {
   now_.loss = s_.epoch.loss / static_cast<double>(s_.epoch.samples);
   s_.epoch.metrics.resize(metrics_.sums());  // empty if nothing has been counted yet
   set_metrics(s_.epoch.metrics);
+  now_.gradient_norm.reset();
   now_.noise.reset();
   now_.noise_scale = noise_scale();
   now_.tested = false;

@@ -8,6 +8,13 @@
 #include "artel/train/swapped_averages.h"
 
 namespace artel {
+namespace {
+
+// Steps after which the norm of the gradient is measured if nothing else needs it: that reads the
+// whole gradient once more.
+constexpr int64_t kNormEvery = 20;
+
+}  // namespace
 
 bool Fit::trained(const std::string& name) const { return !begins_with_any(name, options.freeze); }
 
@@ -92,12 +99,18 @@ void Strategy::update(const StepOptions& options, int64_t batch, double share, i
   const std::vector<Bucket>& buckets = fit_.stepper->buckets(batch);
   Memory sums;  // one region for all buckets
   for (int b = 0; b < static_cast<int>(buckets.size()); ++b) sums = total(b);
-  if (measures_noise()) {
-    const std::vector<double> squares = update.squares(sums);
-    measure_noise(batch, std::accumulate(squares.begin(), squares.end(), 0.0));
+  std::optional<double> squares;
+  if (update.clips() || measures_noise() || options.number % kNormEvery == 1) {
+    const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "norm");
+    const std::vector<double> each = update.squares(sums);
+    squares = std::accumulate(each.begin(), each.end(), 0.0);
   }
+  if (measures_noise()) measure_noise(batch, *squares);
   const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
-  if (update.clips()) how.gradient_scale *= update.clip_scale(sums, how.gradient_scale);
+  if (update.clips())
+    how.gradient_scale *= update.clip_scale(*squares, how.gradient_scale);
+  else if (squares)
+    update.measure_norm(*squares, how.gradient_scale);
   for (const Bucket& bucket : buckets) update.apply(bucket, sums, how);
 }
 

@@ -79,6 +79,9 @@ struct TrainingState {
   bool averaged = false;                    // with averaged weights
   std::vector<MetricValue> metrics = {};    // on the training batches
   std::vector<MetricValue> test_metrics = {};
+  // Of the gradient of the step, before it was clipped, if it was measured: in each step if it may
+  // be clipped, and otherwise in every twentieth where workers add up whole gradients.
+  std::optional<double> gradient_norm = {};
   std::optional<GradientNoise> noise = {};  // of the step, if it was measured
   // The mean variance beside the mean square, of all that was measured in this epoch; nothing if
   // nothing was in this step (after an epoch: in the epoch), or the square is not above 0.

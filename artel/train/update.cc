@@ -98,13 +98,18 @@ std::vector<double> Update::squares(const Memory& total) {
   return sums;
 }
 
+double Update::measure_norm(double squares, float scale) {
+  norm_ = scale * std::sqrt(squares);
+  return *norm_;
+}
+
+float Update::clip_scale(double squares, float scale) {
+  return optim::clip_scale(measure_norm(squares, scale), config_.clip_norm);
+}
+
 float Update::clip_scale(const Memory& total, float scale) {
   const std::vector<double> sums = squares(total);
   return clip_scale(std::accumulate(sums.begin(), sums.end(), 0.0), scale);
-}
-
-float Update::clip_scale(double squares, float scale) const {
-  return optim::clip_scale(scale * std::sqrt(squares), config_.clip_norm);
 }
 
 std::span<float> Update::at(size_t slot, const Place& place) const {

@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "artel/exec/parameters.h"
@@ -55,10 +57,13 @@ class Update {
   bool clips() const { return config_.clip_norm > 0; }
   // The sum of the squares of each gradient, in the order of the targets; 0 for states.
   std::vector<double> squares(const Memory& total);
-  // The factor by which clipping the norm of the whole gradient, `scale` times the sum, scales it.
+  // The norm of the whole gradient, `scale` times the sum, whose squares, added up parameter by
+  // parameter, are given. It is kept until it is taken.
+  double measure_norm(double squares, float scale = 1);
+  std::optional<double> take_norm() { return std::exchange(norm_, std::nullopt); }
+  // Measures the norm, and returns the factor by which clipping scales the gradient.
+  float clip_scale(double squares, float scale = 1);
   float clip_scale(const Memory& total, float scale = 1);
-  // The same if the squares of the sum, added up parameter by parameter, are known already.
-  float clip_scale(double squares, float scale = 1) const;
 
   // What the optimizer remembers: one tensor for each slot and trained parameter, under the name
   // that it has in checkpoints, in the layout of the parameter.
@@ -114,6 +119,7 @@ class Update {
   size_t floats_ = 0;
   std::vector<Memory> memory_;  // by slot of the optimizer
   std::vector<Target> targets_;
+  std::optional<double> norm_;
 };
 
 }  // namespace artel

@@ -23,6 +23,7 @@ async function ask(path) {
 const state = {
   runs: [], shown: new Map(),  // name -> {name, colour, series, events}
   current: null, tab: 'curves', sort: {key: 'begun', down: true}, filter: '', chosen: false,
+  columns: [], values: new Map(),  // settings and metrics that the user wants to see; key -> {run: value}
 };
 const pointsWanted = 1000, mostShownAtFirst = 8;
 
@@ -46,12 +47,51 @@ function when(seconds) {
   return `${Math.round(age / 86400)} d`;
 }
 
-// Words that the name, status or remark contain, and conditions such as loss<0.3 or step>=100.
+// What the table knows of a run by itself, or any setting or metric of it.
+function valueOf(run, key) {
+  if (key === 'result') return run.metric;
+  return key in run ? run[key] : state.values.get(key)?.[run.name];
+}
+
+const conditionOf = word => word.match(/^([^\s<>=]+)(<=|>=|<|>|=)(.+)$/);
+const wordsOfFilter = () => state.filter.split(/\s+/).filter(Boolean);
+
+async function loadValues() {
+  const keys = new Set(state.columns);
+  for (const word of wordsOfFilter()) {
+    const key = conditionOf(word)?.[1];
+    if (key && key !== 'result' && !state.runs.some(run => key in run)) keys.add(key);
+  }
+  const answers = await Promise.all([...keys].map(key => ask('api/values?' + query({key}))));
+  for (const {key, values} of answers) state.values.set(key, values);
+}
+
+async function addColumn(key) {
+  if (!key || state.columns.includes(key) || columns.some(column => column.key === key)) return;
+  state.columns.push(key);
+  await loadValues();
+  drawRuns();
+}
+
+function removeColumn(key) {
+  state.columns = state.columns.filter(each => each !== key);
+  if (state.sort.key === key) state.sort = {key: 'begun', down: true};
+  drawRuns();
+}
+
+// Names to choose from: the settings of the current run, and what is drawn.
+async function suggestColumns() {
+  const {settings} = state.current ? await ask('api/run?' + query({run: state.current})) : {settings: {}};
+  const metrics = [...state.shown.values()].flatMap(run => Object.keys(run.series));
+  $('keys-known').replaceChildren(...[...new Set([...metrics, ...Object.keys(settings)])].map(value => el('option', {value})));
+}
+
+// Words that the name, status or remark contain, and conditions such as loss<0.3 or train.batch_size=64.
 function matches(run) {
-  return state.filter.split(/\s+/).filter(Boolean).every(word => {
-    const condition = word.match(/^(\w+)(<=|>=|<|>|=)(.+)$/);
+  return wordsOfFilter().every(word => {
+    const condition = conditionOf(word);
     if (condition) {
-      const [, key, sign, text] = condition, have = key === 'accuracy' || key === 'result' ? run.metric : run[key], want = Number(text);
+      const [, key, sign, text] = condition, have = valueOf(run, key), want = Number(text);
       if (sign === '=') return String(have) === text;
       if (have == null || Number.isNaN(want)) return false;
       return sign === '<' ? have < want : sign === '>' ? have > want : sign === '<=' ? have <= want : have >= want;
@@ -63,7 +103,7 @@ function matches(run) {
 function visibleRuns() {
   const {key, down} = state.sort;
   return state.runs.filter(matches).sort((a, b) => {
-    const x = a[key] ?? -Infinity, y = b[key] ?? -Infinity;
+    const x = valueOf(a, key) ?? -Infinity, y = valueOf(b, key) ?? -Infinity;
     return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1) || a.name.localeCompare(b.name);
   });
 }
@@ -79,15 +119,23 @@ function colourOf(name) {
   return palette[hash % palette.length];
 }
 
+function shownColumns() {
+  const text = value => typeof value === 'number' ? short(value) : String(value ?? '');
+  return [...columns, ...state.columns.map(key => ({key, title: key, number: true, added: true, text: run => text(valueOf(run, key))}))];
+}
+
 function drawRuns() {
-  const head = el('tr', {}, el('th', {}), ...columns.map(column => {
+  const all = shownColumns();
+  const head = el('tr', {}, el('th', {}), ...all.map(column => {
     const arrow = state.sort.key === column.key ? (state.sort.down ? ' ↓' : ' ↑') : '';
     const button = el('button', {type: 'button'}, column.title + arrow);
     button.addEventListener('click', () => {
       state.sort = {key: column.key, down: state.sort.key === column.key ? !state.sort.down : column.key !== 'name'};
       drawRuns();
     });
-    return el('th', {className: column.number ? 'number' : ''}, button);
+    const remove = column.added ? el('button', {type: 'button', title: `Remove ${column.key}`, ariaLabel: `Remove ${column.key}`}, '×') : null;
+    remove?.addEventListener('click', () => removeColumn(column.key));
+    return el('th', {className: column.number ? 'number' : ''}, button, remove);
   }));
   $('runs').tHead.replaceChildren(head);
   const rows = visibleRuns().map(run => {
@@ -96,7 +144,7 @@ function drawRuns() {
     tick.addEventListener('click', event => { event.stopPropagation(); toggle(run.name); });
     const row = el('tr', {className: run.name === state.current ? 'current' : '', title: `${run.status}${run.remark ? ': ' + run.remark : ''}`},
       el('td', {}, tick),
-      ...columns.map((column, i) => el('td', {className: column.number ? 'number' : 'name'}, i === 0 ? el('span', {className: `dot ${run.status}`}) : null, i === 0 ? ' ' : null, column.text(run))));
+      ...all.map((column, i) => el('td', {className: column.number ? 'number' : 'name'}, i === 0 ? el('span', {className: `dot ${run.status}`}) : null, i === 0 ? ' ' : null, column.text(run))));
     row.addEventListener('click', () => { setCurrent(run.name); if (!state.shown.has(run.name)) toggle(run.name); });
     return row;
   });
@@ -283,6 +331,7 @@ async function loadRuns() {
   if (!runs.some(run => run.name === state.current)) state.current = null;
   const newest = [...runs].sort((a, b) => (b.status === 'running') - (a.status === 'running') || b.begun - a.begun);
   state.current ??= newest[0]?.name ?? null;
+  await loadValues();
   // Until the user chooses: what is being trained, or else the newest.
   if (!state.chosen) {
     const running = newest.filter(run => run.status === 'running');
@@ -342,10 +391,19 @@ $('help').addEventListener('click', () => $('keys').showModal());
 $('reset').addEventListener('click', () => setRange(null));
 $('smoothing').addEventListener('input', drawCurves);
 $('log').addEventListener('change', drawCurves);
-$('filter').addEventListener('input', () => { state.filter = $('filter').value; drawRuns(); });
+$('filter').addEventListener('input', () => {
+  state.filter = $('filter').value;
+  drawRuns();
+  loadValues().then(drawRuns).catch(report);
+});
+$('column').addEventListener('focus', () => suggestColumns().catch(report));
+$('column').addEventListener('change', () => {
+  addColumn($('column').value.trim()).catch(report);
+  $('column').value = '';
+});
 
 const keys = {
-  '/': () => $('filter').focus(), t: switchTheme, '?': () => $('keys').showModal(), 0: () => setRange(null), '+': () => zoom(0.5, 0), '=': () => zoom(0.5, 0),
+  '/': () => $('filter').focus(), c: () => $('column').focus(), t: switchTheme, '?': () => $('keys').showModal(), 0: () => setRange(null), '+': () => zoom(0.5, 0), '=': () => zoom(0.5, 0),
   '-': () => zoom(2, 0), ArrowLeft: () => zoom(1, -0.25), ArrowRight: () => zoom(1, 0.25), x: () => state.current && toggle(state.current),
   j: () => move(1), k: () => move(-1), 1: () => setTab('curves'), 2: () => setTab('workers'), 3: () => setTab('details'), 4: () => setTab('compare'),
 };

@@ -94,7 +94,10 @@ Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& opt
     const std::vector<double> terms = update_.squares(total);
     const double squares = std::accumulate(terms.begin(), terms.end(), 0.0);
     if (measures_noise()) measure_noise(batch.total, squares);
-    if (stepper.update().clips()) how.gradient_scale = stepper.update().clip_scale(squares);
+    if (stepper.update().clips())
+      how.gradient_scale = stepper.update().clip_scale(squares);
+    else
+      stepper.update().measure_norm(squares);
   }
   // While a bucket is updated, the one before it travels, unless weights wait for the next step.
   std::vector<comm::Handle> gathers;

@@ -66,6 +66,10 @@ try:
     browser.key("4")
     browser.wait_for("document.querySelector('#compare').innerText.includes('train.epochs')")
 
+    browser.evaluate("$('column').value = 'train.batch_size'; $('column').dispatchEvent(new Event('change'))")
+    browser.wait_for("document.querySelector('#runs thead').innerText.includes('train.batch_size')")
+    browser.evaluate("$('filter').value = 'train.batch_size>1000000'; $('filter').dispatchEvent(new Event('input'))")
+    browser.wait_for("!$('none').hidden")
     browser.evaluate("$('filter').value = 'status=finished'; $('filter').dispatchEvent(new Event('input'))")
     browser.wait_for("document.querySelectorAll('#runs tbody tr').length === 3")
 

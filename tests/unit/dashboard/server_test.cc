@@ -77,6 +77,27 @@ TEST_F(ServerTest, RunsAndTheirCurves) {
   EXPECT_NE(client.Get("/metrics")->body.find("artel_run_step{run=\"a\"} 5000"), std::string::npos);
 }
 
+TEST_F(ServerTest, SettingsAndMetricsOfAllRuns) {
+  write_file_atomically(folder_ / "runs" / "b" / "config.toml",
+                        "[data]\nset = \"mnist\"\n[train]\nbatch_size = 48\n");
+  httplib::Client client = serve();
+  const auto values = [&](const std::string& key) {
+    return nlohmann::json::parse(client.Get("/api/values?key=" + key)->body)["values"];
+  };
+  EXPECT_EQ(values("train.batch_size")["b"], 48);
+  EXPECT_NE(values("train.batch_size")["a"], 48);
+  EXPECT_EQ(values("data.set")["a"], "mnist");
+  EXPECT_EQ(values("train/loss")["a"], 1.0 / 5000);  // the last one
+  EXPECT_EQ(values("loss"), values("train/loss"));
+  EXPECT_TRUE(values("nothing").empty());
+  EXPECT_TRUE(values("").empty());
+  // A configuration that changes, or that nobody can read.
+  write_file_atomically(folder_ / "runs" / "b" / "config.toml", "[train]\nno such key = 1\n");
+  fs::last_write_time(folder_ / "runs" / "b" / "config.toml",
+                      fs::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_FALSE(values("train.batch_size").contains("b"));
+}
+
 TEST_F(ServerTest, MistakesAndTextsOfARun) {
   const fs::path run = folder_ / "runs" / "b";
   write_file_atomically(run / "mistakes.png", "\x89PNG");

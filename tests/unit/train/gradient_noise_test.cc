@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include <cmath>
 
 #include "artel/data/sampler.h"
@@ -77,8 +79,10 @@ TEST(GradientNoise, IsThatOfAPlainComputation) {
   trainer.build({DType::f32, {1, 6, 6}});
   const NamedTensors weights = trainer.weights();
   std::optional<GradientNoise> noise;
+  std::optional<double> norm;
   task.fit.after_step = {[&](const TrainingState& state) {
     noise = state.noise;
+    norm = state.gradient_norm;
     return true;
   }};
   const std::vector<int64_t> order =
@@ -86,6 +90,7 @@ TEST(GradientNoise, IsThatOfAPlainComputation) {
           .samples(0, 0, kBatch);
   trainer.fit(data::tensor_dataset(x, y), task.fit);
   ASSERT_TRUE(noise.has_value());
+  ASSERT_TRUE(norm.has_value());
   double small = 0;
   std::vector<double> whole;
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -106,6 +111,7 @@ TEST(GradientNoise, IsThatOfAPlainComputation) {
   const double big = square_of(whole), variance = kBatch / (kLanes - 1.0) * (small - big);
   EXPECT_NEAR(noise->variance, variance, 1e-4 * std::fabs(variance));
   EXPECT_NEAR(noise->square, big - variance / kBatch, 1e-4 * big);
+  EXPECT_NEAR(*norm, std::sqrt(big), 1e-4 * std::sqrt(big));
 }
 
 // Samples that scatter around a known gradient: both numbers are right on average.
@@ -180,6 +186,32 @@ TEST(GradientNoise, LeavesTheTrainingAsItIs) {
   TrainingTask silent = task;
   silent.fit.noise_every = 0;
   EXPECT_TRUE(same_bits(flat(second.weights()), flat(train_task(cluster, silent).weights)));
+}
+
+// The norms of a run's gradients, by step.
+std::map<int64_t, double> norms(Cluster& cluster, TrainingTask task) {
+  std::map<int64_t, double> all;
+  task.fit.after_step = {[&](const TrainingState& state) {
+    if (state.gradient_norm) all[state.step] = *state.gradient_norm;
+    return true;
+  }};
+  Trainer(cluster, task.model, task.options).fit(task.set, task.fit);
+  return all;
+}
+
+TEST(GradientNorm, IsMeasuredNowAndThenOrWhereItMayBeClipped) {
+  TrainingTask task = noisy_task();
+  task.fit.noise_every = 0;
+  task.fit.steps = 22;
+  Cluster one;
+  const std::map<int64_t, double> rare = norms(one, task);
+  ASSERT_EQ(rare.size(), 2U);
+  EXPECT_TRUE(rare.contains(1) && rare.contains(21));
+  task.options.optimizer.clip_norm = 1e-3;  // what is clipped is measured before
+  const std::map<int64_t, double> each = norms(one, task);
+  EXPECT_EQ(each.size(), 22U);
+  EXPECT_EQ(each.at(1), rare.at(1));
+  on_workers(2, [&](int, Cluster& cluster) { EXPECT_EQ(norms(cluster, task), each); });
 }
 
 }  // namespace
