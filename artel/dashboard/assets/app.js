@@ -119,9 +119,11 @@ function colourOf(name) {
   return palette[hash % palette.length];
 }
 
+// Those that the user has added come first, behind the name.
 function shownColumns() {
   const text = value => typeof value === 'number' ? short(value) : String(value ?? '');
-  return [...columns, ...state.columns.map(key => ({key, title: key, number: true, added: true, text: run => text(valueOf(run, key))}))];
+  const added = state.columns.map(key => ({key, title: key, number: true, added: true, text: run => text(valueOf(run, key))}));
+  return [columns[0], ...added, ...columns.slice(1)];
 }
 
 function drawRuns() {
