@@ -22,6 +22,9 @@ function(artel_layer name)
     endif()
   endforeach()
   set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(ARTEL_TIDY)
+    set_target_properties(artel_${name} PROPERTIES CXX_CLANG_TIDY "clang-tidy;--quiet")
+  endif()
   target_include_directories(artel_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                   $<INSTALL_INTERFACE:include>)
   target_link_libraries(artel_${name} PUBLIC ${ARG_PUBLIC_LIBRARIES} PRIVATE ${ARG_LIBRARIES}

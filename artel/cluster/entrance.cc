@@ -1,5 +1,7 @@
 #include "artel/cluster/entrance.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <thread>
 

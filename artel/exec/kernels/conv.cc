@@ -135,7 +135,8 @@ ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass pass, bool exact) {
 }
 
 double conv_flops(const ConvShape& s) {
-  return 2.0 * s.n * s.out_h() * s.out_w() * s.kh * s.kw * (s.c / s.groups) * s.k;
+  const int64_t channels = s.c / s.groups;
+  return 2.0 * s.n * s.out_h() * s.out_w() * s.kh * s.kw * channels * s.k;
 }
 
 }  // namespace artel::kernels

@@ -82,7 +82,7 @@ std::vector<Value> inference_gradient(GradientContext& context) {
 }
 
 TensorType rows_type(const InferContext& context) {
-  Shape rows = context.shape(0);
+  const Shape& rows = context.shape(0);
   const int64_t width = rows.back();
   return {DType::f32, {width ? rows.elements() / width : 0}};
 }
@@ -115,10 +115,10 @@ std::vector<Value> rms_norm_gradient(GradientContext& context) {
 }  // namespace
 
 std::vector<OpDefinition> normalisation_ops() {
-  const auto vectors = [](int count) {
+  const auto vectors = [](size_t count) {
     return [count](const InferContext& context) {
       std::vector<TensorType> types = {context.type(1)};
-      types.resize(static_cast<size_t>(1 + count), context.type(2));
+      types.resize(1 + count, context.type(2));
       return types;
     };
   };

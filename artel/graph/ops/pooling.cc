@@ -57,7 +57,7 @@ std::vector<TensorType> with_indices(const InferContext& context, std::vector<Te
 
 // dx from dy (and the remembered positions); its shape is an attribute.
 std::function<std::vector<Value>(GradientContext&)> backward(std::string op) {
-  return [op](GradientContext& context) -> std::vector<Value> {
+  return [op = std::move(op)](GradientContext& context) -> std::vector<Value> {
     Attributes attributes = context.attributes();
     attributes.set("shape", context.input(0).shape().extents());
     std::vector<Value> inputs = {context.gradient()};

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "artel/graph/cost.h"
+#include "artel/graph/op.h"
 #include "artel/graph/passes/rewrite.h"
 
 namespace artel {
