@@ -1,5 +1,7 @@
 #include "artel/run/overview.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <fstream>
