@@ -77,7 +77,7 @@ std::vector<Announced> parse_announcement(const std::string& text) {
   return all;
 }
 
-// The tensors of single workers, worker by worker, without those of workers that there are not.
+// The tensors of single workers, worker by worker, without those of workers that do not exist.
 std::vector<std::byte> joined_by_worker(const NamedTensors& tensors, int workers) {
   std::vector<std::byte> bytes;
   for (size_t worker = 0; worker < static_cast<size_t>(workers); ++worker)
