@@ -5,6 +5,8 @@ cd "$folder"
 export LC_ALL=C
 port=$((20000 + $$ % 20000))
 
+# Whether the program was built with sanitizers, which take memory of their own.
+sanitized() { [[ -n ${ARTEL_SANITIZED:-} ]]; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
 contains() { grep -qF -- "$2" "$1" || { cat "$1" >&2; fail "no '$2' in $1"; }; }
 
