@@ -3,13 +3,16 @@
 #include <cstring>
 #include <future>
 #include <memory>
+#include <thread>
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/run/predictions.h"
+#include "artel/data/image_folder.h"
 #include "artel/run/samples.h"
+#include "artel/transfer/small_predictor.h"
 
 namespace artel::cli {
 namespace {
@@ -50,12 +53,45 @@ PredictionFormat format_of(const Arguments& arguments, const SavedRun& run) {
              : PredictionFormat::text;
 }
 
+// With a model of `artel fit`.
+void predict_small(Arguments& arguments) {
+  transfer::SmallPredictor predictor(arguments.source.path,
+                                     std::max(1u, std::thread::hardware_concurrency()));
+  const File file = arguments.out.empty() ? File(nullptr, std::fclose) : open_output(arguments.out);
+  const bool json =
+      arguments.json || arguments.out.ends_with(".json") || arguments.out.ends_with(".jsonl");
+  arguments.options.format = json                              ? PredictionFormat::json
+                             : arguments.out.ends_with(".csv") ? PredictionFormat::csv
+                                                               : PredictionFormat::text;
+  if (arguments.options.top == 0)
+    arguments.options.top = arguments.options.format == PredictionFormat::csv ? 1 : 3;
+  PredictionWriter writer(predictor.layout(), arguments.options, file ? file.get() : stdout);
+  for (const std::string& each : arguments.files) {
+    if (!std::filesystem::is_directory(each)) {
+      writer.write(each, {}, predictor.scores_of(each));
+      continue;
+    }
+    const auto pictures = data::pictures_in(each);
+    require(!pictures.empty(), ErrorKind::not_found,
+            "[{}] holds no pictures, expected .jpg or .png", each);
+    for (const auto& picture : pictures)
+      writer.write(picture.string(), {}, predictor.scores_of(picture));
+  }
+  for (size_t i = 0; i < arguments.texts.size(); ++i) {
+    std::optional<std::string> second;
+    if (!arguments.seconds.empty()) second = arguments.seconds[i];
+    writer.write(arguments.texts[i], {}, predictor.scores_of_text(arguments.texts[i], second));
+  }
+  writer.flush();
+}
+
 void predict(Arguments& arguments) {
   require(!arguments.files.empty() || !arguments.texts.empty(), ErrorKind::invalid_argument,
           "predict: got no input, expected files or --text");
   require(arguments.seconds.empty() || arguments.seconds.size() == arguments.texts.size(),
           ErrorKind::invalid_argument, "--second: got {}, expected as many as --text ({})",
           arguments.seconds.size(), arguments.texts.size());
+  if (transfer::is_small_model(arguments.source.path)) return predict_small(arguments);
   const SavedRun run = open_run(arguments.source);
   const File file = arguments.out.empty() ? File(nullptr, std::fclose) : open_output(arguments.out);
   arguments.options.format = format_of(arguments, run);
@@ -110,6 +146,7 @@ void add_predict(CLI::App& program) {
       "  artel predict runs/fashion_mnist shoe.png\n"
       "  artel predict runs/fashion_mnist images.npy --top 1\n"
       "  artel predict runs/pairs pairs.npz\n"
+      "  artel predict models/flowers photo.jpg        # a model of `artel fit`\n"
       "  artel predict runs/houses new.csv -o prices.csv\n"
       "  artel predict runs/bert_classify --text \"Claim your free prize now\"");
   command->callback([arguments] { predict(*arguments); });

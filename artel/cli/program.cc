@@ -72,6 +72,10 @@ int run(int argc, char** argv) {
   add_predict(program);
   add_generate(program);
   add_embed(program);
+  add_features(program);
+  add_fit(program);
+  add_finetune(program);
+  add_advise(program);
   add_info(program);
   add_plan(program);
   add_data(program);

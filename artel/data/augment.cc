@@ -156,13 +156,18 @@ Transform parse_transform(const TransformWords& words) {
     words.expect(1, 1);
     return cover(words.whole(0, 0));
   }
+  if (words.name == "channels") {
+    words.expect(1, 1);
+    return channels(words.whole(0, 0));
+  }
   if (words.name == "erase") {
     words.expect(0, 1);
     return erase(words.number(0, 0.5f));
   }
   fail(ErrorKind::invalid_argument, "unknown augmentation '{}'{}", words.text,
        did_you_mean(words.name, {"crop", "centre_crop", "flip", "normalise", "resize", "jitter",
-                                 "cutout", "rotate", "resized_crop", "cover", "erase", "mixup"}));
+                                 "cutout", "rotate", "resized_crop", "cover", "erase", "channels",
+                                 "mixup"}));
 }
 
 }  // namespace
@@ -215,6 +220,33 @@ Transform normalise(std::vector<float> means, std::vector<float> deviations) {
                     to_string(shape),
                     shape[0] == 1 ? "1" : fmt::format("1, or {}: one for each channel", shape[0]));
             return shape;
+          }};
+}
+
+Transform channels(int64_t count) {
+  const std::string text = fmt::format("channels {}", count);
+  require(count == 1 || count == 3, ErrorKind::invalid_argument,
+          "augmentation '{}': expected 1 (grey) or 3 (colour)", text);
+  return {text, false,
+          [=](Image& image, Random&) {
+            if (image.channels == count) return;
+            Image changed(count, image.height, image.width);
+            const int64_t plane = image.height * image.width;
+            const float* const from = image.pixels.data();
+            if (count == 1)
+              for (int64_t i = 0; i < plane; ++i)  // as decode_picture makes pictures grey
+                changed.pixels[i] =
+                    0.299f * from[i] + 0.587f * from[plane + i] + 0.114f * from[2 * plane + i];
+            else
+              for (int64_t c = 0; c < count; ++c)
+                std::copy_n(from, plane, changed.pixels.data() + c * plane);
+            image = std::move(changed);
+          },
+          [=](const Shape& shape) {
+            require(shape[0] == 1 || shape[0] == 3, ErrorKind::shape,
+                    "augmentation '{}': got images of {}, expected 1 or 3 channels", text,
+                    to_string(shape));
+            return Shape{count, shape[1], shape[2]};
           }};
 }
 

@@ -48,6 +48,8 @@ Transform centre_crop(int64_t size);
 Transform flip();
 // (pixel - mean) / deviation; one pair for all channels or one for each.
 Transform normalise(std::vector<float> means, std::vector<float> deviations);
+// Grey images as colour ones (3) with equal channels, or colour images as grey ones (1).
+Transform channels(int64_t count);
 // Scales to this size; averages when shrinking, to avoid aliasing.
 Transform resize(int64_t height, int64_t width);
 // Multiplies brightness, contrast and saturation by random factors in [1 - x, 1 + x], on pixels in
@@ -75,9 +77,9 @@ struct Augmentation {
 
   // Reads "crop SIZE [PADDING]", "centre_crop SIZE", "flip", "normalise MEAN... DEVIATION...",
   // "resize HEIGHT [WIDTH]", "jitter BRIGHTNESS [CONTRAST [SATURATION]]", "cutout SIZE", "rotate
-  // DEGREES", "resized_crop SIZE [LEAST]", "cover SIZE", "erase [PROBABILITY]" and "mixup
-  // STRENGTH", in the order in which they are applied. Throws for any other text and suggests the
-  // nearest one.
+  // DEGREES", "resized_crop SIZE [LEAST]", "cover SIZE", "erase [PROBABILITY]", "channels COUNT"
+  // and "mixup STRENGTH", in the order in which they are applied. Throws for any other text and
+  // suggests the nearest one.
   static Augmentation parse(const std::vector<std::string>& texts);
 
   // The same without randomness, for test data: crops are taken from the middle; flip, jitter,

@@ -168,6 +168,7 @@ class Subset : public Dataset {
   void read_target(int64_t index, std::span<std::byte> target) const override {
     set_->read_target(samples_[index], target);
   }
+  std::string name(int64_t index) const override { return set_->name(samples_[index]); }
   const SparseRows* sparse() const override { return sparse_ ? &*sparse_ : nullptr; }
 
  private:

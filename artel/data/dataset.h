@@ -71,6 +71,9 @@ class Dataset {
   // The target alone, for sets whose inputs are expensive to read.
   virtual void read_target(int64_t index, std::span<std::byte> target) const;
 
+  // How people know the sample, such as the path of a picture; empty: by its number alone.
+  virtual std::string name(int64_t /*index*/) const { return {}; }
+
   // The same samples as sparse rows, whose targets are numbers of classes or values; null if that
   // is not what they are. Lives as long as the set.
   virtual const SparseRows* sparse() const { return nullptr; }

@@ -7,6 +7,8 @@
 
 #include "artel/base/log.h"
 #include "artel/base/text.h"
+#include "artel/base/thread_pool.h"
+#include "artel/data/cores.h"
 #include "artel/data/image.h"
 
 namespace artel::data {
@@ -76,7 +78,10 @@ class ImageFolder : public Dataset {
     require(!files_.empty(), ErrorKind::not_found,
             "[{}] holds no pictures in sub-folders: expected CLASS/NAME.jpg or .png",
             folder.string());
-    refuse_cut_off(folder);
+    if (options.skip_broken)
+      leave_out_broken(folder);
+    else
+      refuse_cut_off(folder);
     layout_.classes = static_cast<int64_t>(classes.size());
     layout_.class_names = std::move(classes);
     if (options.size > 0)
@@ -87,6 +92,7 @@ class ImageFolder : public Dataset {
       layout_.input = input_of_pictures(folder, options.channels);
   }
 
+  std::string name(int64_t index) const override { return files_[index].path.string(); }
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   const SampleLayout& layout() const override { return layout_; }
 
@@ -105,6 +111,37 @@ class ImageFolder : public Dataset {
     fs::path path;
     int32_t label;
   };
+
+  void leave_out_broken(const fs::path& folder) {
+    std::vector<std::string> problems(files_.size());
+    ThreadPool pool(all_cores());
+    parallel_for(pool, std::ssize(files_), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        try {
+          decode_picture(map_file(files_[i].path), 0, 1);
+        } catch (const Error& error) {
+          problems[i] = error.what();
+        }
+      }
+    });
+    const auto broken = [&](const File& file) { return !problems[&file - files_.data()].empty(); };
+    std::vector<File> good;
+    for (const File& file : files_)
+      if (!broken(file)) good.push_back(file);
+    const size_t count = files_.size() - good.size();
+    if (count == 0) return;
+    constexpr size_t kNamed = 5;
+    std::erase(problems, "");
+    const bool more = problems.size() > kNamed;
+    if (more) problems.resize(kNamed);
+    require(!good.empty(), ErrorKind::corrupt, "[{}] none of {} pictures can be read: {}{}",
+            folder.string(), count, join(problems, "; "), more ? "; ..." : "");
+    log(LogLevel::warning, "[{}] {} of {} pictures cannot be read and {} left out: {}{}",
+        folder.string(), format_count(static_cast<int64_t>(count)),
+        format_count(static_cast<int64_t>(files_.size())), count == 1 ? "is" : "are",
+        join(problems, "; "), more ? "; ..." : "");
+    files_ = std::move(good);
+  }
 
   // A picture that is not whole would otherwise be found in the middle of the training.
   void refuse_cut_off(const fs::path& folder) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -71,7 +72,8 @@ std::optional<std::vector<double>> read(const fs::path& path, size_t nodes) {
     double value = 0;
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
     if (line.empty()) continue;
-    if (error != std::errc{} || end != line.data() + line.size() || !(value >= 0))
+    if (error != std::errc{} || end != line.data() + line.size() || !(value >= 0) ||
+        !std::isfinite(value))
       return std::nullopt;
     seconds.push_back(value);
   }

@@ -135,11 +135,17 @@ Tensor Evaluator::output_for(int64_t rows, std::string_view output) {
 }
 
 Tensor Evaluator::predict(const Tensor& x, std::string_view output) {
-  Tensor result = output_for(x.shape()[0], output);
+  return predict(x, std::vector{std::string(output)}).front();
+}
+
+std::vector<Tensor> Evaluator::predict(const Tensor& x, const std::vector<std::string>& outputs) {
+  std::vector<Tensor> results;
+  for (const std::string& output : outputs) results.push_back(output_for(x.shape()[0], output));
   run(x, nullptr, [&](int64_t, int64_t begin, int64_t end, const Frame& frame) {
-    copy_rows(frame, output, begin, end, result);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      copy_rows(frame, outputs[i], begin, end, results[i]);
   });
-  return result;
+  return results;
 }
 
 }  // namespace artel

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "artel/exec/program.h"
@@ -31,6 +32,8 @@ class Evaluator {
   // What the sums are of.
   const Metrics& metrics();
   Tensor predict(const Tensor& x, std::string_view output = "prediction");
+  // Several outputs of one pass.
+  std::vector<Tensor> predict(const Tensor& x, const std::vector<std::string>& outputs);
 
  private:
   const Program& program(int64_t samples);

@@ -23,14 +23,24 @@ Predictor::Predictor(const Model& model, const TensorType& sample, const NamedTe
       parameters_(parameters_of(model, sample, choices_, weights)),
       evaluator_(model, sample, std::nullopt, {}, parameters_, choices_, threads) {}
 
-Tensor Predictor::operator()(const Tensor& rows, std::string_view output) {
+void Predictor::check(const Tensor& rows) const {
   require(rows.shape().rank() == sample_.shape.rank() + 1, ErrorKind::shape,
           "predict: got {}, expected rows of {}", to_string(rows.shape()), to_string(sample_));
   const TensorType expected = batch_of(sample_, rows.shape()[0]);
   const TensorType got = {rows.dtype(), rows.shape()};
   require(got == expected, ErrorKind::shape, "predict: got {}, expected {}", to_string(got),
           to_string(expected));
+}
+
+Tensor Predictor::operator()(const Tensor& rows, std::string_view output) {
+  check(rows);
   return evaluator_.predict(rows, output);
+}
+
+std::vector<Tensor> Predictor::operator()(const Tensor& rows,
+                                          const std::vector<std::string>& outputs) {
+  check(rows);
+  return evaluator_.predict(rows, outputs);
 }
 
 }  // namespace artel

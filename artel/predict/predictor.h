@@ -24,8 +24,12 @@ class Predictor {
   // The outputs, in the order of the rows. Throws if the rows are of another type than `sample`. A
   // network with several outputs (nn::output) has others than its last value.
   Tensor operator()(const Tensor& rows, std::string_view output = "prediction");
+  // Several outputs of one pass.
+  std::vector<Tensor> operator()(const Tensor& rows, const std::vector<std::string>& outputs);
 
  private:
+  void check(const Tensor& rows) const;
+
   TensorType sample_;
   KernelChoices choices_;
   Parameters parameters_;

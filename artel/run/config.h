@@ -38,6 +38,7 @@ struct DataConfig {
   int64_t fold = 0;
   std::vector<std::string> augment;
   int64_t image_size = 0;
+  bool skip_broken = false;
   int64_t context = 128;
   int64_t stride = 0;
   bool lines = false;

@@ -1,0 +1,338 @@
+#include "artel/transfer/advise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "artel/base/error.h"
+#include "artel/base/plural.h"
+#include "artel/base/text.h"
+#include "artel/base/time.h"
+#include "artel/observe/table.h"
+#include "artel/observe/text_plot.h"
+#include "artel/run/saved_run.h"
+#include "artel/transfer/finetune.h"
+#include "artel/transfer/log_me.h"
+#include "artel/transfer/small_model.h"
+
+namespace artel::transfer {
+namespace {
+
+constexpr size_t kMostProbes = 8;
+constexpr double kEpochs = 15;  // that fine-tuning takes, about
+
+// The blocks before the head; of many, some evenly spread, with the last.
+std::vector<Block> probed_blocks(std::vector<Block> blocks) {
+  blocks.pop_back();
+  if (blocks.size() <= kMostProbes) return blocks;
+  std::vector<Block> some;
+  for (size_t i = 1; i <= kMostProbes; ++i)
+    some.push_back(blocks[i * blocks.size() / kMostProbes - 1]);
+  return some;
+}
+
+FeaturePart some_of(const FeaturePart& part, size_t layer, const std::vector<int64_t>& chosen) {
+  const Tensor& from = part.layers[layer];
+  const int64_t width = from.elements() / part.size();
+  FeaturePart result;
+  Tensor rows({std::ssize(chosen), width}), labels({std::ssize(chosen)}, DType::i32);
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    std::copy_n(from.values<float>().data() + chosen[i] * width, width,
+                rows.values<float>().data() + static_cast<int64_t>(i) * width);
+    labels.values<int32_t>()[i] = part.targets.values<int32_t>()[chosen[i]];
+  }
+  result.layers = {rows};
+  result.targets = labels;
+  return result;
+}
+
+// Trains a linear model on some samples and judges it on others.
+double probe_accuracy(const FeaturePart& all, size_t layer, const std::vector<int64_t>& train,
+                      const std::vector<int64_t>& test, int64_t classes,
+                      const AdviseOptions& options) {
+  Features features = {.classes = classes};
+  features.train = some_of(all, layer, train);
+  const SmallModel model = fit_small(
+      "linear", features,
+      {.threads = options.threads, .seed = options.seed, .l2 = {1e-1, 1e-2, 1e-3}, .folds = 3});
+  return judge(model, some_of(all, layer, test), options.threads).accuracy;
+}
+
+std::vector<int64_t> shuffled(int64_t count, uint64_t seed, uint64_t purpose) {
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  Random random{seed, hash_name("advise"), purpose};
+  for (size_t i = order.size(); i-- > 1;) std::swap(order[i], order[random.below(i + 1)]);
+  return order;
+}
+
+// Of a base with batch norm: how far the input of its first one is from what it was trained on.
+std::optional<double> shift_of(const BaseNetwork& base, const data::Dataset& set,
+                               const data::Augmentation& prepare, const TensorType& sample,
+                               int threads) {
+  std::string first;
+  for (const NamedTensor& weight : base.weights)
+    if (first.empty() && weight.name.ends_with(".running_mean"))
+      first = weight.name.substr(0, weight.name.rfind('.'));
+  if (first.empty()) return {};
+  const Tensor mean = find_tensor(base.weights, first + ".running_mean")->to(DType::f32);
+  const Tensor* const variances = find_tensor(base.weights, first + ".running_var");
+  if (!variances) return {};
+  const Tensor variance = variances->to(DType::f32);
+  std::vector<int64_t> some;
+  for (int64_t i = 0; i < std::min<int64_t>(set.size(), 256); ++i)
+    some.push_back(i * set.size() / std::min<int64_t>(set.size(), 256));
+  Extractor extractor(base, sample, {.layers = {"before " + first}}, threads);
+  const std::shared_ptr<const data::Dataset> borrowed(std::shared_ptr<void>(), &set);
+  const FeaturePart part = extractor(*data::subset(borrowed, some), prepare);
+  const int64_t channels = part.layers[0].shape()[1];
+  if (channels != mean.elements()) return {};
+  double sum = 0;
+  for (int64_t c = 0; c < channels; ++c) {
+    double here = 0;
+    for (int64_t i = 0; i < part.size(); ++i)
+      here += part.layers[0].values<float>()[i * channels + c] / static_cast<double>(part.size());
+    const double wrong = here - mean.values<float>()[c];
+    sum += wrong * wrong / (variance.values<float>()[c] + 1e-5);
+  }
+  return std::sqrt(sum / static_cast<double>(channels));
+}
+
+// What fine-tuning leaves of the error of a linear model, which depends on how many samples each
+// class has: with few there is nothing to learn from, with many almost all can be learnt.
+double left_by_the_end(double each) { return 1 - 0.45 * each / (each + 60); }
+double left_by_all(double each) { return 1.25 - 0.85 * each / (each + 120); }
+
+void forecast(Advice& advice, double samples_per_second, const std::vector<Block>& blocks) {
+  const double samples = static_cast<double>(advice.samples);
+  const double each = samples / static_cast<double>(std::max<int64_t>(1, advice.classes));
+  const Probe& last = advice.probes.back();
+  const auto best = std::ranges::max_element(advice.probes, {}, &Probe::accuracy);
+  const double pass = samples / samples_per_second;
+  const auto add = [&](Way way, const std::string& what, double measured, double left,
+                       double seconds) {
+    // What more samples than were measured with bring, they bring to all.
+    const double now = std::max(1e-3, 1 - best->accuracy);
+    const auto error = [&](double later) {
+      return std::clamp((1 - measured) * later / now * left, 0.0, 1.0);
+    };
+    advice.forecasts.push_back({.way = way,
+                                .what = what,
+                                .accuracy = 1 - error(advice.error.error),
+                                .low = 1 - error(advice.error.high),
+                                .high = 1 - error(advice.error.low),
+                                .seconds = seconds});
+  };
+  add(Way::last_features, last.block.output, last.accuracy, 1, pass);
+  const Probe* early = nullptr;
+  for (const Probe& probe : advice.probes)
+    if (&probe != &last && (!early || probe.accuracy > early->accuracy)) early = &probe;
+  if (early) add(Way::early_features, early->block.output, early->accuracy, 1, pass);
+  const size_t end = std::min<size_t>(2, blocks.size() - 1);
+  add(Way::fine_tune_end, fmt::format("last {}", end), last.accuracy, left_by_the_end(each),
+      1.6 * kEpochs * pass);
+  add(Way::train_all, "all", best->accuracy, left_by_all(each), 3 * kEpochs * pass);
+  // The simplest way of those that are about as good.
+  double most = 0;
+  for (const Forecast& each_way : advice.forecasts) most = std::max(most, each_way.accuracy);
+  constexpr double kAsGood = 0.005;
+  for (size_t i = advice.forecasts.size(); i-- > 0;)
+    if (advice.forecasts[i].accuracy >= most - kAsGood) advice.choice = i;
+}
+
+std::string command_for(const Advice& advice) {
+  const Forecast& way = advice.chosen();
+  if (way.way == Way::last_features || way.way == Way::early_features)
+    return fmt::format("artel features {} DATA --layer {} && artel fit linear features.npz",
+                       shell_word(advice.base), shell_word(way.what));
+  return fmt::format("artel finetune {} --data DATA --train {}", shell_word(advice.base),
+                     shell_word(way.what));
+}
+
+}  // namespace
+
+std::string_view to_string(Way way) {
+  switch (way) {
+    case Way::last_features:
+      return "small model on the last features";
+    case Way::early_features:
+      return "small model on early features";
+    case Way::fine_tune_end:
+      return "fine-tune the end";
+    case Way::train_all:
+      return "train all of it";
+  }
+  return "";
+}
+
+Advice advise(const BaseNetwork& base, const DataConfig& data, const AdviseOptions& options,
+              const FeatureProgress& progress) {
+  const Clock::time_point begun = Clock::now();
+  RunConfig config;
+  config.data = data;
+  config.model = base.model;
+  const RunData opened = open_data(config);
+  const data::SampleLayout& layout = opened.layout();
+  require(layout.target_kind == data::TargetKind::classes && layout.target.rank() == 0,
+          ErrorKind::unsupported, "advise: the data has no classes, expected one for each sample");
+  require(layout.classes > 1, ErrorKind::invalid_argument,
+          "advise: got one class, expected two or more to tell apart");
+  Advice advice = {.base = base.name,
+                   .samples = opened.train->size(),
+                   .classes = layout.classes};
+  require(advice.samples >= 20, ErrorKind::invalid_argument,
+          "advise: got {}, expected 20 or more to measure with",
+          counted(advice.samples, "training sample"));
+  const data::Augmentation prepare = opened.augment.for_testing();
+  const TensorType sample = sample_type(layout, prepare);
+  const std::vector<Block> all_blocks = blocks_of(base.network(), sample);
+  const std::vector<Block> blocks = probed_blocks(all_blocks);
+  require(!blocks.empty(), ErrorKind::unsupported,
+          "[{}] has no layer below its head to take features from", base.name);
+
+  // Features of all blocks in one pass, of some samples.
+  std::vector<int64_t> order = shuffled(advice.samples, options.seed, 0);
+  advice.used = std::min(advice.samples, options.most_samples);
+  order.resize(static_cast<size_t>(advice.used));
+  std::ranges::sort(order);
+  FeatureRequest request;
+  for (const Block& block : blocks) request.layers.push_back(block.output);
+  Extractor extractor(base, sample, request, options.threads);
+  const Clock::time_point extracting = Clock::now();
+  const FeaturePart features =
+      extractor(*data::subset(opened.train, order), prepare, nullptr, progress);
+  const double speed = static_cast<double>(advice.used) /
+                       std::max(1e-6, seconds_between(extracting, Clock::now()));
+  advice.shift = shift_of(base, *opened.train, prepare, sample, options.threads);
+
+  const std::vector<int64_t> mixed = shuffled(advice.used, options.seed, 1);
+  const auto held_out = std::max<int64_t>(4, advice.used / 4);
+  const std::vector<int64_t> test(mixed.begin(), mixed.begin() + held_out);
+  const std::vector<int64_t> train(mixed.begin() + held_out, mixed.end());
+  for (size_t i = 0; i < blocks.size(); ++i)
+    advice.probes.push_back(
+        {.block = blocks[i],
+         .log_me = log_me(features.layers[i], features.targets),
+         .accuracy =
+             probe_accuracy(features, i, train, test, advice.classes, options)});
+
+  const auto best = static_cast<size_t>(
+      std::ranges::max_element(advice.probes, {}, &Probe::accuracy) - advice.probes.begin());
+  for (const int64_t part : {8, 4, 2, 1}) {
+    const int64_t count = std::ssize(train) / part;
+    if (count < 2 * advice.classes && part > 1) continue;
+    CurvePoint point = {.samples = count};
+    for (int repeat = 0; repeat < (part == 1 ? 1 : options.repeats); ++repeat) {
+      const std::vector<int64_t> shuffle =
+          shuffled(std::ssize(train), options.seed, 2 + static_cast<uint64_t>(repeat));
+      std::vector<int64_t> some;
+      for (int64_t k = 0; k < count; ++k) some.push_back(train[shuffle[k]]);
+      point.errors.push_back(
+          1 - probe_accuracy(features, best, some, test, advice.classes, options));
+    }
+    advice.curve.push_back(std::move(point));
+  }
+  advice.error = extrapolate(advice.curve, advice.samples, options.seed);
+  advice.error_of_more = extrapolate(advice.curve, 10 * advice.samples, options.seed);
+  // A test of so few samples is this uncertain by itself.
+  const double noise = 1.28 * std::sqrt(std::max(advice.error.error * (1 - advice.error.error), 1e-4) /
+                                        static_cast<double>(held_out));
+  for (Extrapolation* error : {&advice.error, &advice.error_of_more}) {
+    error->low = std::max(0.0, error->low - noise);
+    error->high = std::min(1.0, error->high + noise);
+  }
+  advice.similar = advice.probes.back().accuracy >= advice.probes[best].accuracy - 0.02;
+  advice.much = advice.samples >= 100 * advice.classes;
+  forecast(advice, speed, all_blocks);
+  advice.seconds = seconds_between(begun, Clock::now());
+  return advice;
+}
+
+void check_ways(const BaseNetwork& base, const std::string& data, const AdviseOptions& options,
+                double budget, const std::filesystem::path& folder, Advice& advice) {
+  for (Forecast& way : advice.forecasts) {
+    const Clock::time_point begun = Clock::now();
+    if (way.way == Way::last_features || way.way == Way::early_features) {
+      const Features features =
+          extract(base, data_for(base, data), {.layers = {way.what}}, options.threads);
+      require(features.test.size() > 0, ErrorKind::invalid_argument,
+              "--check: the data has no test part to check with");
+      const SmallModel model = fit_small("linear", features, {.threads = options.threads});
+      way.measured = judge(model, features.test, options.threads).accuracy;
+    } else {
+      const Finetuning plan = plan_finetuning(
+          base, data,
+          {.train = way.what,
+           .overrides = {fmt::format("train.max_seconds={}", budget),
+                         fmt::format("cluster.threads={}", options.threads),
+                         "data.test_fraction=0.1"}});
+      const std::filesystem::path out = folder / (way.way == Way::train_all ? "all" : "end");
+      std::filesystem::remove_all(out);
+      Run(plan.config, {.out = out.string(), .quiet = true}).train();
+      way.measured = score_after(out).test.accuracy;
+    }
+    way.took = seconds_between(begun, Clock::now());
+  }
+}
+
+std::string to_text(const Advice& advice, int columns, bool unicode) {
+  std::string text = fmt::format(
+      "{}: {} of {} classes, measured with {} of them in {:.1f} s\n\n", advice.base,
+      counted(advice.samples, "training sample"), advice.classes, format_count(advice.used),
+      advice.seconds);
+  observe::Table probes({"block", "LogME", "linear model"});
+  for (const Probe& probe : advice.probes)
+    probes.add({probe.block.name, fmt::format("{:.3f}", probe.log_me),
+                fmt::format("{:.4f}", probe.accuracy)});
+  text += probes.text() + '\n';
+  observe::Series series = {.name = "accuracy", .points = {}, .markers = true};
+  observe::Table curve({"samples", "accuracy", ""});
+  for (const CurvePoint& point : advice.curve) {
+    series.points.emplace_back(static_cast<double>(point.samples), 1 - point.mean());
+    curve.add({format_count(point.samples), fmt::format("{:.4f}", 1 - point.mean()), ""});
+  }
+  const auto add = [&](int64_t samples, const Extrapolation& error) {
+    series.points.emplace_back(static_cast<double>(samples), 1 - error.error);
+    curve.add({format_count(samples), fmt::format("{:.4f}", 1 - error.error),
+               fmt::format("forecast: {:.4f} to {:.4f}", 1 - error.high, 1 - error.low)});
+  };
+  if (advice.samples > advice.curve.back().samples) add(advice.samples, advice.error);
+  text += curve.text();
+  text += observe::to_text(series, {.columns = columns, .rows = 8, .unicode = unicode});
+  const double gain = advice.error.error - advice.error_of_more.error;
+  text += fmt::format("ten times as much data would bring {:.4f} ({:+.1f} points)\n",
+                      1 - advice.error_of_more.error, 100 * gain);
+  text += fmt::format(
+      "how much data: {} ({:.0f} samples for each class)\nhow similar: {}{}\n\n",
+      advice.much ? "much" : "little",
+      static_cast<double>(advice.samples) / static_cast<double>(advice.classes),
+      advice.similar ? "similar, the last block is as good as any"
+                     : "different, an earlier block is better than the last",
+      advice.shift ? fmt::format("; its first statistics are off by {:.2f} deviations",
+                                 *advice.shift)
+                   : "");
+  const bool checked = advice.forecasts.front().measured.has_value();
+  std::vector<std::string> header = {"way", "on", "forecast", "from", "to", "time"};
+  if (checked) header.insert(header.end(), {"measured", "took"});
+  header.emplace_back("");
+  observe::Table ways(header);
+  for (size_t i = 0; i < advice.forecasts.size(); ++i) {
+    const Forecast& way = advice.forecasts[i];
+    std::vector<std::string> row = {std::string(to_string(way.way)),
+                                    way.what,
+                                    fmt::format("{:.4f}", way.accuracy),
+                                    fmt::format("{:.4f}", way.low),
+                                    fmt::format("{:.4f}", way.high),
+                                    format_duration(way.seconds)};
+    if (checked) {
+      row.push_back(way.measured ? fmt::format("{:.4f}", *way.measured) : "");
+      row.push_back(way.took ? format_duration(*way.took) : "");
+    }
+    row.emplace_back(i == advice.choice ? "advised" : "");
+    ways.add(row);
+  }
+  return text + ways.text() + "\nto do so: " + command_for(advice) + "\n";
+}
+
+}  // namespace artel::transfer

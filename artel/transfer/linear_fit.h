@@ -1,0 +1,39 @@
+// Logistic and ridge regression of rows of numbers, by L-BFGS (Liu and Nocedal, 1989) on all rows
+// at a time. Each iteration costs two products of the rows with the weights.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "artel/tensor/tensor.h"
+
+namespace artel::transfer {
+
+struct LinearFit {
+  Tensor weights;  // [outputs, numbers]
+  Tensor bias;     // [outputs]
+  double loss = 0;  // with its penalty
+  int iterations = 0;
+};
+
+// Minimises the mean cross entropy (i32 targets, `outputs` classes) or half the mean squared error
+// (f32 targets [rows], one output), plus l2 / 2 times the sum of the squares of the weights.
+// `start` may be the result for another l2. The bits depend on neither threads nor their timing.
+class LinearFitter {
+ public:
+  LinearFitter(Tensor rows, Tensor targets, int64_t outputs, int threads);
+  ~LinearFitter();
+  LinearFit fit(double l2, const LinearFit* start = nullptr, int most_iterations = 200) const;
+  // Rows times weights plus bias: [rows, outputs].
+  static Tensor outputs(const LinearFit& fit, const Tensor& rows, int threads);
+
+ private:
+  struct Programs;
+  Tensor rows_, targets_;
+  int64_t outputs_;
+  int threads_;
+  std::unique_ptr<Programs> programs_;
+};
+
+}  // namespace artel::transfer
