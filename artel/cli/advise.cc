@@ -40,8 +40,7 @@ void advise(Arguments& arguments) {
           arguments.names.size());
   const std::string data = arguments.names.back();
   if (arguments.options.threads == 0)
-    arguments.options.threads =
-        static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    arguments.options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::vector<transfer::Advice> all;
   for (size_t i = 0; i + 1 < arguments.names.size(); ++i) {
     arguments.base.name = arguments.names[i];
@@ -95,7 +94,8 @@ void add_advise(CLI::App& program) {
   add_overrides(command, arguments->base.overrides);
   command->footer(
       "Takes features of each block for some samples, fits linear models on growing parts of them, "
-      "and\nforecasts four ways: a small model on the last features, on early ones, fine-tuning the "
+      "and\nforecasts four ways: a small model on the last features, on early ones, fine-tuning "
+      "the "
       "end, and\ntraining all. docs/transfer.md says how.\n\n"
       "Examples:\n"
       "  artel advise runs/cifar fashion_mnist\n"

@@ -25,8 +25,7 @@ struct Arguments {
 
 void list_layers(const transfer::BaseNetwork& base) {
   observe::Table table({"layer", "output"});
-  for (const transfer::LayerOutput& layer :
-       transfer::layer_outputs(base.network(), base.sample))
+  for (const transfer::LayerOutput& layer : transfer::layer_outputs(base.network(), base.sample))
     table.add({layer.name, to_string(layer.type.shape)});
   fmt::print("{}", table.text());
 }

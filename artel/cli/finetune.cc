@@ -67,8 +67,7 @@ std::string name_for(const Arguments& arguments) {
 // The first that is free of runs/NAME, runs/NAME-2, ...: stages need to know where the others are.
 std::string free_folder(const std::string& name) {
   std::string folder = "runs/" + name;
-  for (int i = 2; std::filesystem::exists(folder); ++i)
-    folder = fmt::format("runs/{}-{}", name, i);
+  for (int i = 2; std::filesystem::exists(folder); ++i) folder = fmt::format("runs/{}-{}", name, i);
   return folder;
 }
 
@@ -92,9 +91,10 @@ void finetune(Arguments& arguments) {
   if (launches) {
     transfer::FinetuneScore before = transfer::score_before(plan);
     show_plan(plan);
-    const int code = launch_here({.workers = arguments.workers, .elastic = is_elastic(plan.config)});
+    const int code =
+        launch_here({.workers = arguments.workers, .elastic = is_elastic(plan.config)});
     if (code != 0) throw CLI::RuntimeError(code);
-    return show(before, transfer::score_after(arguments.run.out));
+    return show(before, transfer::score_after(plan, arguments.run.out));
   }
   const bool alone = !launched_group();
   std::optional<transfer::FinetuneScore> before;
@@ -122,7 +122,7 @@ void finetune(Arguments& arguments) {
     if (result.signal != 0) throw CLI::RuntimeError(128 + result.signal);
   }
   if (!alone || !leads) return;
-  show(*before, transfer::score_after(arguments.run.out));
+  show(*before, transfer::score_after(plan, arguments.run.out));
   println("to use it: artel predict {} --best FILE", shell_word(arguments.run.out));
 }
 

@@ -32,10 +32,10 @@ void show_choices(const transfer::SmallModel& model) {
 void fit(Arguments& arguments) {
   const transfer::Features features = transfer::Features::load(arguments.features);
   if (arguments.out.empty())
-    arguments.out = (std::filesystem::path("models") /
-                     (std::filesystem::path(arguments.features).stem().string() + "-" +
-                      arguments.kind))
-                        .string();
+    arguments.out =
+        (std::filesystem::path("models") /
+         (std::filesystem::path(arguments.features).stem().string() + "-" + arguments.kind))
+            .string();
   if (arguments.options.threads == 0)
     arguments.options.threads = std::max(1u, std::thread::hardware_concurrency());
   const transfer::SmallModel model =
@@ -65,8 +65,8 @@ void fit(Arguments& arguments) {
 
 void add_fit(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand(
-      "fit", "Fit a small model on features: linear, knn or centroid");
+  CLI::App* command =
+      program.add_subcommand("fit", "Fit a small model on features: linear, knn or centroid");
   command
       ->add_option("MODEL", arguments->kind,
                    "linear (logistic or ridge regression), knn (nearest neighbours) or centroid "
@@ -96,8 +96,10 @@ void add_fit(CLI::App& program) {
       ->type_name("N");
   arguments->options.threads = 0;
   command->footer(
-      "Features are scaled to mean 0 and deviation 1 by the training samples. The model is a folder "
-      "that\n`artel predict` uses for pictures or texts, which it sends through the base first, and "
+      "Features are scaled to mean 0 and deviation 1 by the training samples. The model is a "
+      "folder "
+      "that\n`artel predict` uses for pictures or texts, which it sends through the base first, "
+      "and "
       "for features.\n\n"
       "Examples:\n"
       "  artel fit linear features.npz\n"

@@ -9,8 +9,8 @@
 #include "artel/base/log.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
-#include "artel/run/predictions.h"
 #include "artel/data/image_folder.h"
+#include "artel/run/predictions.h"
 #include "artel/run/samples.h"
 #include "artel/transfer/small_predictor.h"
 

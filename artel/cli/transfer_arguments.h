@@ -15,9 +15,10 @@ namespace artel::cli {
 
 inline void add_base(CLI::App* command, transfer::BaseSource& source) {
   command
-      ->add_option("BASE", source.name,
-                   "Trained network to begin with: a run or a checkpoint, a published base by name, "
-                   "the folder of a published model, or a network of the zoo with --weights")
+      ->add_option(
+          "BASE", source.name,
+          "Trained network to begin with: a run or a checkpoint, a published base by name, "
+          "the folder of a published model, or a network of the zoo with --weights")
       ->required();
   command
       ->add_option("--weights", source.weights,

@@ -165,9 +165,9 @@ Transform parse_transform(const TransformWords& words) {
     return erase(words.number(0, 0.5f));
   }
   fail(ErrorKind::invalid_argument, "unknown augmentation '{}'{}", words.text,
-       did_you_mean(words.name, {"crop", "centre_crop", "flip", "normalise", "resize", "jitter",
-                                 "cutout", "rotate", "resized_crop", "cover", "erase", "channels",
-                                 "mixup"}));
+       did_you_mean(words.name,
+                    {"crop", "centre_crop", "flip", "normalise", "resize", "jitter", "cutout",
+                     "rotate", "resized_crop", "cover", "erase", "channels", "mixup"}));
 }
 
 }  // namespace

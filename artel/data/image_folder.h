@@ -14,9 +14,9 @@ struct ImageFolderOptions {
   // most 224, which the log says.
   int64_t size = 0;
   int channels = 3;  // 1 or 3
-  // Pictures that cannot be decoded are left out, and the log counts and names them. All are decoded
-  // once to know. Otherwise those that are cut off are refused at the start, and others when they
-  // are read.
+  // Pictures that cannot be decoded are left out, and the log counts and names them. All are
+  // decoded once to know. Otherwise those that are cut off are refused at the start, and others
+  // when they are read.
   bool skip_broken = false;
 };
 

@@ -83,8 +83,7 @@ Tensor as_labels(const Tensor& tensor) {
 }
 
 Split open_images(const OpenOptions& options) {
-  const ImageFolderOptions images{.size = options.image_size,
-                                  .skip_broken = options.skip_broken};
+  const ImageFolderOptions images{.size = options.image_size, .skip_broken = options.skip_broken};
   if (fs::is_directory(options.path / "train")) return image_folders(options.path, images);
   return split(image_folder(options.path, images), options.test_fraction, options.seed);
 }
@@ -152,9 +151,8 @@ struct Opener {
 
 // Options that some kinds of data do not have.
 const std::vector<std::string> kKindOptions = {
-    "test_path",  "target",  "ignore", "categorical", "scale_target",
-    "image_size", "context", "stride", "tokenizer",   "lines",
-    "skip_broken"};
+    "test_path", "target", "ignore",    "categorical", "scale_target", "image_size",
+    "context",   "stride", "tokenizer", "lines",       "skip_broken"};
 
 Split open_libsvm(const OpenOptions& o, const fs::path& train, const fs::path& test) {
   return libsvm(train, test, o.test_fraction, o.seed, o.table.task == Task::values);

@@ -38,8 +38,8 @@ struct OpenOptions {
   uint64_t seed = 0;                // of that split
   TableOptions table;               // csv
   std::shared_ptr<const TableEncoder> learnt = {};  // csv: what was learnt from it before
-  int64_t image_size = 0;    // folder: side of the images; 0: as the pictures have it
-  bool skip_broken = false;  // folder: leave out pictures that cannot be decoded
+  int64_t image_size = 0;               // folder: side of the images; 0: as the pictures have it
+  bool skip_broken = false;             // folder: leave out pictures that cannot be decoded
   int64_t context = 128;                // text: tokens in a sample
   int64_t stride = 0;                   // text: distance between samples; 0 is `context`
   std::string tokenizer = "character";  // text: see make_tokenizer

@@ -97,10 +97,11 @@ void visit_keys(RunConfig& config, auto& field) {
        "0: the size of the pictures or, if they differ, the median of their shorter sides, at most "
        "224."},
       data.image_size);
-  field({"data.skip_broken",
-         "Pictures of a `folder` that cannot be decoded are left out, counted and named in the log. "
-         "All pictures are decoded once at the start to know. Otherwise they are refused."},
-        data.skip_broken);
+  field(
+      {"data.skip_broken",
+       "Pictures of a `folder` that cannot be decoded are left out, counted and named in the log. "
+       "All pictures are decoded once at the start to know. Otherwise they are refused."},
+      data.skip_broken);
   field({.name = "data.context", .help = "Tokens in one sample of `text`.", .least = 1},
         data.context);
   field({"data.stride", "Distance between samples of `text`, in tokens. 0: `context`."},

@@ -178,9 +178,7 @@ Advice advise(const BaseNetwork& base, const DataConfig& data, const AdviseOptio
           ErrorKind::unsupported, "advise: the data has no classes, expected one for each sample");
   require(layout.classes > 1, ErrorKind::invalid_argument,
           "advise: got one class, expected two or more to tell apart");
-  Advice advice = {.base = base.name,
-                   .samples = opened.train->size(),
-                   .classes = layout.classes};
+  Advice advice = {.base = base.name, .samples = opened.train->size(), .classes = layout.classes};
   require(advice.samples >= 20, ErrorKind::invalid_argument,
           "advise: got {}, expected 20 or more to measure with",
           counted(advice.samples, "training sample"));
@@ -202,8 +200,8 @@ Advice advise(const BaseNetwork& base, const DataConfig& data, const AdviseOptio
   const Clock::time_point extracting = Clock::now();
   const FeaturePart features =
       extractor(*data::subset(opened.train, order), prepare, nullptr, progress);
-  const double speed = static_cast<double>(advice.used) /
-                       std::max(1e-6, seconds_between(extracting, Clock::now()));
+  const double speed =
+      static_cast<double>(advice.used) / std::max(1e-6, seconds_between(extracting, Clock::now()));
   advice.shift = shift_of(base, *opened.train, prepare, sample, options.threads);
 
   const std::vector<int64_t> mixed = shuffled(advice.used, options.seed, 1);
@@ -214,8 +212,7 @@ Advice advise(const BaseNetwork& base, const DataConfig& data, const AdviseOptio
     advice.probes.push_back(
         {.block = blocks[i],
          .log_me = log_me(features.layers[i], features.targets),
-         .accuracy =
-             probe_accuracy(features, i, train, test, advice.classes, options)});
+         .accuracy = probe_accuracy(features, i, train, test, advice.classes, options)});
 
   const auto best = static_cast<size_t>(
       std::ranges::max_element(advice.probes, {}, &Probe::accuracy) - advice.probes.begin());
@@ -228,16 +225,17 @@ Advice advise(const BaseNetwork& base, const DataConfig& data, const AdviseOptio
           shuffled(std::ssize(train), options.seed, 2 + static_cast<uint64_t>(repeat));
       std::vector<int64_t> some;
       for (int64_t k = 0; k < count; ++k) some.push_back(train[shuffle[k]]);
-      point.errors.push_back(
-          1 - probe_accuracy(features, best, some, test, advice.classes, options));
+      point.errors.push_back(1 -
+                             probe_accuracy(features, best, some, test, advice.classes, options));
     }
     advice.curve.push_back(std::move(point));
   }
   advice.error = extrapolate(advice.curve, advice.samples, options.seed);
   advice.error_of_more = extrapolate(advice.curve, 10 * advice.samples, options.seed);
   // A test of so few samples is this uncertain by itself.
-  const double noise = 1.28 * std::sqrt(std::max(advice.error.error * (1 - advice.error.error), 1e-4) /
-                                        static_cast<double>(held_out));
+  const double noise =
+      1.28 * std::sqrt(std::max(advice.error.error * (1 - advice.error.error), 1e-4) /
+                       static_cast<double>(held_out));
   for (Extrapolation* error : {&advice.error, &advice.error_of_more}) {
     error->low = std::max(0.0, error->low - noise);
     error->high = std::min(1.0, error->high + noise);
@@ -261,26 +259,25 @@ void check_ways(const BaseNetwork& base, const std::string& data, const AdviseOp
       const SmallModel model = fit_small("linear", features, {.threads = options.threads});
       way.measured = judge(model, features.test, options.threads).accuracy;
     } else {
-      const Finetuning plan = plan_finetuning(
-          base, data,
-          {.train = way.what,
-           .overrides = {fmt::format("train.max_seconds={}", budget),
-                         fmt::format("cluster.threads={}", options.threads),
-                         "data.test_fraction=0.1"}});
+      const Finetuning plan =
+          plan_finetuning(base, data,
+                          {.train = way.what,
+                           .overrides = {fmt::format("train.max_seconds={}", budget),
+                                         fmt::format("cluster.threads={}", options.threads),
+                                         "data.test_fraction=0.1"}});
       const std::filesystem::path out = folder / (way.way == Way::train_all ? "all" : "end");
       std::filesystem::remove_all(out);
       Run(plan.config, {.out = out.string(), .quiet = true}).train();
-      way.measured = score_after(out).test.accuracy;
+      way.measured = score_after(plan, out).test.accuracy;
     }
     way.took = seconds_between(begun, Clock::now());
   }
 }
 
 std::string to_text(const Advice& advice, int columns, bool unicode) {
-  std::string text = fmt::format(
-      "{}: {} of {} classes, measured with {} of them in {:.1f} s\n\n", advice.base,
-      counted(advice.samples, "training sample"), advice.classes, format_count(advice.used),
-      advice.seconds);
+  std::string text = fmt::format("{}: {} of {} classes, measured with {} of them in {:.1f} s\n\n",
+                                 advice.base, counted(advice.samples, "training sample"),
+                                 advice.classes, format_count(advice.used), advice.seconds);
   observe::Table probes({"block", "LogME", "linear model"});
   for (const Probe& probe : advice.probes)
     probes.add({probe.block.name, fmt::format("{:.3f}", probe.log_me),
@@ -309,9 +306,9 @@ std::string to_text(const Advice& advice, int columns, bool unicode) {
       static_cast<double>(advice.samples) / static_cast<double>(advice.classes),
       advice.similar ? "similar, the last block is as good as any"
                      : "different, an earlier block is better than the last",
-      advice.shift ? fmt::format("; its first statistics are off by {:.2f} deviations",
-                                 *advice.shift)
-                   : "");
+      advice.shift
+          ? fmt::format("; its first statistics are off by {:.2f} deviations", *advice.shift)
+          : "");
   const bool checked = advice.forecasts.front().measured.has_value();
   std::vector<std::string> header = {"way", "on", "forecast", "from", "to", "time"};
   if (checked) header.insert(header.end(), {"measured", "took"});
@@ -319,12 +316,10 @@ std::string to_text(const Advice& advice, int columns, bool unicode) {
   observe::Table ways(header);
   for (size_t i = 0; i < advice.forecasts.size(); ++i) {
     const Forecast& way = advice.forecasts[i];
-    std::vector<std::string> row = {std::string(to_string(way.way)),
-                                    way.what,
-                                    fmt::format("{:.4f}", way.accuracy),
-                                    fmt::format("{:.4f}", way.low),
-                                    fmt::format("{:.4f}", way.high),
-                                    format_duration(way.seconds)};
+    std::vector<std::string> row = {
+        std::string(to_string(way.way)),     way.what,
+        fmt::format("{:.4f}", way.accuracy), fmt::format("{:.4f}", way.low),
+        fmt::format("{:.4f}", way.high),     format_duration(way.seconds)};
     if (checked) {
       row.push_back(way.measured ? fmt::format("{:.4f}", *way.measured) : "");
       row.push_back(way.took ? format_duration(*way.took) : "");

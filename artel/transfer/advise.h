@@ -54,8 +54,8 @@ struct Advice {
   // How far the means of the base's first normalised layers are from those in its own training, in
   // deviations; nothing without batch norm.
   std::optional<double> shift = {};
-  bool similar = false;  // the last block is as good as any
-  bool much = false;     // as for fine-tuning
+  bool similar = false;             // the last block is as good as any
+  bool much = false;                // as for fine-tuning
   std::vector<Forecast> forecasts;  // of the four ways
   size_t choice = 0;                // of them
   double seconds = 0;               // that all of this took

@@ -29,10 +29,10 @@ BaseNetwork base_of_run(const RunFolder& folder, const BaseSource& source) {
   const data::SampleLayout layout = folder.load_layout();
   const auto augment = data::Augmentation::parse(config.data.augment).for_testing();
   BaseNetwork base = {.name = source.name,
-               .model = config.model,
-               .classes = layout.classes,
-               .class_names = layout.class_names,
-               .sample = sample_type(layout, augment)};
+                      .model = config.model,
+                      .classes = layout.classes,
+                      .class_names = layout.class_names,
+                      .sample = sample_type(layout, augment)};
   for (const data::Transform& transform : augment.transforms)
     if (word_of(transform.text) == "normalise") base.prepare.push_back(transform.text);
   if (layout.tokenizer) {
@@ -49,8 +49,8 @@ BaseNetwork base_of_run(const RunFolder& folder, const BaseSource& source) {
 BaseNetwork base_of_text_model(const BaseSource& source, const fs::path& folder) {
   TextModel text = open_text_model(folder.string());
   BaseNetwork base = {.name = source.name, .model = text.config, .classes = text.classes};
-  const int64_t positions = nn::complete_options(text.config.name, model_options(text.config, 0))
-                                .positions;
+  const int64_t positions =
+      nn::complete_options(text.config.name, model_options(text.config, 0)).positions;
   base.sample = {DType::i32, {std::min<int64_t>(positions, 128)}};
   base.model.weights = fs::absolute(folder).string();
   base.tokenizer = base.model.weights;
@@ -65,7 +65,8 @@ const nn::ModelDescription* zoo_model(const std::vector<nn::ModelDescription>& z
 }
 
 // As many classes as the weights of its last layer say.
-int64_t classes_in(const NamedTensors& weights, const ModelConfig& model, const TensorType& sample) {
+int64_t classes_in(const NamedTensors& weights, const ModelConfig& model,
+                   const TensorType& sample) {
   const Model as_published = make_model(model, 0);
   std::string head;
   {

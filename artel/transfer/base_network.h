@@ -19,11 +19,11 @@ struct BaseSource {
 };
 
 struct BaseNetwork {
-  std::string name;          // as the user named it
-  ModelConfig model;         // `weights` says where they are
-  int64_t classes = 0;       // of its last layer, as make_model wants them
+  std::string name;     // as the user named it
+  ModelConfig model;    // `weights` says where they are
+  int64_t classes = 0;  // of its last layer, as make_model wants them
   std::vector<std::string> class_names = {};
-  TensorType sample;         // one sample as the network sees it
+  TensorType sample;  // one sample as the network sees it
   // How images become such samples, after they have their size: "normalise ...".
   std::vector<std::string> prepare = {};
   std::string tokenizer = {};  // of texts: a path, or what data.tokenizer may be

@@ -56,8 +56,8 @@ std::string key_of(const std::string& parameter, const std::set<std::string>& co
 
 bool multiplies(const Node& node) {
   static const std::set<std::string, std::less<>> light = {
-      "batch_norm", "batch_norm_inference", "layer_norm", "rms_norm", "add", "mul", "concat",
-      "broadcast_to", "slice", "reshape"};
+      "batch_norm", "batch_norm_inference", "layer_norm", "rms_norm", "add", "mul",
+      "concat",     "broadcast_to",         "slice",      "reshape"};
   return !light.contains(node.op->name);
 }
 
@@ -119,8 +119,7 @@ std::vector<Block> blocks_of(const Model& model, const TensorType& sample) {
     for (std::string& prefix : block.prefixes)
       if (!graph.find(prefix)) prefix += '.';  // "layer1.1." is not layer1.10
   for (size_t i = 0; i < blocks.size(); ++i)
-    blocks[i].output =
-        i + 1 < blocks.size() ? "before " + blocks[i + 1].name : blocks[i].name;
+    blocks[i].output = i + 1 < blocks.size() ? "before " + blocks[i + 1].name : blocks[i].name;
   return blocks;
 }
 
@@ -146,16 +145,15 @@ std::vector<bool> trained_blocks(const std::vector<Block>& blocks, const std::st
     const std::string wanted(trim(part));
     bool any = false;
     for (size_t i = 0; i < blocks.size(); ++i) {
-      const bool fits = !wanted.empty() && (blocks[i].name == wanted ||
-                                            blocks[i].name.starts_with(wanted + "."));
+      const bool fits =
+          !wanted.empty() && (blocks[i].name == wanted || blocks[i].name.starts_with(wanted + "."));
       trained[i] = trained[i] || fits;
       any = any || fits;
     }
     require(any, ErrorKind::invalid_argument,
             "train: got '{}', expected \"head\", \"last N\", \"all\" or names of blocks{}; they "
             "are {}",
-            wanted, did_you_mean(wanted, known),
-            join({known.begin() + 3, known.end()}, ", "));
+            wanted, did_you_mean(wanted, known), join({known.begin() + 3, known.end()}, ", "));
   }
   return trained;
 }

@@ -15,7 +15,7 @@ namespace artel::transfer {
 struct Block {
   std::string name;                   // of its first layers: "layer4.1"
   std::vector<std::string> prefixes;  // its parameters' names begin with one of these
-  std::string output;  // its last value, as layer_outputs.h names it: "before layer4.1"
+  std::string output;      // its last value, as layer_outputs.h names it: "before layer4.1"
   int64_t parameters = 0;  // elements
 };
 
@@ -23,8 +23,8 @@ struct Block {
 std::vector<Block> blocks_of(const Model& model, const TensorType& sample);
 
 // Which blocks are trained, as people say it: "head", "all", "last N" (the head and the N blocks
-// before it), or prefixes of layers, "layer3, layer4", which the head is always added to. Throws for
-// what does not exist.
+// before it), or prefixes of layers, "layer3, layer4", which the head is always added to. Throws
+// for what does not exist.
 std::vector<bool> trained_blocks(const std::vector<Block>& blocks, const std::string& train);
 
 }  // namespace artel::transfer

@@ -50,8 +50,7 @@ Tensor gathered(comm::Group& group, const Tensor& own, const std::vector<int64_t
   for (int rank = 0; rank < group.size(); ++rank)
     sizes.push_back(static_cast<size_t>(begins[rank + 1] - begins[rank]) * bytes);
   Tensor all(with_rows(group.rank() == 0 ? begins.back() : 0, row), own.dtype());
-  group.gather({own.raw(), own.bytes()}, {all.raw(), all.bytes()}, 0, sizes,
-               {.label = "features"});
+  group.gather({own.raw(), own.bytes()}, {all.raw(), all.bytes()}, 0, sizes, {.label = "features"});
   return all;
 }
 
@@ -72,8 +71,7 @@ std::string array_name(size_t layer, const char* part) {
 void add_arrays(NamedTensors& arrays, const FeaturePart& part, const char* name) {
   for (size_t i = 0; i < part.layers.size(); ++i)
     arrays.push_back({array_name(i, name), part.layers[i]});
-  if (part.targets.elements() > 0)
-    arrays.push_back({fmt::format("y_{}", name), part.targets});
+  if (part.targets.elements() > 0) arrays.push_back({fmt::format("y_{}", name), part.targets});
   if (!part.names.empty())
     arrays.push_back({fmt::format("names_{}", name), text_tensor(join(part.names, "\n"))});
 }
@@ -184,8 +182,8 @@ FeaturePart Extractor::operator()(const data::Dataset& set, const data::Augmenta
         part.layers.emplace_back(
             with_rows(end - begin, Shape({extents.begin() + 1, extents.end()})));
       }
-      std::memcpy(part.layers[k].rows(cuts[i] - begin, cuts[i + 1] - begin).raw(),
-                  values[k].raw(), values[k].bytes());
+      std::memcpy(part.layers[k].rows(cuts[i] - begin, cuts[i + 1] - begin).raw(), values[k].raw(),
+                  values[k].bytes());
     }
     if (progress) progress(cuts[i + 1] - begin, end - begin);
   }
@@ -220,8 +218,8 @@ Features extract(const BaseNetwork& base, const DataConfig& data, const FeatureR
   const int64_t all = opened.train->size() + opened.test->size();
   const int ranks = group ? group->size() : 1;
   int64_t before = 0;
-  for (const auto& [set, part] : {std::pair(opened.train, &features.train),
-                                  std::pair(opened.test, &features.test)}) {
+  for (const auto& [set, part] :
+       {std::pair(opened.train, &features.train), std::pair(opened.test, &features.test)}) {
     if (set->size() == 0) continue;
     *part = extractor(*set, prepare, group, [&](int64_t done, int64_t) {
       if (progress) progress(before + done * ranks, all);
@@ -248,16 +246,15 @@ Tensor Features::rows(const FeaturePart& part) {
 }
 
 void Features::save(const std::filesystem::path& path) const {
-  const nlohmann::ordered_json recipe = {
-      {"base", base},
-      {"weights", weights},
-      {"overrides", overrides},
-      {"side", side},
-      {"layers", request.layers},
-      {"pooling", std::string(to_string(request.pooling))},
-      {"columns", columns},
-      {"classes", classes},
-      {"class_names", class_names}};
+  const nlohmann::ordered_json recipe = {{"base", base},
+                                         {"weights", weights},
+                                         {"overrides", overrides},
+                                         {"side", side},
+                                         {"layers", request.layers},
+                                         {"pooling", std::string(to_string(request.pooling))},
+                                         {"columns", columns},
+                                         {"classes", classes},
+                                         {"class_names", class_names}};
   NamedTensors arrays;
   add_arrays(arrays, train, "train");
   if (test.size() > 0) add_arrays(arrays, test, "test");

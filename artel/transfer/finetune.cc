@@ -34,10 +34,9 @@ bool is_of_bert(const std::string& name) { return name.starts_with("bert"); }
 void replace_head(const BaseNetwork& base, const data::SampleLayout& layout, ModelConfig& model) {
   model.classes = 0;
   if (!model.layers.empty()) {
-    const auto last = std::ranges::find_if(model.layers.rbegin(), model.layers.rend(),
-                                           [](const std::string& layer) {
-                                             return layer.starts_with("dense ");
-                                           });
+    const auto last =
+        std::ranges::find_if(model.layers.rbegin(), model.layers.rend(),
+                             [](const std::string& layer) { return layer.starts_with("dense "); });
     require(last != model.layers.rend(), ErrorKind::unsupported,
             "[{}] has no dense layer to replace by one for {} classes", base.name, layout.classes);
     *last = fmt::format("dense {}", layout.classes);
@@ -124,17 +123,18 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
   // What decides how many samples there are, before the network is known.
   RunConfig first = with_overrides(config, options.overrides);
   if (!next_tokens && is_of_bert(base.model.name)) first.model.name = "bert_classifier";
-  const RunData opened = open_data(first);
+  plan.data = open_data(first);
+  const RunData& opened = plan.data;
   const data::SampleLayout& layout = opened.layout();
-  plan.samples = opened.train->size();
+  const int64_t samples = opened.train->size();
   if (!next_tokens) {
     check_classes(*opened.train, data);
     require(layout.target_kind == data::TargetKind::classes, ErrorKind::unsupported,
             "[{}] has values as targets, expected classes; for values use `artel features` and "
             "`artel fit linear`",
             data);
-    plan.keeps_head = !options.new_head && !base.class_names.empty() &&
-                      base.class_names == layout.class_names;
+    plan.keeps_head =
+        !options.new_head && !base.class_names.empty() && base.class_names == layout.class_names;
     if (plan.keeps_head)
       plan.notes.push_back(
           "the head of the base tells the same classes and is kept; --new-head begins anew");
@@ -145,16 +145,17 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
   try {
     plan.blocks = blocks_of(make_model(config.model, layout), sample);
   } catch (const Error& error) {
-    fail(error.kind(), "[{}] does not fit samples {}: {}; the base was trained on {}, try --size {}",
-         base.name, to_string(sample.shape), error.what(), to_string(base.sample.shape),
+    fail(error.kind(),
+         "[{}] does not fit samples {}: {}; the base was trained on {}, try --size {}", base.name,
+         to_string(sample.shape), error.what(), to_string(base.sample.shape),
          base.sample.shape.back());
   }
   std::string train = options.train;
-  if (train == "auto") train = next_tokens ? "all" : automatic_choice(plan.samples, plan.notes);
+  if (train == "auto") train = next_tokens ? "all" : automatic_choice(samples, plan.notes);
   plan.trained = trained_blocks(plan.blocks, train);
   if (!plan.keeps_head && !next_tokens)
     config.model.new_layers = new_layers(base, config.model, plan.blocks.back());
-  choose_training(options, plan.blocks, plan.trained, plan.samples, config);
+  choose_training(options, plan.blocks, plan.trained, samples, config);
   if (!next_tokens) {
     config.train.metrics = {"accuracy"};
     config.train.best_by = "accuracy";
@@ -193,23 +194,25 @@ std::vector<Finetuning> in_stages(const Finetuning& plan, int64_t epochs,
   return stages;
 }
 
-FinetuneScore score_before(const Finetuning& plan) {
-  const RunData data = open_data(plan.config);
-  SavedRun run(plan.config, data.layout());
-  load_configured_weights(*run.trainer, plan.config.model);
+namespace {
+
+FinetuneScore score_of(const SavedRun& run, const RunData& data) {
   FinetuneScore score;
   if (data.validation) score.validation = run.trainer->evaluate(data.validation, run.augment);
   if (data.test->size() > 0) score.test = run.trainer->evaluate(data.test, run.augment);
   return score;
 }
 
-FinetuneScore score_after(const std::filesystem::path& folder) {
-  const SavedRun run = open_run({.path = folder.string(), .best = true});
-  const RunData data = open_data(run.config, run.layout.table);
-  FinetuneScore score;
-  if (data.validation) score.validation = run.trainer->evaluate(data.validation, run.augment);
-  if (data.test->size() > 0) score.test = run.trainer->evaluate(data.test, run.augment);
-  return score;
+}  // namespace
+
+FinetuneScore score_before(const Finetuning& plan) {
+  const SavedRun run(plan.config, plan.data.layout());
+  load_configured_weights(*run.trainer, plan.config.model);
+  return score_of(run, plan.data);
+}
+
+FinetuneScore score_after(const Finetuning& plan, const std::filesystem::path& folder) {
+  return score_of(open_run({.path = folder.string(), .best = true}), plan.data);
 }
 
 }  // namespace artel::transfer

@@ -5,8 +5,8 @@
 //   artel::Run run(plan.config, {.out = "runs/flowers"});
 //   run.train();
 //
-// A plan is an ordinary configuration: `artel finetune --print` writes it as TOML, and `artel train`
-// gives the same bits.
+// A plan is an ordinary configuration: `artel finetune --print` writes it as TOML, and `artel
+// train` gives the same bits.
 #pragma once
 
 #include <filesystem>
@@ -37,7 +37,7 @@ struct Finetuning {
   std::vector<Block> blocks;  // of the network with its new head
   std::vector<bool> trained;
   bool keeps_head = false;
-  int64_t samples = 0;             // to train with
+  RunData data;                    // opened once
   std::vector<std::string> notes;  // what was decided and why, for people
 };
 
@@ -47,8 +47,8 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
                            const FinetuneOptions& options = {});
 
 // The same in stages, for gradual unfreezing: first the head, then one block more, then twice as
-// many each time, up to those of the plan. Each stage begins with the best weights of the one before
-// it; `folder_of` says where those are. The last one is the plan itself.
+// many each time, up to those of the plan. Each stage begins with the best weights of the one
+// before it; `folder_of` says where those are. The last one is the plan itself.
 std::vector<Finetuning> in_stages(const Finetuning& plan, int64_t epochs_of_a_stage,
                                   const std::function<std::string(size_t stage)>& folder_of);
 
@@ -56,9 +56,9 @@ std::vector<Finetuning> in_stages(const Finetuning& plan, int64_t epochs_of_a_st
 struct FinetuneScore {
   Evaluation validation, test;
 };
-// What the base with its new head says before it has learnt anything, and what a run has reached
-// with its best weights. A part that the data does not have counts no samples.
+// What the base with its new head says before it has learnt anything, and what a run of the plan
+// has reached with its best weights. A part that the data does not have counts no samples.
 FinetuneScore score_before(const Finetuning& plan);
-FinetuneScore score_after(const std::filesystem::path& folder);
+FinetuneScore score_after(const Finetuning& plan, const std::filesystem::path& folder);
 
 }  // namespace artel::transfer

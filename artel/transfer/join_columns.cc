@@ -91,9 +91,8 @@ class RowsByName {
   }
   std::optional<size_t> find(const std::string& name) const {
     const fs::path path = name;
-    for (const std::string& key :
-         {name, (path.parent_path().filename() / path.filename()).string(),
-          path.filename().string(), path.stem().string()})
+    for (const std::string& key : {name, (path.parent_path().filename() / path.filename()).string(),
+                                   path.filename().string(), path.stem().string()})
       if (const auto found = rows_.find(key); found != rows_.end()) return found->second;
     return {};
   }

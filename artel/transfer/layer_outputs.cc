@@ -64,8 +64,7 @@ Value token_mask(Value x, Value value) {
   const int64_t positions = shape.back();
   if (value.shape()[1] != positions) return {};
   Value tokens = x;
-  if (shape.rank() == 3)
-    tokens = artel::reshape(slice(x, 1, 0, 1), {shape[0], positions});
+  if (shape.rank() == 3) tokens = artel::reshape(slice(x, 1, 0, 1), {shape[0], positions});
   return artel::reshape(clamp_max(unary("to_f32", tokens), 1), {shape[0], positions, 1});
 }
 
@@ -73,8 +72,7 @@ Value pooled(Value x, Value value, Pooling pooling) {
   const int rank = value.shape().rank();
   if (pooling == Pooling::whole || rank < 3) return value;
   const bool mean = pooling == Pooling::mean;
-  if (rank == 4)
-    return reduce(mean ? Reduction::mean : Reduction::max, value, {2, 3});
+  if (rank == 4) return reduce(mean ? Reduction::mean : Reduction::max, value, {2, 3});
   const Value mask = rank == 3 ? token_mask(x, value) : Value();
   if (!mask) return reduce(mean ? Reduction::mean : Reduction::max, value, {1});
   constexpr double kNever = 1e9;
@@ -130,7 +128,8 @@ Model ending_at(const Model& model, std::vector<std::string> layers, Pooling poo
     const auto first = static_cast<NodeId>(graph.nodes().size());
     network(build, x);
     std::vector<Value> values;
-    for (const std::string& layer : layers) values.push_back(output_of_layer(graph, first, x, layer));
+    for (const std::string& layer : layers)
+      values.push_back(output_of_layer(graph, first, x, layer));
     // Whatever comes last has all the others before it.
     size_t last = 0;
     for (size_t i = 0; i < layers.size(); ++i)

@@ -25,8 +25,8 @@ Graph gradient_graph(int64_t rows, int64_t numbers, int64_t outputs, bool classe
   const Value x = graph.input("x", {DType::f32, {rows, numbers}});
   const Value weight = graph.input("weight", {DType::f32, {outputs, numbers}});
   const Value bias = graph.input("bias", {DType::f32, {outputs}});
-  const Value y = graph.input("y", {classes ? DType::i32 : DType::f32,
-                                    classes ? Shape{rows} : Shape{rows, 1}});
+  const Value y =
+      graph.input("y", {classes ? DType::i32 : DType::f32, classes ? Shape{rows} : Shape{rows, 1}});
   const Value scores = dense(x, weight, bias);
   Value wrong;
   if (classes) {

@@ -11,8 +11,8 @@
 namespace artel::transfer {
 
 struct LinearFit {
-  Tensor weights;  // [outputs, numbers]
-  Tensor bias;     // [outputs]
+  Tensor weights;   // [outputs, numbers]
+  Tensor bias;      // [outputs]
   double loss = 0;  // with its penalty
   int iterations = 0;
 };

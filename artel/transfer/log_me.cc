@@ -89,7 +89,8 @@ double log_me(const Tensor& rows, const Tensor& classes, int64_t most) {
   std::vector<double> means(static_cast<size_t>(numbers));
   const float* const values = rows.values<float>().data();
   for (const int64_t i : chosen)
-    for (int64_t j = 0; j < numbers; ++j) means[j] += values[i * numbers + j] / static_cast<double>(n);
+    for (int64_t j = 0; j < numbers; ++j)
+      means[j] += values[i * numbers + j] / static_cast<double>(n);
   std::vector<double> centred(static_cast<size_t>(n * numbers));
   double squares = 0;
   for (int64_t i = 0; i < n; ++i)
@@ -103,10 +104,9 @@ double log_me(const Tensor& rows, const Tensor& classes, int64_t most) {
   std::vector<double> products(static_cast<size_t>(n * n));
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j <= i; ++j) {
-      const double product =
-          scale * std::inner_product(centred.begin() + i * numbers,
-                                     centred.begin() + (i + 1) * numbers,
-                                     centred.begin() + j * numbers, 0.0);
+      const double product = scale * std::inner_product(centred.begin() + i * numbers,
+                                                        centred.begin() + (i + 1) * numbers,
+                                                        centred.begin() + j * numbers, 0.0);
       products[i * n + j] = products[j * n + i] = product;
     }
   std::vector<double> vectors;

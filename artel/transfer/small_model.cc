@@ -393,9 +393,9 @@ SmallModel SmallModel::load(const fs::path& folder) {
     fail(ErrorKind::corrupt, "[{}] {}", where, error.what());
   }
   const NamedTensors arrays = read_npz(folder / "model.npz");
-  for (const auto& [name, to] : {std::pair("means", &model.means), std::pair("scales", &model.scales),
-                                 std::pair("weights", &model.weights),
-                                 std::pair("more", &model.more)}) {
+  for (const auto& [name, to] :
+       {std::pair("means", &model.means), std::pair("scales", &model.scales),
+        std::pair("weights", &model.weights), std::pair("more", &model.more)}) {
     const Tensor* const found = find_tensor(arrays, name);
     require(found != nullptr, ErrorKind::corrupt, "[{}] has no array '{}'",
             (folder / "model.npz").string(), name);

@@ -28,8 +28,8 @@ void SmallPredictor::open_base_once() {
           "[{}] was fitted with columns of a table, too ({}); give it features (NPZ) made with "
           "`artel features --join`",
           where_, join(made.columns, ", "));
-  base_ = std::make_unique<BaseNetwork>(open_base(
-      {.name = made.base, .weights = made.weights, .overrides = made.overrides}));
+  base_ = std::make_unique<BaseNetwork>(
+      open_base({.name = made.base, .weights = made.weights, .overrides = made.overrides}));
   TensorType sample = base_->sample;
   if (base_->reads_images() && made.side > 0)
     sample.shape = {sample.shape[0], made.side, made.side};
@@ -53,8 +53,8 @@ Tensor SmallPredictor::scores_of(const std::filesystem::path& file) {
   const std::string extension = file.extension().string();
   if (extension == ".npz") {
     const Features features = Features::load(file);
-    return model_.scores(
-        Features::rows(features.test.size() > 0 ? features.test : features.train), threads_);
+    return model_.scores(Features::rows(features.test.size() > 0 ? features.test : features.train),
+                         threads_);
   }
   if (extension == ".npy") {
     const Tensor rows = read_npy(file).to(DType::f32);

@@ -52,6 +52,16 @@ TEST(Augment, NormaliseWorksOnEachChannel) {
   EXPECT_EQ(image.pixels, (std::vector<float>{0, 2, 0.5f, 1}));
 }
 
+TEST(Augment, ChannelsMakeGreyOfColourAndBack) {
+  EXPECT_EQ(changed("channels 3", counting(1, 1, 2), 0).pixels,
+            (std::vector<float>{1, 2, 1, 2, 1, 2}));
+  const Image grey = changed("channels 1", counting(3, 1, 1), 0);
+  ASSERT_EQ(grey.pixels.size(), 1u);
+  EXPECT_NEAR(grey.pixels[0], 0.299f + 2 * 0.587f + 3 * 0.114f, 1e-6f);
+  EXPECT_EQ(changed("channels 3", counting(3, 1, 1), 0).pixels, counting(3, 1, 1).pixels);
+  EXPECT_THROW(Augmentation::parse({"channels 2"}), Error);
+}
+
 TEST(Augment, CutoutClearsASquare) {
   const Image image = changed("cutout 2", counting(1, 8, 8), 3);
   const auto zeros = std::count(image.pixels.begin(), image.pixels.end(), 0.0f);

@@ -198,6 +198,15 @@ TEST(ImageFolder, CutOffPicturesAreCountedAndNamed) {
     EXPECT_NE(text.find("4.jpg, "), std::string::npos) << text;
     EXPECT_NE(text.find("5.png;"), std::string::npos) << text;
   }
+  // Or left out, like what is no picture at all.
+  write_file_atomically(folder / "a/0.jpg", "not a picture");
+  const DatasetPtr good = image_folder(folder.path(), {.size = 4, .skip_broken = true});
+  EXPECT_EQ(good->size(), 3);
+  EXPECT_EQ(fs::path(good->name(0)).filename(), "1.jpg");
+  fs::remove(folder / "a/1.jpg");
+  fs::remove(folder / "a/2.jpg");
+  fs::remove(folder / "a/3.png");
+  EXPECT_THROW(image_folder(folder.path(), {.size = 4, .skip_broken = true}), Error);
 }
 
 TEST(ImageFolder, ClassesAreFolders) {

@@ -52,14 +52,12 @@ TEST(Blocks, OfTransformersAndOfLayersAsText) {
                                       "bert.encoder.layer.1", "bert.pooler", "classifier"}));
   const Model text = nn::parse_layers(
       {"conv 4 3x3", "batch_norm", "relu", "flatten", "dense 8", "relu", "dense 3"});
-  EXPECT_EQ(block_names(text, {DType::f32, {1, 8, 8}}),
-            (std::vector<std::string>{"0", "4", "6"}));
+  EXPECT_EQ(block_names(text, {DType::f32, {1, 8, 8}}), (std::vector<std::string>{"0", "4", "6"}));
 }
 
 TEST(Blocks, AreChosenAsPeopleSayIt) {
-  const std::vector<Block> blocks =
-      blocks_of(nn::model_by_name("resnet18", {.classes = 10, .width = 8}),
-                {DType::f32, {3, 64, 64}});
+  const std::vector<Block> blocks = blocks_of(
+      nn::model_by_name("resnet18", {.classes = 10, .width = 8}), {DType::f32, {3, 64, 64}});
   const auto count = [&](const std::string& train) {
     return std::ranges::count(trained_blocks(blocks, train), true);
   };
@@ -73,9 +71,8 @@ TEST(Blocks, AreChosenAsPeopleSayIt) {
 }
 
 TEST(Blocks, ThatDoNotExistAreRefusedWithTheNearest) {
-  const std::vector<Block> blocks =
-      blocks_of(nn::model_by_name("resnet18", {.classes = 10, .width = 8}),
-                {DType::f32, {3, 64, 64}});
+  const std::vector<Block> blocks = blocks_of(
+      nn::model_by_name("resnet18", {.classes = 10, .width = 8}), {DType::f32, {3, 64, 64}});
   EXPECT_NE(message_of([&] { trained_blocks(blocks, "layer4.2"); }).find("'layer4.1'"),
             std::string::npos);
   EXPECT_NE(message_of([&] { trained_blocks(blocks, "last 12"); }).find("from 0 to 9"),

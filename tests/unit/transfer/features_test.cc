@@ -34,7 +34,7 @@ TEST(Features, AreWhatTheLayersComputeOnAnyNumberOfThreads) {
   const Features one = extract(base, data, request, 1);
   const Features three = extract(base, data, request, 3);
   ASSERT_EQ(one.train.layers.size(), 3u);
-  EXPECT_EQ(one.train.layers[0].shape(), (Shape{200, 8}));   // means of the maps
+  EXPECT_EQ(one.train.layers[0].shape(), (Shape{200, 8}));  // means of the maps
   EXPECT_EQ(one.train.layers[1].shape(), (Shape{200, 288}));
   EXPECT_EQ(one.train.layers[2].shape(), (Shape{200, 4}));
   EXPECT_EQ(one.test.layers[2].shape(), (Shape{90, 4}));

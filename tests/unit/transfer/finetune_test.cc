@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "artel/base/error.h"
 #include "tests/unit/transfer/trained_base.h"
 
@@ -24,7 +26,7 @@ TEST(Finetune, ReplacesTheHeadFreezesTheRestAndLearns) {
   const FinetuneScore before = score_before(plan);
   Run run(plan.config, {.out = trained.at("tuned"), .quiet = true});
   run.train();
-  const FinetuneScore after = score_after(trained.at("tuned"));
+  const FinetuneScore after = score_after(plan, trained.at("tuned"));
   EXPECT_EQ(after.test.samples, 90);
   EXPECT_EQ(before.validation.samples, 30);
   EXPECT_GT(after.test.accuracy, 0.85);
@@ -56,9 +58,8 @@ TEST(Finetune, RatesAreSmallerBelow) {
 
 TEST(Finetune, StagesUnfreezeMoreAndMore) {
   const TrainedBase trained("stages");
-  const Finetuning plan =
-      plan_finetuning(open_base({.name = trained.base()}), "dark_spots",
-                      {.train = "all", .overrides = settings(2)});
+  const Finetuning plan = plan_finetuning(open_base({.name = trained.base()}), "dark_spots",
+                                          {.train = "all", .overrides = settings(2)});
   const std::vector<Finetuning> stages =
       in_stages(plan, 1, [&](size_t i) { return trained.at("stage" + std::to_string(i)); });
   ASSERT_EQ(stages.size(), 3u);

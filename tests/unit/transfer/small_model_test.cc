@@ -74,9 +74,8 @@ TEST(SmallModel, ValuesAreLearntInTheirUnit) {
   for (FeaturePart* part : {&features.train, &features.test}) {
     part->targets = Tensor({200});
     for (int64_t i = 0; i < 200; ++i)
-      part->targets.values<float>()[i] =
-          1000 + 50 * part->layers[0].values<float>()[i * 6] -
-          20 * part->layers[0].values<float>()[i * 6 + 1];
+      part->targets.values<float>()[i] = 1000 + 50 * part->layers[0].values<float>()[i * 6] -
+                                         20 * part->layers[0].values<float>()[i * 6 + 1];
   }
   const SmallModel model = fit_small("linear", features, {});
   EXPECT_LT(judge(model, features.test).loss, 1);

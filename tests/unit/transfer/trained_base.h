@@ -24,7 +24,8 @@ inline data::DatasetPtr spots(int64_t samples, int64_t classes, bool darker, uin
       for (int64_t x = left + 1; x < left + 5; ++x) pixels[y * 12 + x] += darker ? -0.5f : 0.5f;
   }
   std::vector<std::string> names;
-  for (int64_t c = 0; c < classes; ++c) names.push_back((darker ? "dark" : "light") + std::to_string(c));
+  for (int64_t c = 0; c < classes; ++c)
+    names.push_back((darker ? "dark" : "light") + std::to_string(c));
   return data::tensor_dataset(images, labels, classes, names);
 }
 
@@ -51,8 +52,8 @@ class TrainedBase {
     std::filesystem::remove_all(folder_);
     RunConfig config;
     config.data.set = "light_spots";
-    config.model.layers = {"conv 8 3x3", "batch_norm", "relu", "max_pool 2",
-                           "conv 8 3x3", "relu", "flatten", "dense 4"};
+    config.model.layers = {"conv 8 3x3", "batch_norm", "relu",    "max_pool 2",
+                           "conv 8 3x3", "relu",       "flatten", "dense 4"};
     config.train.optimizer = {{"name", "adam"}, {"lr", "0.01"}};
     config.train.epochs = 3;
     config.cluster.lanes = 2;

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# run.sh ARTEL ROOT CASE: runs one case (a function test_CASE below) in an empty folder: features, small models,
+# fine-tuning and advice, from a network trained on drawn pictures.
+set -euo pipefail
+artel=$1 root=$2 case=$3
+source "$(dirname "$0")/../support.sh"
+
+# draw FOLDER CLASS...: 40 PNG pictures of 20 x 16 pixels for each class: a bright disc, square or bar.
+draw() {
+  python3 - "$@" <<'PY'
+import os, random, struct, sys, zlib
+def png(path, pixels):
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + bytes(c for pixel in row for c in pixel) for row in pixels)
+    head = struct.pack(">IIBBBBB", len(pixels[0]), len(pixels), 8, 2, 0, 0, 0)
+    open(path, "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+random.seed(1)
+for kind in sys.argv[2:]:
+    os.makedirs(f"{sys.argv[1]}/{kind}", exist_ok=True)
+    for i in range(40):
+        x, y, r = random.randint(6, 13), random.randint(5, 10), random.randint(3, 5)
+        back, front = random.randint(0, 60), random.randint(150, 255)
+        inside = {"disc": lambda u, v: (u - x) ** 2 + (v - y) ** 2 <= r * r,
+                  "square": lambda u, v: max(abs(u - x), abs(v - y)) <= r,
+                  "bar": lambda u, v: abs(u - x) <= 1,
+                  "line": lambda u, v: abs(v - y) <= 1}[kind]
+        png(f"{sys.argv[1]}/{kind}/{i}.png", [[([front] * 3 if inside(u, v) else [back] * 3) for u in range(20)] for v in range(16)])
+PY
+}
+
+# A network that tells discs from squares.
+make_base() {
+  draw shapes disc square
+  cat >base.toml <<'TOML'
+[data]
+set = "folder"
+path = "shapes"
+image_size = 16
+augment = ["normalise 0.3 0.3"]
+[model]
+layers = ["conv 8 3x3", "batch_norm", "relu", "max_pool 2", "conv 16 3x3", "relu", "adaptive_average_pool 4", "flatten", "dense 2"]
+[train]
+batch_size = 8
+epochs = 2
+optimizer = "adam lr=0.01"
+[cluster]
+lanes = 2
+TOML
+  expect 0 "$artel" train base.toml --out base
+}
+
+test_features() {
+  make_base
+  draw lines bar line
+  expect 0 "$artel" features base --list
+  grep -qE "^ *4 +\[16, 5, 5\]" out || { cat out; fail "layer 4"; }
+  expect 0 "$artel" features base lines --layer 2 --layer "before 8" -o one.npz
+  contains out "before 8  [256]"
+  # In shards the file is the same, byte for byte.
+  expect 0 "$artel" features base lines --layer 2 --layer "before 8" -o two.npz -n 2
+  cmp one.npz two.npz || fail "two workers give another file"
+  for model in linear knn centroid; do
+    expect 0 "$artel" fit $model one.npz -o models/$model
+    awk '/^test/ { if ($3 < 0.8) exit 1; found = 1 } END { exit !found }' out || { cat out; fail "$model"; }
+  done
+  expect 0 "$artel" predict models/linear lines/bar/0.png lines/line/1.png --top 1
+  grep -q "lines/bar/0.png: bar" out || { cat out; fail "prediction"; }
+  expect 0 "$artel" predict models/knn lines -o predictions.csv
+  [[ $(wc -l <predictions.csv) -eq 81 ]] || fail "$(wc -l <predictions.csv) lines"
+  # Columns of a table.
+  { echo "file,size"; for kind in bar line; do for i in {0..39}; do echo "$kind/$i.png,$i"; done; done; } >sizes.csv
+  expect 0 "$artel" features base lines --join sizes.csv --on file -o joined.npz
+  contains out "sizes.csv  [1]"
+  expect 0 "$artel" fit linear joined.npz -o models/joined
+  expect 1 "$artel" predict models/joined lines/bar/0.png
+  contains err "was fitted with columns of a table, too (size)"
+  # Another program's arrays, and ours in `artel train`.
+  printf '[data]\nset = "npz"\npath = "one.npz"\n[model]\nlayers = ["dense 2"]\n' >npz.toml
+  expect 0 "$artel" data show npz.toml
+}
+
+test_finetune() {
+  make_base
+  draw lines bar line
+  printf 'not a picture' >lines/bar/broken.jpg
+  head -c 60 lines/line/0.png >lines/line/cut.png
+  expect 0 "$artel" finetune base --data lines --train head --epochs 6 --out tuned --set cluster.lanes=2
+  contains err "2 of 82 pictures cannot be read and are left out"
+  contains out "before"
+  contains out "test accuracy"
+  expect 0 "$artel" predict tuned --best lines/bar/3.png --top 1
+  # The same as TOML, and on two workers.
+  "$artel" finetune base --data lines --train head --epochs 6 --set cluster.lanes=2 --print >plan.toml 2>err || fail "$(cat err)"
+  expect 0 "$artel" train plan.toml --out from_toml
+  expect 0 "$artel" verify tuned from_toml
+  expect 0 "$artel" finetune base --data lines --train head --epochs 6 --out two --set cluster.lanes=2 -n 2
+  contains out "test accuracy"
+  expect 0 "$artel" verify tuned two
+  # Step by step; and what has been trained is a base again, whose head fits.
+  expect 0 "$artel" finetune base --data lines --train all --gradually 1 --epochs 1 --out slowly
+  contains out "stage 2 of 3"
+  expect 0 "$artel" finetune tuned --data lines --train head --epochs 1 --out again
+  contains out "the head of the base tells the same classes and is kept"
+}
+
+test_advise() {
+  make_base
+  draw lines bar line
+  expect 0 "$artel" advise base lines
+  contains out "LogME"
+  contains out "advised"
+  contains out "to do so: artel"
+}
+
+test_refused() {
+  make_base
+  mkdir -p empty one/disc few/disc few/square
+  cp shapes/disc/*.png one/disc
+  cp shapes/disc/*.png few/disc
+  cp shapes/square/0.png few/square
+  expect 1 "$artel" finetune base --data empty
+  contains err "[$folder/empty] holds no pictures in sub-folders"
+  expect 1 "$artel" finetune base --data one
+  contains err "[one] has one class ('disc'), expected two or more"
+  expect 1 "$artel" finetune base --data few
+  contains err "[few] class 'square' has"
+  expect 1 "$artel" finetune base --data shapes --train "last 9"
+  contains err 'expected "last N" with N from 0 to 2'
+  expect 1 "$artel" finetune base --data shapes --train haed
+  contains err "did you mean 'head'?"
+  expect 1 "$artel" features base shapes --layer 44
+  contains err "[layer '44'] the network has no such layer"
+  expect 1 "$artel" features resnet18 shapes
+  contains err "is a network without weights; give a file of them with --weights"
+  expect 1 "$artel" features basse shapes
+  contains err "[basse] no such base"
+  expect 1 "$artel" features base shapse
+  contains err "[shapse] no such folder, file or data set"
+  expect 1 "$artel" fit tree features.npz
+  expect 1 "$artel" advise base one
+  contains err "got one class"
+}
+
+"test_$case"
