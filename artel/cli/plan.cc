@@ -16,6 +16,8 @@
 #include "artel/plan/measure.h"
 #include "artel/plan/pipeline.h"
 #include "artel/predict/batches.h"
+#include "artel/train/mesh_forecast.h"
+#include "artel/train/strategies/tensor.h"
 
 namespace artel::cli {
 namespace {
@@ -27,6 +29,7 @@ struct Arguments {
   int stages = 0;   // 0: one for each worker, or two of `interleaved`
   int workers = 0;  // 0: the other way round
   int lanes = 0;    // 0: those of the configuration, or two for each stage
+  int mesh = 0;     // workers; 0: a pipeline is wanted
   std::string svg;
   // Of a schedule alone:
   std::vector<double> times = {1, 1, 1};
@@ -126,6 +129,78 @@ std::string comparison(const plan::GraphCosts& costs, plan::PipelineRequest requ
   return table.text();
 }
 
+void check_lanes(const TrainConfig& train, int lanes) {
+  require(train.batch_size >= lanes, ErrorKind::invalid_argument,
+          "train.batch_size: got {}, expected at least one sample for each of the {} lanes",
+          train.batch_size, lanes);
+}
+
+KernelChoices choices_of(const TrainConfig& train) {
+  return {.exact_convolutions = train.exact_convolutions, .bf16 = train.precision == "bf16"};
+}
+
+int slots_of(const TrainConfig& train) {
+  const auto optimizer = optim::make_optimizer(optim::optimizer_from_options(train.optimizer));
+  return static_cast<int>(optimizer->slots().size());
+}
+
+// What each mesh of some workers would take.
+void show_meshes(const Arguments& arguments) {
+  const Subject subject = subject_of(arguments.subject, arguments.input, arguments.overrides);
+  const RunConfig& config = subject.config;
+  const int lanes = arguments.lanes > 0        ? arguments.lanes
+                    : config.cluster.lanes > 0 ? static_cast<int>(config.cluster.lanes)
+                                               : 2 * arguments.mesh;
+  check_lanes(config.train, lanes);
+  const int64_t samples = (config.train.batch_size + lanes - 1) / lanes;
+  const KernelChoices choices = choices_of(config.train);
+  MeshQuestion question = {
+      .workers = arguments.mesh,
+      .lanes = lanes,
+      .threads = std::max(1, static_cast<int>(config.cluster.threads)),
+      .shards = shards_of(config.cluster.strategy_options),
+      .slots = slots_of(config.train),
+      .schedule = arguments.schedule,
+      .memory = static_cast<double>(arguments.memory),
+      .graph =
+          [&](const ShardPart& part) {
+            return training_graph(subject.model(), batch_of(subject.x, samples),
+                                  batch_of(subject.y, samples), loss_by_name(config.train.loss), {},
+                                  {}, part)
+                .graph;
+          },
+      .seconds =
+          [&](const Graph& graph) {
+            // A shard alone cannot be measured: it waits for others.
+            return arguments.estimate || shards_of(config.cluster.strategy_options) > 1
+                       ? plan::estimated_node_seconds(graph)
+                       : plan::measured_node_seconds(graph, choices, data::data_folder() / "costs");
+          }};
+  if (arguments.bandwidth > 0)
+    question.links.inside.bandwidth = question.links.between.bandwidth =
+        static_cast<double>(arguments.bandwidth);
+  const std::vector<MeshForecast> meshes = forecast_meshes(question);
+  const std::optional<MeshForecast> best = best_mesh(meshes, question.memory);
+  observe::Table table(
+      {"data", "pipeline", "tensor", "sharding", "schedule", "step ms", "memory", ""});
+  for (const MeshForecast& mesh : meshes) {
+    const bool is_best = best && best->size == mesh.size && best->sharding == mesh.sharding;
+    table.add({std::to_string(mesh.data), std::to_string(mesh.size.pipeline),
+               std::to_string(mesh.size.tensor), mesh.sharding, mesh.schedule,
+               in_milliseconds(mesh.seconds), format_bytes(mesh.memory),
+               is_best                      ? "best"
+               : mesh.fits(question.memory) ? ""
+                                            : "does not fit"});
+  }
+  fmt::print("{}", table.text());
+  if (best)
+    println("best: {}: {}", to_string(*best), reasons_for(*best, meshes, question.memory));
+  else
+    println("nothing fits into {}; try {}", format_bytes(question.memory),
+            what_would_fit(question));
+  if (question.shards == 1) println("tensor groups are weighed, too, with --set cluster.shards=N");
+}
+
 // The stages of a network.
 void show_pipeline(const Arguments& arguments) {
   const Subject subject = subject_of(arguments.subject, arguments.input, arguments.overrides);
@@ -135,26 +210,21 @@ void show_pipeline(const Arguments& arguments) {
           "lanes: got {} for a pipeline of {} workers, expected at least one for each; try "
           "--lanes {}",
           shape.lanes, shape.workers, 2 * shape.workers);
-  require(train.batch_size >= shape.lanes, ErrorKind::invalid_argument,
-          "train.batch_size: got {}, expected at least one sample for each of the {} lanes",
-          train.batch_size, shape.lanes);
+  check_lanes(train, shape.lanes);
   const int64_t samples = (train.batch_size + shape.lanes - 1) / shape.lanes;
   const Graph graph = training_graph(subject.model(), batch_of(subject.x, samples),
                                      batch_of(subject.y, samples), loss_by_name(train.loss))
                           .graph;
-  const KernelChoices choices = {.exact_convolutions = train.exact_convolutions,
-                                 .bf16 = train.precision == "bf16"};
   const plan::GraphCosts costs(
-      graph, arguments.estimate
-                 ? plan::estimated_node_seconds(graph)
-                 : plan::measured_node_seconds(graph, choices, data::data_folder() / "costs"));
-  const auto optimizer = optim::make_optimizer(optim::optimizer_from_options(train.optimizer));
+      graph, arguments.estimate ? plan::estimated_node_seconds(graph)
+                                : plan::measured_node_seconds(graph, choices_of(train),
+                                                              data::data_folder() / "costs"));
   const plan::PipelineRequest request = {.shape = shape,
                                          .schedule = arguments.schedule,
                                          .speeds = arguments.speeds,
                                          .memory = static_cast<double>(arguments.memory),
                                          .bandwidth = static_cast<double>(arguments.bandwidth),
-                                         .slots = static_cast<int>(optimizer->slots().size())};
+                                         .slots = slots_of(train)};
   const plan::PipelinePlan plan = plan::plan_pipeline(costs, request);
   println("{} workers, schedule {}, {} lanes of {} samples", shape.workers, plan.schedule.name,
           shape.lanes, samples);
@@ -172,7 +242,8 @@ void show_pipeline(const Arguments& arguments) {
 void add_plan(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand(
-      "plan", "Show how a pipeline of workers would train: cuts, schedule, times and memory");
+      "plan",
+      "Show how workers would train in a pipeline or mesh: cuts, schedule, times and memory");
   command->add_option("SUBJECT", arguments->subject,
                       "Configuration (.toml) or model; without it, a schedule alone is shown");
   const auto add_count = [&](const char* name, int& number, const char* help) {
@@ -182,6 +253,8 @@ void add_plan(CLI::App& program) {
     command->add_option(name, number, help)->type_name("BYTES")->transform(CLI::AsSizeValue(false));
   };
   add_count("-n,--workers,--pipeline", arguments->workers, "Workers of the pipeline");
+  add_count("--mesh", arguments->mesh,
+            "Instead of a pipeline: all meshes of so many workers, and the best");
   add_count("--stages", arguments->stages,
             "Stages of the network (default: one for each worker, two with interleaved)");
   add_count("--lanes", arguments->lanes,
@@ -228,10 +301,17 @@ void add_plan(CLI::App& program) {
       "  artel plan --schedule 1f1b --stages 4 --lanes 8\n"
       "  artel plan --schedule interleaved --stages 8 --workers 4 --lanes 8 --svg plan.svg\n"
       "  artel plan examples/char_gpt.toml --pipeline 4\n"
+      "  artel plan examples/char_gpt.toml --mesh 8 --memory 200MiB --set cluster.shards=2\n"
       "  artel plan vgg11_bn --pipeline 2 --lanes 8 --speeds 1,0.5 --memory 2GiB");
   command->callback([arguments] {
+    require(arguments->mesh == 0 || !arguments->subject.empty(), ErrorKind::invalid_argument,
+            "--mesh: got no network, expected a configuration or a model; try artel plan FILE "
+            "--mesh {}",
+            arguments->mesh);
     if (arguments->subject.empty())
       show_schedule(*arguments);
+    else if (arguments->mesh > 0)
+      show_meshes(*arguments);
     else
       show_pipeline(*arguments);
   });

@@ -120,6 +120,7 @@ struct ClusterConfig {
   WorkerCount workers;
   int64_t threads = 0;
   int64_t lanes = 0;
+  ByteSize memory;
   std::string strategy = "auto";
   std::string transport = "auto";
   bool elastic = true;

@@ -289,6 +289,11 @@ void visit_keys(RunConfig& config, auto& field) {
                  "the same bits on any number of workers. 0: one per core at the start.",
          .most = 4096},
         cluster.lanes);
+  field({"cluster.memory",
+         "Memory that each worker has, such as `\"2 GiB\"`: a network that needs more is refused "
+         "with what would fit, and `cluster.mesh = \"auto\"` keeps to it. 0: that of the machine, "
+         "divided among its workers."},
+        cluster.memory);
   const std::vector<std::string> names = strategy_names();
   const std::string strategies = fmt::format(
       "How workers train together: `{}`; see [strategies](#strategies).", join(names, "`, `"));

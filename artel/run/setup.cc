@@ -312,6 +312,7 @@ TrainerOptions trainer_options(const RunConfig& config, const data::SampleLayout
           .exact_convolutions = train.exact_convolutions,
           .precision = train.precision,
           .memory_limit = static_cast<size_t>(train.memory_limit.bytes),
+          .worker_memory = static_cast<size_t>(config.cluster.memory.bytes),
           .check_numbers = train.check_numbers,
           .check_memory = train.check_memory,
           .freeze = train.freeze,

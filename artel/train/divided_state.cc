@@ -248,6 +248,13 @@ void DividedState::gather_optimizer() {
   release();
 }
 
+KeptRanges in_order(KeptRanges ranges) {
+  for (auto& [name, own] : ranges)
+    std::sort(own.begin(), own.end(),
+              [](const DividedState::Range& a, const auto& b) { return a.first < b.first; });
+  return ranges;
+}
+
 std::vector<DividedState::Part> divided_parts(Parameters& parameters, Update& update,
                                               const KeptRanges& weights,
                                               const KeptRanges& optimizer) {

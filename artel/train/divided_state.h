@@ -78,6 +78,8 @@ class DividedState {
 // What this worker keeps of each tensor that is divided, by the name of the parameter or state: all
 // workers have the same names.
 using KeptRanges = std::map<std::string, std::vector<DividedState::Range>>;
+// With the ranges of each in order.
+KeptRanges in_order(KeptRanges ranges);
 // The parts of the values themselves, and of what the optimizer remembers of them.
 std::vector<DividedState::Part> divided_parts(Parameters& parameters, Update& update,
                                               const KeptRanges& weights,

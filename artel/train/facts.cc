@@ -53,10 +53,10 @@ std::string content_of(const data::Dataset& set, int64_t sample) {
 
 Facts facts_of(const TrainerOptions& options) {
   const auto& [optimizer, schedule, loss, metrics, label_smoothing, class_weights, seed, threads,
-               lanes, tune, exact_convolutions, precision, memory_limit, check_numbers,
-               check_memory, freeze, strategy, strategy_options] = options;
+               lanes, tune, exact_convolutions, precision, memory_limit, worker_memory,
+               check_numbers, check_memory, freeze, strategy, strategy_options] = options;
   // Tuned kernels are those of worker 0. Recomputing for the sake of memory gives the same bits.
-  may_differ(threads, tune, memory_limit);
+  may_differ(threads, tune, memory_limit, worker_memory);
   Facts facts = {{"loss", loss_name(loss)},
                  {"metrics", text_of(metrics)},
                  {"label_smoothing", text_of(label_smoothing)},

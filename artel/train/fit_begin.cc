@@ -12,6 +12,7 @@
 #include "artel/train/facts.h"
 #include "artel/train/fit_loop.h"
 #include "artel/train/kept_states.h"
+#include "artel/train/strategies/mesh_choice.h"
 #include "artel/train/strategies/registry.h"
 
 namespace artel {
@@ -128,6 +129,11 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
           "the weights of this worker are incomplete: its group broke while it received them; "
           "resume from a checkpoint");
   workload_->prepare();
+  if (Stepper* const stepper = workload_->stepper()) {
+    const MeshTask task = {s_.cluster, *stepper, options_.batch_size};
+    choose_mesh(task, s_.options);
+    check_worker_memory(task, s_.options);
+  }
   divides_ = divides_state({s_.cluster, s_.options, s_.kept});
   if (!divides_) s_.fill();
   if (timeline_.recording()) workload_->record(&timeline_);

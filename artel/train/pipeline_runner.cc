@@ -153,21 +153,37 @@ void PipelineRunner::restrict_program(Program& program, int64_t samples) {
 }
 
 void PipelineRunner::find_places(const Program& program, const plan::Stages& stages) {
+  const Graph& graph = program.graph();
+  const plan::PipelineShape all = shape(1);
   const std::vector<GradientSlot>& slots = program.plan().gradients;
-  for (size_t i = 0; i < slots.size(); ++i)
-    places_.push_back({program.graph().value(slots[i].value).name, slots[i].is_state,
-                       shape(1).worker_of(stages.owners()[i]), false});
+  std::map<std::string, const ValueData*> values;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const ValueData& value = graph.value(slots[i].value);
+    values[value.name] = &value;
+    places_.push_back({value.name, all.worker_of(stages.owners()[i]), false});
+  }
   for (const plan::StagePiece& piece : stages.pieces(group_.rank()))
     if (piece.late) late_.push_back(piece);
   for (const plan::StageMessage& message : stages.messages())
-    if (message.to.late && shape(1).worker_of(message.to.stage) == group_.rank())
+    if (message.to.late && all.worker_of(message.to.stage) == group_.rank())
       late_needs_.push_back(message.from);
-  shared_ = stages.shared();
-  for (const plan::SharedParameter& shared : shared_)
-    for (const int stage : shared.readers)
+  Parameters& parameters = stepper_.parameters();
+  for (const plan::SharedParameter& parameter : stages.shared()) {
+    const ValueData& value = *values.at(parameter.name);
+    Shared shared = {
+        parameters.values(parameters.entry(value.whole_name()))
+            .subspan(shard_offset(value), static_cast<size_t>(value.type.shape.elements())),
+        all.worker_of(parameter.owner),
+        {}};
+    for (const int stage : parameter.readers) {
+      const int reader = all.worker_of(stage);
+      if (reader == shared.owner || std::ranges::count(shared.readers, reader) > 0) continue;
+      shared.readers.push_back(reader);
       for (Place& place : places_)
-        if (place.name == shared.name && shape(1).worker_of(stage) == group_.rank())
-          place.read_here = true;
+        if (place.name == value.name && reader == group_.rank()) place.read_here = true;
+    }
+    shared_.push_back(std::move(shared));
+  }
 }
 
 int64_t PipelineRunner::samples_of(const Stepper::Work& work, int lane) const {
@@ -352,22 +368,15 @@ void PipelineRunner::send(const Route& route, int lane, const Frame& frame) {
 }
 
 void PipelineRunner::share_parameters() {
-  const plan::PipelineShape all = shape(1);
   std::vector<comm::Handle> handles;
-  for (const plan::SharedParameter& parameter : shared_) {
-    const int owner = all.worker_of(parameter.owner);
-    Parameters& parameters = stepper_.parameters();
-    const auto bytes = std::as_writable_bytes(parameters.values(parameters.entry(parameter.name)));
-    std::vector<int> readers;
-    for (const int stage : parameter.readers)
-      if (const int reader = all.worker_of(stage);
-          reader != owner && std::find(readers.begin(), readers.end(), reader) == readers.end())
-        readers.push_back(reader);
-    for (const int reader : readers) {
-      if (group_.rank() == owner) handles.push_back(group_.send(reader, kParameterTag, bytes));
-      if (group_.rank() == reader) handles.push_back(group_.receive(owner, kParameterTag, bytes));
+  for (const Shared& shared : shared_)
+    for (const int reader : shared.readers) {
+      const auto bytes = std::as_writable_bytes(shared.values);
+      if (group_.rank() == shared.owner)
+        handles.push_back(group_.send(reader, kParameterTag, bytes));
+      if (group_.rank() == reader)
+        handles.push_back(group_.receive(shared.owner, kParameterTag, bytes));
     }
-  }
   for (comm::Handle& handle : handles)
     wait(handle, fmt::format("[{}, {}] shared parameters", name_, stages_name()));
 }

@@ -39,14 +39,13 @@ class PipelineRunner {
   // partial sums, as Stepper::Ready has them.
   std::vector<Memory> run(const Stepper::Work& work, const Tensor& x, const Tensor& y);
 
-  // A parameter, or state, of the whole network that steps change.
+  // A parameter or state of the whole network that steps change, or a shard of one.
   struct Place {
     std::string name;
-    bool is_state = false;
     int worker = 0;          // who updates it
     bool read_here = false;  // this worker reads it, though another updates it
   };
-  // In the order in which one worker would update them. Known once something is compiled.
+  // Known once something is compiled.
   const std::vector<Place>& places() const { return places_; }
   // Of the whole network.
   int stages() const { return static_cast<int>(cuts_.origins.size()); }
@@ -129,7 +128,13 @@ class PipelineRunner {
   std::map<int, Lane> under_way_;
   std::map<std::pair<int, int>, Mail> inbox_, outbox_;  // by route and lane
   std::vector<Place> places_;
-  std::vector<plan::SharedParameter> shared_;
+  // A parameter, or a shard of one, that several workers read.
+  struct Shared {
+    std::span<float> values;
+    int owner = 0;             // who updates it
+    std::vector<int> readers;  // the others
+  };
+  std::vector<Shared> shared_;
   std::vector<plan::StagePiece> late_;        // of this worker
   std::vector<plan::StagePiece> late_needs_;  // of others, for which these wait
   int64_t sent_bytes_ = 0;

@@ -106,25 +106,30 @@ void ShardedUpdate::apply(const Memory& total, const Update::Options& options,
         *to++ = term.direction;
       }
     }
-  if (norms) share(terms);
+  std::vector<optim::Norms> sums(norms ? first_chunk_.size() - 1 : 0);
+  if (norms) {
+    share(terms);
+    for (size_t part = 0; part < sums.size(); ++part)
+      for (size_t i = first_chunk_[part]; i < first_chunk_[part + 1]; ++i)
+        sums[part] += {terms[2 * i], terms[2 * i + 1]};
+    update_.make_whole(sums);
+  }
   for (int bucket = 0; bucket < shards_.buckets(); ++bucket) {
-    for (const Slice& slice : shards_.of(rank_, bucket)) {
-      optim::Norms sum;
-      for (size_t i = first_chunk_[slice.part]; norms && i < first_chunk_[slice.part + 1]; ++i)
-        sum += {terms[2 * i], terms[2 * i + 1]};
-      update_.finish(slice, total, options, sum);
-    }
+    for (const Slice& slice : shards_.of(rank_, bucket))
+      update_.finish(slice, total, options, norms ? sums[slice.part] : optim::Norms());
     if (done) done(bucket);
   }
 }
 
 KeptRanges ShardedUpdate::kept() const {
   KeptRanges ranges;
-  for (const Update::Target& target : update_.targets()) ranges[target.name];
+  for (const Update::Target& target : update_.targets()) ranges[target.whole];
   for (int bucket = 0; bucket < shards_.buckets(); ++bucket)
-    for (const Slice& slice : shards_.of(rank_, bucket))
-      ranges[update_.targets()[slice.part].name].push_back({slice.first, slice.count});
-  return ranges;
+    for (const Slice& slice : shards_.of(rank_, bucket)) {
+      const Update::Target& target = update_.targets()[slice.part];
+      ranges[target.whole].push_back({target.first + slice.first, slice.count});
+    }
+  return in_order(std::move(ranges));
 }
 
 // Piece by piece: takes little memory.

@@ -23,7 +23,7 @@ class ShardedUpdate {
   ShardedUpdate(const Membership& membership, Stepper& stepper);
 
   const Shards& shards() const { return shards_; }
-  // What this worker keeps of each part of the region.
+  // What this worker keeps of each parameter and state, shards of it included.
   KeptRanges kept() const;
 
   // From here on, collective calls. The sum of the squares of each gradient, in the order of the

@@ -163,9 +163,9 @@ void Stepper::rest() {
   for (const auto& slot : slots_) slot->frames.clear();
 }
 
-Graph Stepper::graph(int64_t lane_batch) const {
+Graph Stepper::graph(int64_t lane_batch, const ShardPart& part) const {
   return training_graph(model_, batch_of(x_, lane_batch), batch_of(y_, lane_batch), loss_,
-                        options_.trained, options_.metrics, part_)
+                        options_.trained, options_.metrics, part)
       .graph;
 }
 
@@ -400,7 +400,7 @@ StepStatistics Stepper::step(const Tensor& x, const Tensor& y, int64_t step, flo
                                   .learning_rate = learning_rate,
                                   .gradient_scale = update_.clips() ? update_.clip_scale(total) : 1,
                                   .lanes = options_.lanes};
-  for (const Bucket& bucket : region_.buckets()) update_.apply(bucket, total, update);
+  update_.apply(total, update);
   return statistics;
 }
 

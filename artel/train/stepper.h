@@ -148,7 +148,9 @@ class Stepper {
   const std::vector<Bucket>& buckets(int64_t batch);
 
   // What the program of lanes with that many samples is compiled from.
-  Graph graph(int64_t lane_batch) const;
+  Graph graph(int64_t lane_batch) const { return graph(lane_batch, part_); }
+  // The same with other shards.
+  Graph graph(int64_t lane_batch, const ShardPart& part) const;
   // The compiled program of lanes with that many samples, for profiles and pipeline plans.
   const Program& program(int64_t lane_batch) { return compiled(lane_batch).program; }
   // Called for every kernel that runs, from the thread of the lane; absent: no clock is read.

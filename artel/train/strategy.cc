@@ -111,7 +111,7 @@ void Strategy::update(const StepOptions& options, int64_t batch, double share, i
     how.gradient_scale *= update.clip_scale(*squares, how.gradient_scale);
   else if (squares)
     update.measure_norm(*squares, how.gradient_scale);
-  for (const Bucket& bucket : buckets) update.apply(bucket, sums, how);
+  update.apply(sums, how);
 }
 
 Strategy::Outcome Strategy::outcome_of(const StepStatistics& statistics, double share) {

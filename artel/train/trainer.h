@@ -50,6 +50,7 @@ struct TrainerOptions {
   bool exact_convolutions = false;
   std::string precision = "fp32";  // of products: "fp32" or "bf16"; sums and weights are fp32
   size_t memory_limit = 0;         // bytes of activations of one lane; 0: no limit
+  size_t worker_memory = 0;        // bytes of this worker; 0: what its machine has for each
   bool check_numbers = false;      // stop at the first op that gives NaN or infinity, naming it
   bool check_memory = false;       // stop at the first op that reads or writes what it may not
   std::vector<std::string> freeze = {};  // parameters whose names begin so are not trained

@@ -39,16 +39,32 @@ void Update::bind(const SummedRegion& region) {
   }
 }
 
-void Update::apply(const Bucket& bucket, const Memory& total, const Options& options) {
-  for (const Target& target : targets_) {
-    if (!bucket.contains(target.offset)) continue;
-    const std::span<const float> sums = SummedRegion::values(total, target);
-    if (target.is_state)  // moves towards the mean over lanes of what they observed
-      optim::follow(target.values, sums, target.momentum, options.lanes, options.lanes);
+void Update::apply(const Memory& total, const Options& options) {
+  const bool in_halves =
+      scope() == optim::Optimizer::Scope::norms &&
+      (norm_exchange_ ||
+       std::any_of(targets_.begin(), targets_.end(), [](const Target& t) { return t.shard >= 0; }));
+  const auto all_of = [&](size_t i) { return Slice{i, 0, targets_[i].bytes / sizeof(float)}; };
+  std::vector<optim::Norms> norms(targets_.size());
+  for (size_t i = 0; in_halves && i < targets_.size(); ++i)
+    for (const optim::Norms& term : begin(all_of(i), total, options)) norms[i] += term;
+  if (in_halves) make_whole(norms);
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    const Target& target = targets_[i];
+    if (target.is_state || in_halves)
+      finish(all_of(i), total, options, norms[i]);
     else
       optimizer_->update(pool_, {target.whole, target.decays}, options.step, options.learning_rate,
-                         options.gradient_scale, target.values, sums, target.memory);
+                         options.gradient_scale, target.values, SummedRegion::values(total, target),
+                         target.memory);
   }
+}
+
+void Update::make_whole(std::vector<optim::Norms>& of_targets) const {
+  if (norm_exchange_)
+    norm_exchange_(of_targets);
+  else
+    add_over_shards(targets_, of_targets);
 }
 
 Update::Moved Update::moved(const Slice& slice, const Memory& total) const {

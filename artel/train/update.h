@@ -42,11 +42,15 @@ class Update {
     int lanes = 1;  // how many were summed
   };
   // `total` is the region summed over lanes.
-  void apply(const Bucket& bucket, const Memory& total, const Options& options);
+  void apply(const Memory& total, const Options& options);
 
   // The same for some elements of a target, in the two halves of optim::Optimizer. States have no
-  // norms.
+  // norms. In between, the norms of all targets become those of the parameters of which they are
+  // shards: here, or, where other workers have other shards, by what was set.
   optim::Optimizer::Scope scope() const { return optimizer_->scope(); }
+  using NormExchange = std::function<void(std::vector<optim::Norms>& of_targets)>;
+  void set_norm_exchange(NormExchange exchange) { norm_exchange_ = std::move(exchange); }
+  void make_whole(std::vector<optim::Norms>& of_targets) const;
   std::vector<optim::Norms> begin(const Slice& slice, const Memory& total, const Options& options);
   void finish(const Slice& slice, const Memory& total, const Options& options,
               const optim::Norms& norms);
@@ -119,7 +123,21 @@ class Update {
   size_t floats_ = 0;
   std::vector<Memory> memory_;  // by slot of the optimizer
   std::vector<Target> targets_;
+  NormExchange norm_exchange_;
   std::optional<double> norm_;
 };
+
+// Each shard gets the sum of the norms of all shards of its parameter, in their order.
+template <typename Part>
+void add_over_shards(const std::vector<Part>& parts, std::vector<optim::Norms>& norms) {
+  std::map<std::string_view, std::map<int, optim::Norms>> shards;
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (parts[i].shard >= 0) shards[parts[i].whole][parts[i].shard] = norms[i];
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].shard < 0) continue;
+    norms[i] = {};
+    for (const auto& [shard, term] : shards[parts[i].whole]) norms[i] += term;
+  }
+}
 
 }  // namespace artel

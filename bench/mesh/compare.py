@@ -3,16 +3,20 @@
 
 `gpt` has 6 blocks of width 384 and reads random characters; `mlp` has four layers of 4,096 and sees Fashion-MNIST. They are
 shared as pipelines (8 lanes) or as a tensor group (2 lanes). `gpt2` is GPT-2 small on 2 x 32 tokens, with all state in parts,
-beside plain data parallelism. Sides take turns; each ratio is the median over the rounds of what the two sides gave in one
+beside plain data parallelism. `wire` rows are pipelines over 1 Gbit/s (two emulated hosts, which needs root) beside the same on
+one host, and beside lossless data parallelism over that wire. `cuts` rows are pipelines cut by measured times beside ones cut
+into equally many layers, with what `artel plan` predicts of that ratio. Sides take turns; each ratio is the median over the rounds of what the two sides gave in one
 round. Workers apart each update all weights, those of a mesh only their own: this favours the mesh by a few percent. Memory is
 the largest worker's peak. With --newest, the newest PyTorch does what it can do of that, too (bench/peers/pytorch_mesh.py).
 Run it on an idle machine: a ratio well above 1 means that something else was running.
 """
 import argparse
 import dataclasses
+import itertools
 import json
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -20,6 +24,10 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "bench/sync"))
+from sides import random_samples  # noqa: E402
+from two_hosts import TwoHosts  # noqa: E402
+
 WORKERS, CONTEXT, DEADLINE_SECONDS = 2, 64, 400
 NETWORKS = {
     "gpt": {"batch": 16, "steps": 16, "config": f"""
@@ -48,6 +56,36 @@ batch_size = 256
 test_batches = 1
 optimizer = { name = "sgd", lr = 0.01 }
 """},
+    "vgg": {"batch": 64, "steps": 8, "config": """
+[data]
+set = "npz"
+path = "images.npz"
+test_fraction = 0
+[model]
+name = "vgg11_bn"
+small_images = true
+[train]
+batch_size = 64
+test_batches = 1
+optimizer = { name = "sgd", lr = 0.01 }
+"""},
+    "gpt50k": {"batch": 16, "steps": 8, "config": f"""
+[data]
+set = "text"
+path = "text.txt"
+context = {CONTEXT}
+test_fraction = 0
+[model]
+name = "gpt2"
+vocabulary = 50257
+width = 384
+depth = 6
+heads = 6
+positions = {CONTEXT}
+[train]
+batch_size = 16
+optimizer = {{ name = "adamw", lr = 0.0003 }}
+"""},
     "gpt2": {"batch": 2, "steps": 12, "config": """
 [data]
 set = "text"
@@ -65,24 +103,46 @@ optimizer = { name = "adamw", lr = 0.0003 }
 NEWEST = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "artel/peers/bin/python")
 
 
+@dataclasses.dataclass(frozen=True)
+class Side:
+    network: str
+    lanes: int
+    settings: tuple
+    rate: str = ""  # of the wire between two hosts; "": one host
+
+
 @dataclasses.dataclass
 class Row:
-    network: str
-    shared: str
+    name: str
     wanted: float
-    lanes: int  # those of the workers beside, too
-    settings: list
-    beside: str = "two workers apart"
+    own: Side
+    beside: Side
+    beside_name: str = "two workers apart"
     peer: str = ""  # what the newest PyTorch does of it
+    predicted: bool = False  # by `artel plan`, from measured times
 
 
-BESIDE = {"two workers apart": ["cluster.local_steps=1000000"], "whole copies": []}
-ROWS = [Row("gpt", "gpipe", 0.85, 8, ["cluster.pipeline=2", "cluster.schedule=gpipe"]),
-        Row("gpt", "1f1b", 0.85, 8, ["cluster.pipeline=2", "cluster.schedule=1f1b"], peer="pipeline"),
-        Row("gpt", "zero_bubble", 0.93, 8, ["cluster.pipeline=2", "cluster.schedule=zero_bubble"]),
-        Row("gpt", "tensor", 0.9, 2, ["cluster.tensor=2"]),
-        Row("mlp", "tensor", 0.9, 2, ["cluster.tensor=2"]),
-        Row("gpt2", "sharding", 0.93, 2, ["cluster.sharding=weights"], "whole copies", "shard")]
+APART = ("cluster.local_steps=1000000",)
+
+
+def pipeline(schedule, *more):
+    return ("cluster.pipeline=2", f"cluster.schedule={schedule}", *more)
+
+
+def cut_row(network):
+    return Row("cuts", 1.0, Side(network, 8, pipeline("1f1b", "cluster.cuts=measured")),
+               Side(network, 8, pipeline("1f1b", "cluster.cuts=layers")), "equally many layers", predicted=True)
+
+
+ROWS = [Row("gpipe", 0.85, Side("gpt", 8, pipeline("gpipe")), Side("gpt", 8, APART)),
+        Row("1f1b", 0.85, Side("gpt", 8, pipeline("1f1b")), Side("gpt", 8, APART), peer="pipeline"),
+        Row("zero_bubble", 0.93, Side("gpt", 8, pipeline("zero_bubble")), Side("gpt", 8, APART)),
+        Row("tensor", 0.9, Side("gpt", 2, ("cluster.tensor=2",)), Side("gpt", 2, APART)),
+        Row("tensor", 0.9, Side("mlp", 2, ("cluster.tensor=2",)), Side("mlp", 2, APART)),
+        Row("sharding", 0.93, Side("gpt2", 2, ("cluster.sharding=weights",)), Side("gpt2", 2, ()), "whole copies", "shard"),
+        Row("wire", 0.9, Side("gpt", 8, pipeline("1f1b"), "1gbit"), Side("gpt", 8, pipeline("1f1b")), "the same on one host"),
+        Row("wire", 4, Side("mlp", 8, pipeline("1f1b"), "1gbit"), Side("mlp", 8, (), "1gbit"), "data parallelism"),
+        cut_row("vgg"), cut_row("gpt50k")]
 
 
 def write_files(folder):
@@ -90,41 +150,63 @@ def write_files(folder):
     with open(os.path.join(folder, "text.txt"), "w") as file:
         for _ in range(NETWORKS["gpt"]["batch"] * (NETWORKS["gpt"]["steps"] + 2)):
             file.write("".join(letters.choices("abcdefghijklmnopqrstuvwxyz ", k=CONTEXT - 1)) + "\n")
+    random_samples(os.path.join(folder, "images.npz"), (32, 32, 3), NETWORKS["vgg"]["batch"] * NETWORKS["vgg"]["steps"])
     for name, network in NETWORKS.items():
         with open(os.path.join(folder, name + ".toml"), "w") as file:
             file.write(network["config"] + f"[cluster]\nworkers = {WORKERS}\nthreads = 1\n")
 
 
-def run(command, folder):
-    """Runs it to its end and returns the bytes of the process, of all that it starts, that had the most memory."""
+def run(commands, folder):
+    """Runs them to their ends and returns the bytes of the process, of all that they start, that had the most memory."""
     with open(os.path.join(folder, "output"), "w+") as output:
-        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
+        processes = [subprocess.Popen(command, cwd=folder, stdout=output, stderr=output) for command in commands]
         end = time.monotonic() + DEADLINE_SECONDS
-        ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-        while ended == 0 and time.monotonic() < end:
-            time.sleep(0.05)
+        most = 0
+        for process in processes:
             ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if ended == 0:
-            process.kill()
-        if ended == 0 or status != 0:
-            output.seek(0)
-            sys.exit(f"bench/mesh: {' '.join(command)} failed or took longer than {DEADLINE_SECONDS} s:\n{output.read()}")
-        process.returncode = 0
-        return usage.ru_maxrss * 1024
+            while ended == 0 and time.monotonic() < end:
+                time.sleep(0.05)
+                ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if ended == 0 or status != 0:
+                for other in processes:
+                    other.kill()
+                output.seek(0)
+                sys.exit(f"bench/mesh: {' '.join(commands[0])} failed or took longer than {DEADLINE_SECONDS} s:\n{output.read()}")
+            process.returncode = 0
+            most = max(most, usage.ru_maxrss * 1024)
+        return most
 
 
-def measure(program, folder, network, lanes, settings):
+ports = itertools.count(29400)
+
+
+def measure(program, folder, side):
     """Samples per second of all workers, without the first quarter of the steps and the last one; and peak memory."""
-    steps = NETWORKS[network]["steps"]
-    command = [program, "train", network + ".toml", "--out", "run"]
-    for setting in [f"train.steps={steps}", f"cluster.lanes={lanes}", *settings]:
+    steps = NETWORKS[side.network]["steps"]
+    command = [program, "train", side.network + ".toml", "--out", "run"]
+    for setting in [f"train.steps={steps}", f"cluster.lanes={side.lanes}", *side.settings]:
         command += ["--set", setting]
     subprocess.run(["rm", "-rf", os.path.join(folder, "run")], check=True)
-    memory = run(command, folder)
+    if side.rate:
+        with TwoHosts(side.rate) as hosts:
+            command += ["--join", f"{hosts.address}:{next(ports)}", "--token", "bench", "--interface", hosts.interface]
+            memory = run([hosts.command(rank, [*command, "--rank", str(rank)]) for rank in range(WORKERS)], folder)
+    else:
+        memory = run([command], folder)
     with open(os.path.join(folder, "run", "metrics.jsonl")) as file:
         seconds = {line["step"]: line["seconds"] for line in map(json.loads, file) if "train/loss" in line}
     first = steps // 4
-    return (steps - 1 - first) * NETWORKS[network]["batch"] / (seconds[steps - 1] - seconds[first]), memory
+    return (steps - 1 - first) * NETWORKS[side.network]["batch"] / (seconds[steps - 1] - seconds[first]), memory
+
+
+def predicted_gain(program, folder, side):
+    """By how much cuts by time would be faster than ones into equally many layers."""
+    command = [program, "plan", side.network + ".toml", "--pipeline", str(WORKERS), "--lanes", str(side.lanes), "--schedule", "1f1b"]
+    text = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=DEADLINE_SECONDS).stdout
+    lines = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+    step = next(line for line in lines if line[0] == "cuts by").index("step ms")
+    milliseconds = {line[0]: float(line[step]) for line in lines if line[0] in ("time", "equally many layers")}
+    return milliseconds["equally many layers"] / milliseconds["time"]
 
 
 def measure_peer(mode):
@@ -137,25 +219,28 @@ def measure_peer(mode):
     return answer["samples_per_second"], answer["peak_rss_mb"] * 2**20
 
 
-def report(row, rounds, peer, as_json):
-    own, beside = (row.network, row.lanes, row.shared), (row.network, row.lanes, row.beside)
-    ratios = [each[own][0] / each[beside][0] for each in rounds]
-    found = {"network": row.network, "shared": row.shared, "beside": row.beside,
-             "samples_per_second": statistics.median(each[own][0] for each in rounds),
+def report(row, rounds, peer, predicted, as_json):
+    ratios = [each[row.own][0] / each[row.beside][0] for each in rounds]
+    found = {"network": row.own.network, "shared": row.name, "beside": row.beside_name,
+             "samples_per_second": statistics.median(each[row.own][0] for each in rounds),
              "ratio": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios), "wanted": row.wanted,
-             "peak_bytes": max(each[own][1] for each in rounds),
-             "peak_bytes_beside": max(each[beside][1] for each in rounds)}
+             "peak_bytes": max(each[row.own][1] for each in rounds),
+             "peak_bytes_beside": max(each[row.beside][1] for each in rounds)}
     if peer:
-        found["ratio_to_pytorch"] = statistics.median(each[own][0] / each[peer][0] for each in rounds)
+        found["ratio_to_pytorch"] = statistics.median(each[row.own][0] / each[peer][0] for each in rounds)
         found["peak_bytes_pytorch"] = max(each[peer][1] for each in rounds)
+    if predicted:
+        found["predicted_ratio"] = predicted
     if as_json:
         print(json.dumps(found))
         return
-    text = (f"{row.network} {row.shared:12} {found['samples_per_second']:8.2f} samples/s, {found['ratio']:.3f} of "
-            f"{row.beside} ({found['lowest']:.3f} to {found['highest']:.3f}), wanted {row.wanted}; peak "
+    text = (f"{row.own.network} {row.name:12} {found['samples_per_second']:8.2f} samples/s, {found['ratio']:.3f} of "
+            f"{row.beside_name} ({found['lowest']:.3f} to {found['highest']:.3f}), wanted {row.wanted}; peak "
             f"{found['peak_bytes'] / 2**20:.0f} MiB of {found['peak_bytes_beside'] / 2**20:.0f}")
     if peer:
         text += f"; {found['ratio_to_pytorch']:.2f} x PyTorch, which takes {found['peak_bytes_pytorch'] / 2**20:.0f} MiB"
+    if predicted:
+        text += f"; {predicted:.3f} predicted"
     print(text)
 
 
@@ -168,25 +253,25 @@ def main():
                         help="beside the PyTorch of bench/peers/newest.txt, too (tools/setup newest)")
     parser.add_argument("--json", action="store_true", help="print one object for each row")
     arguments = parser.parse_args()
-    rows = [row for row in ROWS if arguments.only in (None, row.network, row.shared)]
+    rows = [row for row in ROWS if arguments.only in (None, row.own.network, row.name)]
     if not rows:
         parser.error(f"--only: no row has the word '{arguments.only}'")
     if arguments.newest and not os.access(NEWEST, os.X_OK):
         parser.error(f"{NEWEST} does not exist; run tools/setup newest")
-    sides = {}
-    for row in rows:
-        sides[row.network, row.lanes, row.beside] = BESIDE[row.beside]
-        sides[row.network, row.lanes, row.shared] = row.settings
+    if os.geteuid() != 0:
+        rows = [row for row in rows if not row.own.rate]
+        print("without root there are no emulated hosts: rows over a wire are left out", file=sys.stderr)
+    sides = list(dict.fromkeys(side for row in rows for side in (row.beside, row.own)))
     peers = {row.peer for row in rows if row.peer and arguments.newest}
     with tempfile.TemporaryDirectory() as folder:
         write_files(folder)
         rounds = []
         for _ in range(arguments.rounds):
-            rounds.append({side: measure(arguments.artel, folder, side[0], side[1], settings)
-                           for side, settings in sides.items()})
+            rounds.append({side: measure(arguments.artel, folder, side) for side in sides})
             rounds[-1].update({peer: measure_peer(peer) for peer in peers})
+        predicted = {id(row): predicted_gain(arguments.artel, folder, row.own) for row in rows if row.predicted}
     for row in rows:
-        report(row, rounds, row.peer if row.peer in peers else None, arguments.json)
+        report(row, rounds, row.peer if row.peer in peers else None, predicted.get(id(row)), arguments.json)
 
 
 if __name__ == "__main__":

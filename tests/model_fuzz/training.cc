@@ -55,7 +55,7 @@ Training::Step Training::step() {
           static_cast<float>(optim::optimizer_from_options(network_.optimizer).learning_rate),
       .gradient_scale = update.clips() ? update.clip_scale(total) : 1,
       .lanes = static_cast<int>(network_.lanes)};
-  for (const Bucket& bucket : stepper_->buckets(samples)) update.apply(bucket, total, options);
+  update.apply(total, options);
   return result;
 }
 

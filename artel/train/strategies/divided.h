@@ -52,6 +52,12 @@ class DividedStrategy : public Strategy {
   bool whole_ = false;  // this worker has all weights
 };
 
+// What was started uses the strategy, which must outlive it: all are waited for, whatever fails.
+void wait_for_all(std::vector<comm::Handle>& handles);
+
+// "1 or 2 or 4": the divisors of a number from `least` on.
+std::string divisors_of(int number, int least = 1);
+
 // Whether strategies that add up sums, by whatever way, are asked for.
 bool adds_sums(const Situation& now);
 

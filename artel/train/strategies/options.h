@@ -9,6 +9,7 @@
 #include "artel/train/strategies/delayed_proximal.h"
 #include "artel/train/strategies/downpour.h"
 #include "artel/train/strategies/local_steps.h"
+#include "artel/train/strategies/mesh.h"
 #include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/sharded.h"
 #include "artel/train/strategies/shared_options.h"

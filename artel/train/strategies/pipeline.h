@@ -1,11 +1,16 @@
-// Workers in pipelines: each has a part of the network, and lanes pass from one to the next. With
-// more workers than a pipeline has, several pipelines share the lanes, and each stage adds up its
-// gradients over them. The bits are those of one worker.
+// Where a network is cut into the stages of a pipeline, and in which order they work.
 #pragma once
+
+#include <functional>
 
 #include "artel/train/strategies/registry.h"
 
 namespace artel {
+
+struct PipelineCuts;
+namespace comm {
+class Group;
+}  // namespace comm
 
 struct PipelineOptions {
   int64_t pipeline = 1;  // workers of a pipeline
@@ -15,6 +20,11 @@ struct PipelineOptions {
   void visit(KeyVisitor& field);
 };
 
-StrategyKind pipeline_kind();
+// For pipelines of so many workers, each with one of the `copies` of the network that share the
+// lanes. The network is the one that the stepper now compiles.
+PipelineCuts choose_cuts(const Fit& fit, int workers, int copies);
+
+// A collective call: all get what worker 0 chooses.
+PipelineCuts agreed_cuts(comm::Group& group, const std::function<PipelineCuts()>& choose);
 
 }  // namespace artel

@@ -9,11 +9,10 @@
 #include "artel/train/strategies/delayed_proximal.h"
 #include "artel/train/strategies/downpour.h"
 #include "artel/train/strategies/local_steps.h"
+#include "artel/train/strategies/mesh.h"
 #include "artel/train/strategies/parameter_server.h"
-#include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/sharded.h"
 #include "artel/train/strategies/synchronous.h"
-#include "artel/train/strategies/tensor.h"
 #include "artel/train/strategy.h"
 
 namespace artel {
@@ -25,8 +24,8 @@ Registry<StrategyKind>& registered_strategies() {
   static Registry<StrategyKind> all("strategy", [] {
     Registry<StrategyKind>::Entries entries;
     for (StrategyKind& kind :
-         std::vector{synchronous_kind(), local_steps_kind(), pipeline_kind(), tensor_kind(),
-                     sharded_kind(), parameter_server_kind(), downpour_kind(), ddpg_kind()})
+         std::vector{synchronous_kind(), local_steps_kind(), mesh_kind(), sharded_kind(),
+                     parameter_server_kind(), downpour_kind(), ddpg_kind()})
       entries.emplace_back(kind.title, std::move(kind));
     return entries;
   }());

@@ -1,33 +1,23 @@
 #include "artel/train/strategies/sharded.h"
 
 #include <algorithm>
-#include <exception>
 #include <numeric>
 
 #include "artel/base/error.h"
 #include "artel/tensor/pages.h"
 #include "artel/train/exchange.h"
+#include "artel/train/mesh_axes.h"
 #include "artel/train/passing_weights.h"
 #include "artel/train/sharded_update.h"
 #include "artel/train/strategies/divided.h"
 #include "artel/train/strategies/local_steps.h"
+#include "artel/train/strategies/mesh.h"
 #include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/shared_options.h"
 #include "artel/train/strategies/synchronous.h"
 
 namespace artel {
 namespace {
-
-// What was started uses the strategy, which must outlive it: all are waited for, whatever fails.
-void wait_for_all(std::vector<comm::Handle>& handles) {
-  std::exception_ptr error;
-  for (comm::Handle& handle : handles) try {
-      handle.wait(Deadline::never());
-    } catch (...) {
-      if (!error) error = std::current_exception();
-    }
-  if (error) std::rethrow_exception(error);
-}
 
 class Sharded final : public DividedStrategy {
  public:
@@ -167,7 +157,7 @@ StrategyKind sharded_kind() {
               "With any of these names and `sharding`, each worker keeps only a part of the "
               "optimizer's memory, the gradients or the weights, and updates that part.",
           .names = {},
-          .visit_keys = keys_of<ShardingOptions, ShardsOptions>(),
+          .visit_keys = keys_of<ShardingOptions, ShardsOptions, MeshOptions>(),
           .needs_all_workers =
               [](const StrategyOptions& options) { return options.of<ShardingOptions>().any(); },
           .check = check_sharding,
@@ -176,7 +166,7 @@ StrategyKind sharded_kind() {
                 const StrategyOptions& options = now.options.strategy_options;
                 return now.cluster.size() > 1 && adds_sums(now) &&
                        options.of<ShardingOptions>().any() &&
-                       options.of<PipelineOptions>().pipeline == 1;
+                       mesh_size(options).workers() == 1;
               },
           .make = [](const Fit& fit) { return std::make_unique<Sharded>(fit); }};
 }

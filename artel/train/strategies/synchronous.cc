@@ -6,6 +6,7 @@
 #include "artel/train/economy.h"
 #include "artel/train/exchange.h"
 #include "artel/train/strategies/local_steps_strategy.h"
+#include "artel/train/strategies/mesh.h"
 #include "artel/train/strategies/own_keeper.h"
 #include "artel/train/strategies/shared_options.h"
 #include "artel/train/strategy.h"
@@ -163,7 +164,8 @@ StrategyKind synchronous_kind() {
           "the sum is formed; `auto` and `allreduce` (always exact) pick the fastest way for "
           "the machines at hand.",
       .names = exchange_names(),
-      .visit_keys = keys_of<SynchronousOptions, PackingOptions, EconomyOptions, ShardsOptions>(),
+      .visit_keys =
+          keys_of<SynchronousOptions, PackingOptions, EconomyOptions, ShardsOptions, MeshOptions>(),
       .compared_as = exchange_names(),
       .compared_settings =
           [](const std::string& name) {

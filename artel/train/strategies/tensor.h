@@ -1,7 +1,5 @@
-// Workers in tensor groups: those of a group share the layers of one network, each with some of
-// their shards (graph/passes/split_layers.h). With more workers than a group has, several groups
-// share the lanes, and workers with the same shards add up their gradients. The bits are those of
-// one worker with as many shards.
+// Tensor groups: their workers share the layers of one network, each with some of their shards
+// (graph/passes/split_layers.h).
 #pragma once
 
 #include "artel/train/strategies/registry.h"
@@ -20,6 +18,7 @@ int shards_of(const StrategyOptions& options);
 // divide the workers.
 int workers_sharing_layers(const StrategyOptions& options, int workers);
 
-StrategyKind tensor_kind();
+// Throws for options that do not go together with shards.
+void check_tensor(const Situation& now);
 
 }  // namespace artel

@@ -67,6 +67,42 @@ inline TrainingTask large_table_task() {
   return task;
 }
 
+// Networks that are wide enough to be cut into four shards: with dropout and clipped gradients,
+inline TrainingTask perceptron_task() {
+  TrainingTask task = small_task(
+      nn::sequential({nn::flatten(), nn::dense(96), nn::relu(), nn::dropout(0.2), nn::dense(70),
+                      nn::relu(), nn::dense(64), nn::relu(), nn::dense(3)}));
+  task.options.lanes = 4;
+  task.options.optimizer = optim::adam(0.003);
+  task.options.optimizer.clip_norm = 0.2;
+  return task;
+}
+
+// with skips and batch norm,
+inline TrainingTask convolutional_task() {
+  const auto conv = [](int64_t channels) {
+    return nn::conv(channels, {3, 3}, {.padding = {1, 1}});
+  };
+  TrainingTask task = small_task(
+      nn::sequential({conv(64), nn::batch_norm(), nn::relu(),
+                      nn::residual(nn::sequential(
+                          {conv(64), nn::batch_norm(), nn::relu(), conv(64), nn::batch_norm()})),
+                      nn::max_pool({2, 2}), conv(80), nn::batch_norm(), nn::relu(), nn::flatten(),
+                      nn::dropout(0.2), nn::dense(64), nn::relu(), nn::dense(3)}));
+  task.options.lanes = 2;
+  task.fit.epochs = 1;
+  return task;
+}
+
+// and with a tied table of 601 tokens, which is not cut evenly.
+inline TrainingTask gpt_task() {
+  TrainingTask task = text_task();
+  task.model = nn::gpt2(
+      {.vocabulary = 601, .positions = 6, .width = 64, .depth = 2, .heads = 4, .dropout = 0.1});
+  task.options.lanes = 2;
+  return task;
+}
+
 inline checkpoint::Checkpoint train_task(Cluster& cluster, const TrainingTask& task) {
   Trainer trainer(cluster, task.model, task.options);
   trainer.fit(task.set, task.fit);

@@ -6,7 +6,6 @@
 
 #include "artel/graph/op.h"
 #include "artel/graph/passes/split_layers.h"
-#include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/sharded.h"
 #include "artel/train/strategies/tensor.h"
 #include "tests/unit/train/tasks.h"
@@ -43,40 +42,6 @@ void expect_bits_of_one(const TrainingTask& task, const std::vector<Mesh>& meshe
           << mesh.workers << " workers in groups of " << mesh.tensor;
     });
   }
-}
-
-TrainingTask perceptron_task() {
-  TrainingTask task = small_task(
-      nn::sequential({nn::flatten(), nn::dense(96), nn::relu(), nn::dropout(0.2), nn::dense(70),
-                      nn::relu(), nn::dense(64), nn::relu(), nn::dense(3)}));
-  task.options.lanes = 4;
-  task.options.optimizer = optim::adam(0.003);
-  task.options.optimizer.clip_norm = 0.2;
-  return task;
-}
-
-TrainingTask convolutional_task() {
-  const auto conv = [](int64_t channels) {
-    return nn::conv(channels, {3, 3}, {.padding = {1, 1}});
-  };
-  TrainingTask task = small_task(
-      nn::sequential({conv(64), nn::batch_norm(), nn::relu(),
-                      nn::residual(nn::sequential(
-                          {conv(64), nn::batch_norm(), nn::relu(), conv(64), nn::batch_norm()})),
-                      nn::max_pool({2, 2}), conv(80), nn::batch_norm(), nn::relu(), nn::flatten(),
-                      nn::dropout(0.2), nn::dense(64), nn::relu(), nn::dense(3)}));
-  task.options.lanes = 2;
-  task.fit.epochs = 1;
-  return task;
-}
-
-// Its table of 601 tokens is not cut evenly.
-TrainingTask gpt_task() {
-  TrainingTask task = text_task();
-  task.model = nn::gpt2(
-      {.vocabulary = 601, .positions = 6, .width = 64, .depth = 2, .heads = 4, .dropout = 0.1});
-  task.options.lanes = 2;
-  return task;
 }
 
 TEST(Tensor, GivesTheBitsOfOneWorker) {
@@ -235,12 +200,6 @@ TEST(Tensor, SaysWhichNumberToChange) {
   expect_refused(shared_by(gpt_task(), {2, 2, 6}), 2,
                  "attention: got 4 heads for cluster.shards = 6, expected a multiple of it; try "
                  "cluster.shards = 1 or 2 or 4");
-  TrainingTask lamb = task;
-  lamb.options.optimizer = optim::lamb(0.01);
-  expect_refused(shared_by(lamb, {2, 2, 2}), 2, "such as LARS or LAMB, expected 1");
-  TrainingTask pipeline = shared_by(task, {2, 2, 2});
-  pipeline.options.strategy_options.of<PipelineOptions>().pipeline = 2;
-  expect_refused(pipeline, 2, "cluster.tensor: got 2 with pipelines, expected 1");
   Cluster one;
   EXPECT_THROW(train_task(one, shared_by(task, {1, 2, 2})), Error);
 }

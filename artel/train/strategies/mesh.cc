@@ -1,0 +1,458 @@
+#include "artel/train/strategies/mesh.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "artel/base/error.h"
+#include "artel/base/log.h"
+#include "artel/base/plural.h"
+#include "artel/base/text.h"
+#include "artel/graph/passes/split_layers.h"
+#include "artel/tensor/pages.h"
+#include "artel/train/agreement.h"
+#include "artel/train/exchange.h"
+#include "artel/train/mesh_axes.h"
+#include "artel/train/passing_weights.h"
+#include "artel/train/pipeline_runner.h"
+#include "artel/train/sharded_update.h"
+#include "artel/train/strategies/divided.h"
+#include "artel/train/strategies/local_steps.h"
+#include "artel/train/strategies/pipeline.h"
+#include "artel/train/strategies/sharded.h"
+#include "artel/train/strategies/shared_options.h"
+#include "artel/train/strategies/synchronous.h"
+#include "artel/train/strategies/tensor.h"
+#include "artel/train/tensor_group.h"
+
+namespace artel {
+namespace {
+
+class Mesh final : public DividedStrategy {
+ public:
+  explicit Mesh(const Fit& fit);
+  ~Mesh() override;
+
+  Outcome step(const data::Batch& batch, const StepOptions& options) override;
+  bool computes_first() const override { return true; }
+  MeshCoordinates coordinates() const override;
+  DividedState* divided() override { return divided_.get(); }
+  Traffic traffic() const override;
+
+ private:
+  // Something that is summed over lanes.
+  struct Part : SummedRegion::Part {
+    int stage = 0;      // the place in the pipeline of who updates it
+    int tensor = -1;    // the place in the tensor group of who has it; -1: all do
+    bool here = false;  // this worker reads it, though another stage updates it
+    size_t count() const { return bytes / sizeof(float); }
+  };
+
+  // Of this worker's part, such as "stage 1, tensor 0"; and of the worker without its stages, for
+  // errors that say which of these they are about.
+  std::string part_name() const;
+  std::string name_beside_stage() const;
+  void share_layers();
+  void cut_into_stages();
+  void find_parts();
+  void exchange_norms(std::vector<optim::Norms>& norms) const;
+  bool has(const Part& part) const { return part.tensor < 0 || part.tensor == axes_.place.tensor; }
+  bool updates(const Part& part) const { return has(part) && part.stage == axes_.place.stage; }
+  // Of several that have it, the one whose numbers count.
+  bool speaks_for(const Part& part) const {
+    return updates(part) && (part.tensor >= 0 || axes_.place.tensor == 0);
+  }
+  KeptRanges kept_weights() const;
+  KeptRanges updated() const override;
+
+  Memory compute_total(const data::Batch& batch, const StepOptions& options);
+  struct Sums {
+    StepStatistics statistics;
+    double squares = 0;  // of the whole gradient, if it is clipped
+  };
+  Sums meet(const Memory& total, int64_t step);
+  void update_weights(const Memory& total, const Update::Options& how);
+  void spread_weights() override;
+
+  const ShardingOptions sharding_;
+  MeshAxes axes_;
+  std::vector<Part> parts_;  // of the whole network, in the order of one worker
+  std::vector<std::unique_ptr<TensorGroup>> groups_;  // for each lane that runs side by side
+  std::unique_ptr<PipelineRunner> runner_;            // if there are several stages
+  std::unique_ptr<ShardedUpdate> sharded_;  // if the workers across share the optimizer's memory
+  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<DividedState> divided_;
+  std::unique_ptr<PassingWeights> passing_;  // if they share weights, too
+};
+
+Mesh::Mesh(const Fit& fit)
+    : DividedStrategy(fit),
+      sharding_(fit.options_of<ShardingOptions>()),
+      axes_(fit.cluster.membership(), mesh_size(fit.options.strategy_options)) {
+  fit.division->divide_among(axes_.across);
+  fit.stepper->buckets(fit.batch_size);
+  for (const SummedRegion::Part& part : fit.stepper->region().parts()) parts_.push_back({part});
+  if (axes_.tensor) share_layers();
+  if (axes_.size.pipeline > 1) cut_into_stages();
+  fit.stepper->buckets(fit.batch_size);
+  find_parts();
+  if (fit.stepper->shards() > 1)
+    fit.stepper->update().set_norm_exchange(
+        [this](std::vector<optim::Norms>& norms) { exchange_norms(norms); });
+  if (axes_.across.group && sharding_.any())
+    sharded_ = std::make_unique<ShardedUpdate>(axes_.across, *fit.stepper);
+  const auto& sums = fit.options_of<SynchronousOptions>();
+  exchange_ = std::make_unique<Exchange>(
+      axes_.across,
+      ExchangeOptions{.strategy = fit.options.strategy,
+                      .reduction = sums.reduction,
+                      .coordinators = static_cast<int>(sums.coordinators),
+                      .seed = fit.options.seed,
+                      .shards = sharded_ ? &sharded_->shards() : nullptr,
+                      .frees_sums = sharding_.gradients(),
+                      .of = part_name()},
+      fit.timeline);
+  divided_ = std::make_unique<DividedState>(
+      *fit.group(),
+      divided_parts(fit.parameters, fit.stepper->update(), kept_weights(), updated()));
+  if (sharded_ && sharding_.weights())
+    passing_ = std::make_unique<PassingWeights>(*axes_.across.group, *fit.stepper, *sharded_,
+                                                fit.division->own().size());
+}
+
+Mesh::~Mesh() {
+  passing_.reset();
+  runner_.reset();
+  fit_.stepper->update().set_norm_exchange({});
+  if (axes_.tensor) fit_.stepper->set_shards();
+}
+
+// Lanes that run side by side each exchange on their own, in the same order on all workers.
+void Mesh::share_layers() {
+  Stepper& stepper = *fit_.stepper;
+  const int threads = stepper.pool().threads(), size = axes_.size.tensor;
+  std::vector<int32_t> all(static_cast<size_t>(size));
+  const auto own = static_cast<int32_t>(threads);
+  axes_.tensor->all_gather(std::as_bytes(std::span(&own, 1)),
+                           std::as_writable_bytes(std::span(all)), {}, {.label = "threads"});
+  const auto [least, most] = std::minmax_element(all.begin(), all.end());
+  require(*least == *most, ErrorKind::invalid_argument,
+          "cluster.tensor: got workers with {} and {} threads in one group, expected equally many; "
+          "try train.threads = {}",
+          *least, *most, *least);
+  const std::string name =
+      fmt::format("worker {}, {}", fit_.cluster.rank(), to_string(coordinates()));
+  const int beside = axes_.size.pipeline > 1 ? 1 : Stepper::side_by_side(fit_.lanes, threads);
+  for (int i = 0; i < beside; ++i)
+    groups_.push_back(
+        std::make_unique<TensorGroup>(axes_.tensor->split(0), stepper.shards(), name));
+  if (fit_.cluster.rank() == 0) {
+    const int64_t samples = std::max<int64_t>(1, fit_.batch_size / fit_.lanes);
+    const std::vector<std::string> whole = whole_layers(stepper.graph(samples));
+    log(LogLevel::info, "{} of {} workers, {}{}{}",
+        counted(fit_.cluster.size() / size, "tensor group"), size,
+        counted(stepper.shards(), "shard"), whole.empty() ? "" : "; not cut: ", join(whole, ", "));
+  }
+  const int each = stepper.shards() / size, place = axes_.place.tensor;
+  stepper.set_shards({stepper.shards(), place * each, (place + 1) * each},
+                     [this](int number) -> ShardExchange* {
+                       return groups_.at(static_cast<size_t>(number)).get();
+                     });
+}
+
+void Mesh::cut_into_stages() {
+  comm::Group& all = *fit_.group();
+  const int copies = fit_.cluster.size() / axes_.size.workers();
+  const PipelineCuts cuts =
+      agreed_cuts(all, [&] { return choose_cuts(fit_, axes_.size.pipeline, copies); });
+  runner_ = std::make_unique<PipelineRunner>(
+      *fit_.stepper, *axes_.pipeline, cuts, fit_.lanes, name_beside_stage(),
+      [across = axes_.across](size_t bytes) { return allocate_sums(across, bytes); },
+      fit_.timeline);
+}
+
+// All workers of a tensor group have the same cuts: what holds for this worker's n-th shard of a
+// parameter holds for theirs.
+void Mesh::find_parts() {
+  const int each = fit_.stepper->shards() / axes_.size.tensor;
+  for (Part& part : parts_)
+    if (part.shard >= 0) part.tensor = part.shard / each;
+  if (!runner_) return;
+  std::map<std::string, const PipelineRunner::Place*> places;
+  for (const PipelineRunner::Place& place : runner_->places()) places[place.name] = &place;
+  std::map<std::pair<std::string, int>, const PipelineRunner::Place*> of_shard;
+  for (const Part& part : parts_)
+    if (has(part)) of_shard[{part.whole, part.shard % each}] = places.at(part.name);
+  for (Part& part : parts_) {
+    const PipelineRunner::Place& place = *of_shard.at({part.whole, part.shard % each});
+    part.stage = place.worker;
+    part.here = place.read_here;
+  }
+}
+
+MeshCoordinates Mesh::coordinates() const {
+  MeshCoordinates at;
+  if (axes_.across.group) at.data = axes_.place.data;
+  if (axes_.size.pipeline > 1) {
+    at.stage = axes_.place.stage;
+    at.pipeline = axes_.size.pipeline;
+    at.stages = runner_ ? runner_->stages() / axes_.size.pipeline : 1;
+  }
+  if (axes_.tensor) at.tensor = axes_.place.tensor;
+  return at;
+}
+
+std::string Mesh::part_name() const {
+  MeshCoordinates at = coordinates();
+  at.data = -1;
+  return to_string(at);
+}
+
+std::string Mesh::name_beside_stage() const {
+  MeshCoordinates at = coordinates();
+  at.stage = -1;
+  const std::string beside = to_string(at);
+  return fmt::format("worker {}{}{}", fit_.cluster.rank(), beside.empty() ? "" : ", ", beside);
+}
+
+// A worker has the weights that its stages read of its shards. Those that all have are nobody's
+// part.
+KeptRanges Mesh::kept_weights() const {
+  if (sharded_ && sharding_.weights()) return updated();
+  KeptRanges ranges;
+  for (const Part& part : parts_)
+    if (runner_ || part.tensor >= 0) ranges[part.whole];
+  for (const Part& part : parts_)
+    if (const auto found = ranges.find(part.whole);
+        found != ranges.end() && (updates(part) || (has(part) && part.here)))
+      found->second.push_back({part.first, part.count()});
+  return in_order(std::move(ranges));
+}
+
+KeptRanges Mesh::updated() const {
+  KeptRanges ranges = sharded_ ? sharded_->kept() : KeptRanges();
+  for (const Part& part : parts_) {
+    std::vector<DividedState::Range>& own = ranges[part.whole];
+    if (!sharded_ && updates(part)) own.push_back({part.first, part.count()});
+  }
+  return in_order(std::move(ranges));
+}
+
+Strategy::Outcome Mesh::step(const data::Batch& batch, const StepOptions& options) {
+  if (std::exchange(whole_, false)) divided_->forget_weights();
+  const Memory total = compute_total(batch, options);
+  const Sums sums = meet(total, options.number);
+  const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
+  Update& update = fit_.stepper->update();
+  Update::Options how = {
+      .step = options.number, .learning_rate = options.learning_rate, .lanes = fit_.lanes};
+  if (update.clips()) how.gradient_scale *= update.clip_scale(sums.squares, how.gradient_scale);
+  update_weights(total, how);
+  return outcome_together(sums.statistics, batch);
+}
+
+// The sums over all lanes of this worker's part. Without stages they travel while it computes.
+Memory Mesh::compute_total(const data::Batch& batch, const StepOptions& options) {
+  const std::vector<Bucket>& buckets = fit_.stepper->buckets(batch.total);
+  const auto count = static_cast<int>(buckets.size());
+  exchange_->begin_step(options.number, buckets, fit_.division->layout());
+  if (passing_) passing_->begin_step(batch.total);
+  if (runner_) {
+    const std::vector<Memory> partials = runner_->run({.range = fit_.division->own(),
+                                                       .observing = {0, fit_.lanes},
+                                                       .batch = batch.total,
+                                                       .step = options.number,
+                                                       .stop = fit_.stop,
+                                                       .trace = fit_.trace > 0},
+                                                      batch.x, batch.y);
+    for (int b = 0; b < count; ++b) exchange_->start(b, buckets[b], partials);
+    if (fit_.before_change) fit_.before_change();
+  } else {
+    compute(batch, options, {0, fit_.lanes}, [&](int bucket, const std::vector<Memory>& partials) {
+      exchange_->start(bucket, buckets[bucket], partials);
+    });
+  }
+  if (passing_) passing_->end_step();
+  Memory total;
+  for (int b = 0; b < count; ++b) total = exchange_->wait(b);
+  return total;
+}
+
+// What a worker does not compute counts as zero: adding zeros changes no bit. So all get the loss
+// and the metrics, whoever has computed them, and the squares of each part, which all add in the
+// order of one worker. When this returns, all have finished the step.
+Mesh::Sums Mesh::meet(const Memory& total, int64_t step) {
+  Stepper& stepper = *fit_.stepper;
+  Update& update = stepper.update();
+  const size_t statistics = SummedRegion::kFirstMetric + stepper.region().metrics().sums();
+  const std::span<const float> own = total.floats().first(statistics);
+  std::vector<double> sums(own.begin(), own.end());
+  if (axes_.place.tensor > 0)  // the others of the group have them, too
+    for (size_t i = 0; i < statistics; ++i)
+      if (i != SummedRegion::kStop && i != SummedRegion::kTrace) sums[i] = 0;
+  if (update.clips()) {
+    const std::vector<double> squares = sharded_ ? sharded_->squares(total) : update.squares(total);
+    sums.resize(statistics + parts_.size());
+    for (size_t i = 0; i < parts_.size(); ++i)
+      for (size_t k = 0; speaks_for(parts_[i]) && k < squares.size(); ++k)
+        if (update.targets()[k].name == parts_[i].name) sums[statistics + i] = squares[k];
+  }
+  {
+    const Timeline::Scope scope(fit_.timeline, "wait", Timeline::kMain, "sums of parts");
+    axes_.once->all_reduce(std::as_writable_bytes(std::span(sums)), comm::ElementType::f64, {},
+                           {.label = "sums of parts"});
+  }
+  const auto first_square = sums.begin() + static_cast<std::ptrdiff_t>(statistics);
+  const std::vector<float> together(sums.begin(), first_square);
+  return {stepper.read_statistics(together, step), std::accumulate(first_square, sums.end(), 0.0)};
+}
+
+// Of LARS and LAMB: a parameter's norms are the sums over its shards, whoever has them. All of
+// those who have the network once come here, even one whose part has no shards.
+void Mesh::exchange_norms(std::vector<optim::Norms>& norms) const {
+  const std::vector<Update::Target>& targets = fit_.stepper->update().targets();
+  std::map<std::string_view, size_t> number;
+  for (size_t i = 0; i < targets.size(); ++i) number.emplace(targets[i].name, i);
+  std::vector<optim::Norms> all(parts_.size());
+  for (size_t i = 0; i < parts_.size(); ++i)
+    if (speaks_for(parts_[i])) all[i] = norms[number.at(parts_[i].name)];
+  static_assert(sizeof(optim::Norms) == 2 * sizeof(double));
+  axes_.once->all_reduce(std::as_writable_bytes(std::span(all)), comm::ElementType::f64, {},
+                         {.label = "norms of shards"});
+  add_over_shards(parts_, all);
+  for (size_t i = 0; i < parts_.size(); ++i)
+    if (updates(parts_[i])) norms[number.at(parts_[i].name)] = all[i];
+}
+
+void Mesh::update_weights(const Memory& total, const Update::Options& how) {
+  if (!sharded_) {
+    fit_.stepper->update().apply(total, how);
+  } else {
+    // While a bucket is updated, the one before it travels, unless weights wait for the next step.
+    std::vector<comm::Handle> gathers;
+    sharded_->apply(total, how, [&](int bucket) {
+      if (passing_) return;
+      gathers.push_back(axes_.across.group->start(
+          [this, bucket](comm::Group& group) { sharded_->gather_weights(group, bucket); }));
+    });
+    wait_for_all(gathers);
+    if (sharding_.gradients() && !runner_) forget(total.host());
+  }
+  if (runner_) runner_->share_parameters();
+}
+
+void Mesh::spread_weights() {
+  if (runner_) runner_->rest();
+  for (int b = 0; sharded_ && b < sharded_->shards().buckets(); ++b)
+    sharded_->gather_weights(*axes_.across.group, b);
+  Parameters& parameters = fit_.parameters;
+  for (const Part& part : parts_) {
+    if (!runner_ && part.tensor < 0) continue;
+    const MeshPlace owner = {0, part.stage, std::max(0, part.tensor)};
+    const std::span<float> values =
+        parameters.values(parameters.entry(part.whole)).subspan(part.first, part.count());
+    axes_.once->broadcast(std::as_writable_bytes(values), owner.part(axes_.size),
+                          {.label = "weights"});
+  }
+}
+
+Strategy::Traffic Mesh::traffic() const {
+  Traffic traffic = {exchange_->traffic().waited_seconds, exchange_->traffic().sent_bytes};
+  if (sharded_) traffic.sent_bytes += sharded_->sent_bytes();
+  if (runner_) {
+    traffic.waited_seconds += runner_->waited_seconds();
+    traffic.sent_bytes += runner_->sent_bytes();
+  }
+  for (const auto& group : groups_) {
+    traffic.waited_seconds += group->waited_seconds();
+    traffic.sent_bytes += group->sent_bytes();
+  }
+  return traffic;
+}
+
+bool asks_for_mesh(const StrategyOptions& options) { return mesh_size(options).workers() > 1; }
+
+void check_size(const MeshSize& size, int workers) {
+  if (size.pipeline == 1) return;  // see check_tensor
+  require(workers > 1, ErrorKind::invalid_argument,
+          "cluster.pipeline: got {} for one worker, expected as many workers or a multiple; try "
+          "-n {}, or cluster.pipeline = 1",
+          size.pipeline, size.workers());
+  require(workers % size.pipeline == 0, ErrorKind::invalid_argument,
+          "cluster.pipeline: got {} for {} workers, expected a number that divides them; try {}",
+          size.pipeline, workers, divisors_of(workers, 2));
+  require(
+      workers % size.workers() == 0, ErrorKind::invalid_argument,
+      "cluster.pipeline: got {} with cluster.tensor = {} for {} workers, expected numbers whose "
+      "product divides them; try cluster.pipeline = {}, or -n {}",
+      size.pipeline, size.tensor, workers, divisors_of(workers / size.tensor), size.workers());
+}
+
+void check_mesh(const Situation& now) {
+  const StrategyOptions& options = now.options.strategy_options;
+  const auto& [mesh, chosen] = options.of<MeshOptions>();
+  require(mesh != "auto" || chosen || !asks_for_mesh(options), ErrorKind::invalid_argument,
+          "cluster.mesh: got \"auto\" with cluster.pipeline = {} and cluster.tensor = {}, expected "
+          "1 for both; try that, or cluster.mesh = \"given\"",
+          mesh_size(options).pipeline, mesh_size(options).tensor);
+  if (!asks_for_mesh(options) || !adds_sums(now)) return;
+  check_size(mesh_size(options), now.cluster.size());
+  const bool stages = mesh_size(options).pipeline > 1;
+  const auto refuse = [&](bool wrong, std::string_view with, std::string_view instead) {
+    require(!wrong, ErrorKind::invalid_argument,
+            "cluster.{}: got {} with {}, expected 1; try that, or {}",
+            stages ? "pipeline" : "tensor",
+            stages ? mesh_size(options).pipeline : mesh_size(options).tensor, with, instead);
+  };
+  refuse(
+      stages && mesh_size(options).tensor > 1 && options.of<PipelineOptions>().cuts == "measured",
+      "cluster.tensor and cluster.cuts = \"measured\"", "cluster.cuts = \"estimated\"");
+  const std::string& compress = options.of<PackingOptions>().compress;
+  refuse(!compress.empty() && compress != "none",
+         fmt::format("cluster.compress = \"{}\"", compress), "no compression");
+  refuse(options.of<LocalStepsOptions>().local_steps > 1, "local steps", "cluster.local_steps = 1");
+}
+
+}  // namespace
+
+void MeshOptions::visit(KeyVisitor& field) {
+  field({.name = "cluster.mesh",
+         .help = "`given`: by `pipeline`, `tensor` and `sharding`. `auto`: the fastest by forecast "
+                 "of those that fit into `cluster.memory`, with the same bits; it also weighs "
+                 "`tensor` if `shards` is set.",
+         .choices = {"given", "auto"}},
+        mesh);
+}
+
+MeshSize mesh_size(const StrategyOptions& options) {
+  return {static_cast<int>(options.of<PipelineOptions>().pipeline),
+          static_cast<int>(options.of<TensorOptions>().tensor)};
+}
+
+// It has no name of its own: sums may take any way.
+StrategyKind mesh_kind() {
+  return {.title = "Mesh",
+          .help =
+              "With any of these names and `pipeline` above 1, the network is cut into stages, and "
+              "each worker has only one of them; with `tensor` above 1, the workers of a group "
+              "share each layer. Those who have the same part share the lanes.",
+          .names = {},
+          .visit_keys = keys_of<MeshOptions, PipelineOptions, TensorOptions, ShardsOptions,
+                                SynchronousOptions, ShardingOptions>(),
+          .needs_all_workers =
+              [](const StrategyOptions& options) {
+                const auto& [mesh, chosen] = options.of<MeshOptions>();
+                return asks_for_mesh(options) || (mesh == "auto" && !chosen);
+              },
+          .check =
+              [](const Situation& now) {
+                check_tensor(now);
+                check_mesh(now);
+              },
+          .wanted =
+              [](const Situation& now) {
+                return adds_sums(now) && asks_for_mesh(now.options.strategy_options);
+              },
+          .make = [](const Fit& fit) { return std::make_unique<Mesh>(fit); }};
+}
+
+}  // namespace artel

@@ -1,0 +1,119 @@
+// Forecasts of meshes: what is possible, what fits, and what is worth it.
+#include "artel/train/mesh_forecast.h"
+
+#include <gtest/gtest.h>
+
+#include "artel/nn/layers.h"
+#include "artel/nn/model.h"
+#include "artel/plan/graph_costs.h"
+#include "artel/train/strategies/mesh.h"
+#include "artel/train/strategies/mesh_choice.h"
+#include "artel/train/strategies/pipeline.h"
+#include "artel/train/strategies/sharded.h"
+#include "tests/unit/train/tasks.h"
+
+namespace artel {
+namespace {
+
+// Wide layers: little to compute beside what gradients weigh.
+MeshQuestion wide_question(int workers) {
+  static const Model model =
+      nn::sequential({nn::dense(1024), nn::relu(), nn::dense(1024), nn::relu(), nn::dense(1024),
+                      nn::relu(), nn::dense(1024), nn::relu(), nn::dense(16)});
+  return {.workers = workers,
+          .lanes = 8,
+          .slots = 2,
+          .graph =
+              [](const ShardPart& part) {
+                return training_graph(model, {DType::f32, {4, 1024}}, {DType::i32, {4}},
+                                      loss_by_name("cross_entropy"), {}, {}, part)
+                    .graph;
+              },
+          .seconds = plan::estimated_node_seconds};
+}
+
+const MeshForecast& find_mesh(const std::vector<MeshForecast>& meshes, int pipeline, int tensor,
+                              const std::string& sharding = "none") {
+  for (const MeshForecast& mesh : meshes)
+    if (mesh.size == MeshSize{pipeline, tensor} && mesh.sharding == sharding) return mesh;
+  throw std::runtime_error("no such mesh");
+}
+
+TEST(MeshForecast, HasEveryMeshThatIsPossible) {
+  MeshQuestion question = wide_question(4);
+  const auto count = [&] { return forecast_meshes(question).size(); };
+  // Data 4 with four shardings, 2 x 2 with three, and a pipeline of 4.
+  EXPECT_EQ(count(), 4u + 3u + 1u);
+  question.shards = 2;  // also data 2 x tensor 2 with four, and pipeline 2 x tensor 2
+  EXPECT_EQ(count(), 8u + 4u + 1u);
+  question.sharding = "none";
+  EXPECT_EQ(count(), 3u + 2u);
+  question.lanes = 2;  // fewer than stages and copies
+  EXPECT_EQ(count(), 1u + 1u);
+}
+
+TEST(MeshForecast, MemoryFollowsTheParts) {
+  MeshQuestion question = wide_question(2);
+  question.shards = 2;
+  const std::vector<MeshForecast> two = forecast_meshes(question);
+  const double whole = find_mesh(two, 1, 1).memory - kProgramBytes;
+  double before = whole;
+  for (const char* sharding : {"optimizer", "gradients", "weights"}) {
+    const double memory = find_mesh(two, 1, 1, sharding).memory - kProgramBytes;
+    EXPECT_LT(memory, before) << sharding;
+    before = memory;
+  }
+  EXPECT_LT(find_mesh(two, 2, 1).memory - kProgramBytes, 0.75 * whole);
+  EXPECT_LT(find_mesh(two, 1, 2).memory - kProgramBytes, 0.75 * whole);
+}
+
+TEST(MeshForecast, ASlowWireFavoursPipelines) {
+  MeshQuestion question = wide_question(2);
+  question.hosts = {0, 1};
+  question.links.between = {1e-5, 1e7};
+  std::vector<MeshForecast> meshes = forecast_meshes(question);
+  EXPECT_EQ(best_mesh(meshes, 0)->size, (MeshSize{2, 1}));
+  EXPECT_NE(
+      reasons_for(*best_mesh(meshes, 0), meshes, 0).find("data 2 x pipeline 1 x tensor 1 would be"),
+      std::string::npos);
+  question.links.between = {1e-9, 1e13};
+  meshes = forecast_meshes(question);
+  EXPECT_EQ(best_mesh(meshes, 0)->size, (MeshSize{1, 1}));
+}
+
+TEST(MeshForecast, OnlyWhatFitsIsChosen) {
+  const MeshQuestion question = wide_question(4);
+  const std::vector<MeshForecast> meshes = forecast_meshes(question);
+  double least = meshes[0].memory;
+  for (const MeshForecast& mesh : meshes) least = std::min(least, mesh.memory);
+  EXPECT_DOUBLE_EQ(best_mesh(meshes, least)->memory, least);
+  EXPECT_FALSE(best_mesh(meshes, least / 2).has_value());
+}
+
+TEST(MeshForecast, SaysWhatWouldFit) {
+  MeshQuestion question = wide_question(1);
+  const double one = forecast_meshes(question)[0].memory;
+  question.memory = kProgramBytes + 0.7 * (one - kProgramBytes);
+  const std::string advice = what_would_fit(question);
+  EXPECT_EQ(advice.substr(0, 20), "-n 2 with cluster.pi") << advice;
+  question.memory = 1;
+  EXPECT_EQ(what_would_fit(question).substr(0, 13), "workers with ") << what_would_fit(question);
+}
+
+// Whatever is chosen gives the bits of one worker; a network without room is refused by all.
+TEST(MeshForecast, TheChoiceIsTrainedIn) {
+  TrainingTask task = perceptron_task();
+  task.fit.epochs = 1;
+  Cluster one;
+  const std::vector<float> expected = flat(train_task(one, task).weights);
+  task.options.strategy_options = {MeshOptions{.mesh = "auto"}};
+  on_workers(4, [&](int, Cluster& cluster) {
+    EXPECT_TRUE(same_bits(expected, flat(train_task(cluster, task).weights)));
+  });
+  task.options.worker_memory = 1 << 20;
+  EXPECT_THROW(train_task(one, task), Error);
+  on_workers(2, [&](int, Cluster& cluster) { EXPECT_THROW(train_task(cluster, task), Error); });
+}
+
+}  // namespace
+}  // namespace artel
