@@ -195,10 +195,10 @@ class Joined final : public Dataset {
               "input '{}' holds {}, expected {} like '{}': the inputs of a sample are all numbers "
               "(f32) or all tokens (whole numbers)",
               name, to_string(own.input_type), to_string(layout_.input_type), sets.front().first);
-      const auto same = [&](const InputPart& part) { return part.name == name; };
-      require(
-          !name.empty() && std::ranges::none_of(layout_.parts, same), ErrorKind::invalid_argument,
-          "[join_inputs] got an input named '{}', expected a name for each, and each once", name);
+      const bool taken = std::ranges::count(layout_.parts, name, &InputPart::name) > 0;
+      require(!name.empty() && !taken, ErrorKind::invalid_argument,
+              "[join_inputs] got an input named '{}', expected a name for each, and each once",
+              name);
       layout_.parts.push_back({name, own.input});
       elements += own.input.elements();
       unused_ = std::max(unused_, own.target_bytes());

@@ -78,8 +78,7 @@ Image covering(const Image& image, int64_t height, int64_t width) {
   const double scale = std::max(static_cast<double>(height) / static_cast<double>(image.height),
                                 static_cast<double>(width) / static_cast<double>(image.width));
   const auto scaled = [&](int64_t side, int64_t least) {
-    return std::clamp(static_cast<int64_t>(static_cast<double>(side) * scale + 0.5), least,
-                      kMaxSide);
+    return std::clamp(int64_t{std::llround(static_cast<double>(side) * scale)}, least, kMaxSide);
   };
   Image result = resized(image, scaled(image.height, height), scaled(image.width, width));
   return window(result, (result.height - height) / 2, (result.width - width) / 2, height, width);

@@ -24,8 +24,8 @@ template const std::vector<int64_t>& Attributes::get(std::string_view) const;
 std::string to_string(const Attributes& attributes) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : attributes.all())
-    parts.push_back(
-        std::visit([&](const auto& v) { return fmt::format("{} {}", name, v); }, value));
+    parts.push_back(name + " " +
+                    std::visit([](const auto& v) { return fmt::format("{}", v); }, value));
   return join(parts, ", ");
 }
 

@@ -117,8 +117,8 @@ std::string live_text(const LiveRun& run, std::string_view name, std::string_vie
   };
   const Diagnosis diagnosis = diagnose(run);
   std::vector<LiveWorker> workers = run.workers;
-  std::ranges::stable_partition(
-      workers, [&](const LiveWorker& worker) { return worker.name == diagnosis.culprit; });
+  std::stable_partition(workers.begin(), workers.end(),
+                        [&](const LiveWorker& worker) { return worker.name == diagnosis.culprit; });
   std::string table;
   for (int least = 0; least < 10; ++least) {
     table = table_of(workers, least);

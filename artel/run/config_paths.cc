@@ -37,8 +37,8 @@ std::vector<std::string> resolve_paths(RunConfig& config, const fs::path& folder
   std::vector<std::string> notes;
   for (const auto& [key, value, only_if_there] : path_keys(config)) {
     if (value->empty() || fs::path(*value).is_absolute()) continue;
-    const auto below = [&](const fs::path& base) {
-      return fs::absolute(base / *value).lexically_normal();
+    const auto below = [path = fs::path(*value)](const fs::path& base) {
+      return fs::absolute(base / path).lexically_normal();
     };
     const fs::path here = below(""), beside = in_file(key) ? below(folder) : here;
     const bool found = data::is_there(beside);

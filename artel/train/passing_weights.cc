@@ -35,7 +35,8 @@ std::vector<WeightWindow> weight_windows(const Program& program, const SummedReg
           .first->second.last = kernel;
     }
   std::vector<WeightWindow> windows;
-  for (const auto& [key, window] : found) {
+  for (const auto& [key, each] : found) {
+    const WeightWindow& window = each;  // clang 14 cannot capture a part of a pair
     const bool again = !windows.empty() && windows.back().bucket == window.bucket;
     const bool others = std::any_of(found.begin(), found.end(), [&](const auto& other) {
       return again && other.second.first > windows.back().last && other.second.first < window.first;

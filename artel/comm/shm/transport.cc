@@ -33,6 +33,8 @@ std::string read_words(const std::atomic<uint64_t> (&from)[n]) {
   return {reinterpret_cast<const char*>(words.data()), sizeof words};
 }
 
+std::string up_to_zero(const std::string& text) { return text.substr(0, text.find('\0')); }
+
 std::vector<int> all_ranks(int size) {
   std::vector<int> ranks(size);
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -125,7 +127,7 @@ class ShmTransport : public Transport {
     return {.host = hosts_[peer],
             .process = card.process,
             .silent_seconds = static_cast<double>(steady_nanoseconds() - card.last_seen) * 1e-9,
-            .phase = read_words(card.phase).c_str(),
+            .phase = up_to_zero(read_words(card.phase)),
             .left = card.left != 0 || (!is_vital_(peer) && segment_->is_dead(peer)),
             .vitals = read_words(card.vitals)};
   }

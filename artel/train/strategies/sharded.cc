@@ -119,7 +119,7 @@ Strategy::Traffic Sharded::traffic() const {
 
 void check_sharding(const Situation& now) {
   const StrategyOptions& options = now.options.strategy_options;
-  const auto& [sharding] = options.of<ShardingOptions>();
+  const std::string& sharding = options.of<ShardingOptions>().sharding;
   if (sharding == "none") return;
   const auto refuse = [&](bool wrong, std::string_view with, std::string_view instead) {
     require(!wrong, ErrorKind::invalid_argument,
