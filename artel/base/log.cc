@@ -46,4 +46,9 @@ void log_line(LogLevel level, std::string_view text) {
     logger().log(native(level), "{}", text);
 }
 
+void tell(std::FILE* stream, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream);
+  std::fflush(stream);
+}
+
 }  // namespace artel

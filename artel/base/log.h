@@ -27,6 +27,10 @@ void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
   log_line(level, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Writes text for people to a stream such as standard error. What cannot be written is lost: a full
+// disk behind it must not end a training.
+void tell(std::FILE* stream, std::string_view text);
+
 // Writes one line to standard output and flushes it.
 template <typename... Args>
 void println(fmt::format_string<Args...> format, Args&&... args) {

@@ -8,6 +8,7 @@
 #include "artel/base/disk.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/checkpoint/safetensors.h"
 
@@ -205,6 +206,8 @@ Checkpoint checkpoint_at(const fs::path& folder) {
   const fs::path inner = folder / "checkpoints";
   auto newest = load_newest(fs::is_directory(inner) ? inner : folder);
   require(newest.has_value(), ErrorKind::not_found, "[{}] holds no checkpoint", folder.string());
+  for (const std::string& reason : newest->refused)
+    log(LogLevel::warning, "{}; {} is used instead", reason, newest->path.string());
   return std::move(newest->checkpoint);
 }
 

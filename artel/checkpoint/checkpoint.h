@@ -72,8 +72,8 @@ struct Newest {
 std::optional<Newest> load_newest(const std::filesystem::path& folder);
 
 // The checkpoint that a folder refers to: itself, if it is a checkpoint, otherwise the newest
-// complete one in it or in its sub-folder `checkpoints`, as in the folder of a run. Throws if there
-// is none.
+// complete one in it or in its sub-folder `checkpoints`, as in the folder of a run; the log says
+// which newer ones could not be used. Throws if there is none.
 Checkpoint checkpoint_at(const std::filesystem::path& folder);
 
 // The folder of the best checkpoint, if one was marked and still exists.

@@ -162,7 +162,7 @@ nlohmann::ordered_json measure_apart(const BenchModel& model, const Arguments& a
       code =
           ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
     } catch (const std::exception& error) {
-      fmt::print(stderr, "artel: error: {}\n", error.what());
+      tell(stderr, fmt::format("artel: error: {}\n", error.what()));
     }
     ::_exit(code);
   }

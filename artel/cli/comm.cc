@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
@@ -23,7 +24,7 @@ struct Arguments {
   std::vector<std::string> algorithms = {"automatic"};  // of `bench`
   std::vector<uint64_t> sizes = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
   double seconds = 0.3;
-  bool calibrate = false;
+  bool calibrate = false, json = false;
   std::string plot;
 };
 
@@ -40,6 +41,19 @@ void schedule(const Arguments& arguments) {
 
 std::string describe(const comm::LinkCost& link) {
   return fmt::format("{:.1f} us and {}/s", 1e6 * link.latency, format_bytes(link.bandwidth));
+}
+
+void print_json(const std::vector<comm::BenchmarkRow>& rows, int workers) {
+  for (const comm::BenchmarkRow& row : rows) {
+    const nlohmann::ordered_json line = {
+        {"algorithm", comm::to_string(row.algorithm)},
+        {"workers", workers},
+        {"bytes", row.bytes},
+        {"seconds", row.seconds},
+        {"algorithm_bytes_per_second", row.algorithm_bandwidth},
+        {"bus_bytes_per_second", row.bus_bandwidth}};
+    println("{}", line.dump());
+  }
 }
 
 void bench(const Arguments& arguments) {
@@ -65,13 +79,14 @@ void bench(const Arguments& arguments) {
   const comm::Calibration links = comm::calibrate(group, cache, &remembered);
   const std::vector<comm::BenchmarkRow> rows = comm::benchmark_all_reduce(group, options);
   if (group.rank() != 0) return;
+  if (!arguments.plot.empty()) write_file_atomically(arguments.plot, comm::benchmark_svg(rows));
+  if (arguments.json) return print_json(rows, group.size());
   for (const std::string& member : members) println("{}", member);
   println("calibration {} {}", remembered ? "remembered in" : "measured now, kept in", cache);
   println("a message costs {} inside a host", describe(links.inside));
   const std::vector<int> hosts = group.host_numbers();
   if (hosts.back() > 0) println("and {} between hosts", describe(links.between));
   fmt::print("{}", comm::benchmark_table(rows));
-  if (!arguments.plot.empty()) write_file_atomically(arguments.plot, comm::benchmark_svg(rows));
 }
 
 }  // namespace
@@ -125,6 +140,7 @@ void add_comm(CLI::App& program) {
                       "Measure the links again instead of using remembered values");
   measuring->add_option("--plot", arguments->plot, "Write bandwidth over size as SVG")
       ->type_name("FILE");
+  measuring->add_flag("--json", arguments->json, "Print one JSON object for each row");
   measuring->footer("Example:\n  artel comm bench --workers 4 --sizes 4KiB,1MiB,64MiB");
   measuring->callback([arguments] { bench(*arguments); });
 }

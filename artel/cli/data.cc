@@ -7,6 +7,7 @@
 #include "artel/cli/shared_arguments.h"
 #include "artel/data/class_balance.h"
 #include "artel/data/fetch.h"
+#include "artel/data/sets.h"
 #include "artel/data/sparse_sample_maker.h"
 #include "artel/data/table_report.h"
 #include "artel/observe/table.h"
@@ -34,15 +35,13 @@ void list() {
     table.add({entry.name, entry.description, folder ? folder->string() : "not on this machine"});
   }
   fmt::print("{}", table.text());
-  println(
-      "own data: set = \"folder\", \"csv\", \"npz\", \"npy\", \"libsvm\", \"text\" or "
-      "\"labelled_text\", with a path");
+  println("own data, with a path: set = \"{}\"", join(data::kinds_of_own_data(), "\", \""));
 }
 
 void show_columns(const RunConfig& config) {
   require(!config.data.path.empty(), ErrorKind::invalid_argument,
           "the data set 'csv' needs a path; give --path, or set data.path");
-  const data::Table table = data::read_csv(config.data.path);
+  const data::Table table = data::read_csv(config.data.path, {.decimal_comma = config.data.decimal_comma});
   observe::Table lines({"column", "use", "missing", "content", "warning"});
   for (const data::ColumnReport& column : data::describe_columns(table, table_options(config)))
     lines.add(

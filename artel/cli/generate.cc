@@ -75,8 +75,8 @@ void generate_text(const Arguments& arguments) {
   fmt::print("\n");
   if (arguments.speed && count > 1) {
     const double rate = static_cast<double>(count - 1) / seconds_between(*first, Clock::now());
-    fmt::print(stderr, "{:.1f} tokens/s, {:.2f} GB/s of weights\n", rate,
-               rate * static_cast<double>(decoder.weight_bytes()) * 1e-9);
+    tell(stderr, fmt::format("{:.1f} tokens/s, {:.2f} GB/s of weights\n", rate,
+                             rate * static_cast<double>(decoder.weight_bytes()) * 1e-9));
   }
 }
 

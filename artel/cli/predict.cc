@@ -1,16 +1,16 @@
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstring>
-#include <future>
 #include <memory>
 #include <thread>
 
 #include "artel/base/error.h"
-#include "artel/base/log.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
+#include "artel/cli/shared_predictions.h"
+#include "artel/cli/workers.h"
+#include "artel/cluster/launcher.h"
 #include "artel/data/image_folder.h"
-#include "artel/run/predictions.h"
+#include "artel/observe/progress.h"
+#include "artel/observe/terminal.h"
 #include "artel/run/samples.h"
 #include "artel/transfer/small_predictor.h"
 
@@ -21,28 +21,10 @@ struct Arguments {
   RunSource source;
   std::vector<std::string> files, texts, seconds;
   std::string out;
+  int workers = 1;
   bool json = false;
   PredictionOptions options;
 };
-
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-
-File open_output(const std::string& path) {
-  File file(std::fopen(path.c_str(), "wb"), std::fclose);
-  require(file != nullptr, ErrorKind::io, "[{}] cannot open: {}", path, std::strerror(errno));
-  return file;
-}
-
-// The next batch is read while the network computes the last one.
-void predict_file(const SavedRun& run, const std::string& file, PredictionWriter& writer) {
-  const std::unique_ptr<SampleReader> reader = open_samples(file, run);
-  const auto read = [&] { return std::async(std::launch::async, [&] { return reader->next(); }); };
-  auto coming = read();
-  while (const std::optional<SampleBatch> batch = coming.get()) {
-    coming = read();
-    writer.write(file, *batch, run.trainer->predict(batch->inputs));
-  }
-}
 
 PredictionFormat format_of(const Arguments& arguments, const SavedRun& run) {
   if (arguments.json || arguments.out.ends_with(".json") || arguments.out.ends_with(".jsonl"))
@@ -53,61 +35,100 @@ PredictionFormat format_of(const Arguments& arguments, const SavedRun& run) {
              : PredictionFormat::text;
 }
 
+int64_t classes_shown(const PredictionOptions& options) {
+  if (options.top > 0) return options.top;
+  return options.format == PredictionFormat::csv ? 1 : 3;
+}
+
 // With a model of `artel fit`.
 void predict_small(Arguments& arguments) {
+  require(arguments.workers == 1, ErrorKind::invalid_argument,
+          "-n: got {} workers for a model of `artel fit`, expected one", arguments.workers);
   transfer::SmallPredictor predictor(arguments.source.path,
                                      std::max(1u, std::thread::hardware_concurrency()));
-  const File file = arguments.out.empty() ? File(nullptr, std::fclose) : open_output(arguments.out);
+  PredictionOptions options = arguments.options;
   const bool json =
       arguments.json || arguments.out.ends_with(".json") || arguments.out.ends_with(".jsonl");
-  arguments.options.format = json                              ? PredictionFormat::json
-                             : arguments.out.ends_with(".csv") ? PredictionFormat::csv
-                                                               : PredictionFormat::text;
-  if (arguments.options.top == 0)
-    arguments.options.top = arguments.options.format == PredictionFormat::csv ? 1 : 3;
-  PredictionWriter writer(predictor.layout(), arguments.options, file ? file.get() : stdout);
+  options.format = json                              ? PredictionFormat::json
+                   : arguments.out.ends_with(".csv") ? PredictionFormat::csv
+                                                     : PredictionFormat::text;
+  options.top = classes_shown(options);
+  PredictionLines lines(predictor.layout(), options);
+  PredictionOutput output(arguments.out);
+  const auto write = [&](const std::string& name, bool own, const Tensor& scores) {
+    SampleBatch batch;
+    if (own) batch.names = {name};
+    output.write(lines.of(name, batch, scores));
+  };
   for (const std::string& each : arguments.files) {
     if (!std::filesystem::is_directory(each)) {
-      writer.write(each, {}, predictor.scores_of(each));
+      const Tensor scores = predictor.scores_of(each);
+      write(each, scores.shape()[0] == 1, scores);
       continue;
     }
     const auto pictures = data::pictures_in(each);
     require(!pictures.empty(), ErrorKind::not_found,
             "[{}] holds no pictures, expected .jpg or .png", each);
     for (const auto& picture : pictures)
-      writer.write(picture.string(), {}, predictor.scores_of(picture));
+      write(picture.string(), true, predictor.scores_of(picture));
   }
   for (size_t i = 0; i < arguments.texts.size(); ++i) {
     std::optional<std::string> second;
     if (!arguments.seconds.empty()) second = arguments.seconds[i];
-    writer.write(arguments.texts[i], {}, predictor.scores_of_text(arguments.texts[i], second));
+    write(arguments.texts[i], true, predictor.scores_of_text(arguments.texts[i], second));
   }
-  writer.flush();
+  output.finish();
 }
 
-void predict(Arguments& arguments) {
+void predict(Arguments& arguments, Cluster& cluster) {
+  // The cores are those of all workers on this machine.
+  if (cluster.size() > 1)
+    arguments.source.overrides.push_back(fmt::format("cluster.threads={}", cluster.cores()));
+  const SavedRun run = open_run(arguments.source);
+  PredictionOptions options = arguments.options;
+  options.format = format_of(arguments, run);
+  options.header = cluster.rank() == 0;
+  options.top = classes_shown(options);
+  PredictionLines lines(run.layout, options);
+  observe::Progress progress;
+  if (cluster.rank() > 0) {
+    share_predictions(run, arguments.files, lines, cluster, {}, {});
+    return;
+  }
+  PredictionOutput output(arguments.out);
+  // Lines that people read as they come need no progress.
+  const bool shown = !arguments.out.empty() || !observe::is_terminal(stdout);
+  share_predictions(
+      run, arguments.files, lines, cluster, [&](std::string_view text) { output.write(text); },
+      [&](const std::string& file, double share) {
+        if (shown) progress.share("predicting for " + file, share);
+      });
+  for (size_t i = 0; i < arguments.texts.size(); ++i) {
+    const std::string& text = arguments.texts[i];
+    std::optional<std::string> second;
+    if (!arguments.seconds.empty()) second = arguments.seconds[i];
+    const SampleBatch batch{.inputs = text_sample(text, second, run.layout),
+                            .names = {second ? text + " | " + *second : text}};
+    output.write(lines.of("", batch, run.trainer->predict(batch.inputs, lines.output())));
+  }
+  progress.clear();
+  output.finish();
+}
+
+void predict_here_or_with_others(Arguments& arguments) {
   require(!arguments.files.empty() || !arguments.texts.empty(), ErrorKind::invalid_argument,
           "predict: got no input, expected files or --text");
   require(arguments.seconds.empty() || arguments.seconds.size() == arguments.texts.size(),
           ErrorKind::invalid_argument, "--second: got {}, expected as many as --text ({})",
           arguments.seconds.size(), arguments.texts.size());
   if (transfer::is_small_model(arguments.source.path)) return predict_small(arguments);
-  const SavedRun run = open_run(arguments.source);
-  const File file = arguments.out.empty() ? File(nullptr, std::fclose) : open_output(arguments.out);
-  arguments.options.format = format_of(arguments, run);
-  if (arguments.options.top == 0)
-    arguments.options.top = arguments.options.format == PredictionFormat::csv ? 1 : 3;
-  PredictionWriter writer(run.layout, arguments.options, file ? file.get() : stdout);
-  for (const std::string& each : arguments.files) predict_file(run, each, writer);
-  for (size_t i = 0; i < arguments.texts.size(); ++i) {
-    const std::string& text = arguments.texts[i];
-    std::optional<std::string> second;
-    if (!arguments.seconds.empty()) second = arguments.seconds[i];
-    SampleBatch batch{.inputs = text_sample(text, second, run.layout),
-                      .names = {second ? text + " | " + *second : text}};
-    writer.write("", batch, run.trainer->predict(batch.inputs));
+  if (arguments.workers > 1 && !launched_group()) {
+    const int code = launch_here({.workers = arguments.workers});
+    if (code != 0) throw CLI::RuntimeError(code);
+    return;
   }
-  writer.flush();
+  Cluster cluster(0, nullptr);
+  cluster.attempt([&] { predict(arguments, cluster); });
 }
 
 }  // namespace
@@ -118,8 +139,8 @@ void add_predict(CLI::App& program) {
   add_source(command, arguments->source);
   command->add_option("FILE", arguments->files,
                       "Files of the kind that the network was trained on: tables (CSV), libsvm, "
-                      "texts (one on each line; - is standard input), pictures (JPEG, PNG) or "
-                      "folders of them; or arrays (NPY)");
+                      "texts (one on each line, - is standard input; or a CSV with them), "
+                      "pictures (JPEG, PNG) or folders of them; or arrays (NPY, NPZ, idx)");
   command
       ->add_option("--text", arguments->texts,
                    "A text, for networks that classify texts; may be repeated")
@@ -134,22 +155,35 @@ void add_predict(CLI::App& program) {
       ->type_name("FILE");
   command->add_flag("--json", arguments->json, "Print one JSON object a line");
   command
+      ->add_option("-n,--workers", arguments->workers,
+                   "Processes that share the samples, for networks that need most of the time; each "
+                   "reads tables in full (default: 1, which uses all cores)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  command
       ->add_option("--top", arguments->options.top,
                    "Classes to show for each sample (default: 3; in CSV 1)")
       ->type_name("K")
       ->check(at_least(1));
   command->add_flag("--raw", arguments->options.raw, "The network's outputs as they are");
+  command
+      ->add_option("--output", arguments->options.output,
+                   "Of a network with several outputs (layers \"output NAME\"), this one, as it is")
+      ->type_name("NAME");
   command->footer(
       "A table needs the columns that the network was trained with, in any order; the predictions "
-      "are\nin the order of its rows, and values have the unit of the target.\n\n"
+      "are\nin the order of its rows, and values have the unit of the target. The file after --out "
+      "is\nthere when all predictions are in it.\n\n"
       "Examples:\n"
       "  artel predict runs/fashion_mnist shoe.png\n"
       "  artel predict runs/fashion_mnist images.npy --top 1\n"
       "  artel predict runs/pairs pairs.npz\n"
       "  artel predict models/flowers photo.jpg        # a model of `artel fit`\n"
       "  artel predict runs/houses new.csv -o prices.csv\n"
+      "  artel predict runs/animals photographs/ --json -o found.jsonl\n"
+      "  mpirun -n 4 artel predict runs/animals photographs/ -o found.csv\n"
       "  artel predict runs/bert_classify --text \"Claim your free prize now\"");
-  command->callback([arguments] { predict(*arguments); });
+  command->callback([arguments] { predict_here_or_with_others(*arguments); });
 }
 
 }  // namespace artel::cli

@@ -20,7 +20,7 @@ void verify(const Arguments& arguments) {
     difference = checkpoint::compare_checkpoints(arguments.first, arguments.second);
   } catch (const Error& error) {
     // "Different" and "cannot tell" must not look alike to a script.
-    fmt::print(stderr, "artel: error: {}\n", error.what());
+    tell(stderr, fmt::format("artel: error: {}\n", error.what()));
     throw CLI::RuntimeError(kUnreadable);
   }
   if (!difference) {

@@ -15,6 +15,7 @@
 #include "artel/data/fetch.h"
 #include "artel/data/files.h"
 #include "artel/data/number.h"
+#include "artel/data/parquet.h"
 
 namespace artel::data {
 namespace {
@@ -347,11 +348,12 @@ Table parse_csv(const std::vector<Bytes>& files, const ParseOptions& options) {
   return TableParser(files, options).parse();
 }
 
-Table read_csv(const std::filesystem::path& path) {
+Table read_csv(const std::filesystem::path& path, const CsvOptions& options) {
   std::vector<Bytes> files;
-  for (const std::filesystem::path& file : matching_files(path)) files.push_back(map_file(file));
-  return parse_csv(
-      files, {.most_memory = memory_limit_bytes() / 4, .spill_folder = data_folder() / "tables"});
+  for (const std::filesystem::path& file : matching_files(path)) files.push_back(map_table(file));
+  return parse_csv(files, {.csv = options,
+                           .most_memory = memory_limit_bytes() / 4,
+                           .spill_folder = data_folder() / "tables"});
 }
 
 }  // namespace artel::data

@@ -46,6 +46,6 @@ Table parse_csv(const Bytes& bytes, const ParseOptions& options = {});
 Table parse_csv(const std::vector<Bytes>& files, const ParseOptions& options = {});
 // The same for a path or a pattern (data/files.h). Columns that would take more than a quarter of
 // the memory that this process may have lie in files in $ARTEL_DATA/tables.
-Table read_csv(const std::filesystem::path& path);
+Table read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 
 }  // namespace artel::data

@@ -82,6 +82,7 @@ bool is_missing(std::string_view field) {
 CsvReader::CsvReader(Bytes bytes, const CsvOptions& options)
     : bytes_(std::move(bytes)), text_(bytes_.text()), end_(text_.size()) {
   if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // a byte order mark
+  decimal_comma_ = options.decimal_comma;
   separator_ = options.separator ? options.separator : guess_separator(text_);
   const size_t begin = at_;
   std::vector<std::string_view> fields, second;
@@ -131,6 +132,8 @@ bool CsvReader::read(std::vector<std::string_view>& fields) {
             name(), record_line_, kMaxColumns);
     fields.push_back(read_field());
   } while (at_ < text_.size() && text_[at_] == separator_ && ++at_);
+  if (decimal_comma_)
+    for (std::string_view& field : fields) field = with_point(field);
   if (at_ < text_.size() && text_[at_] == '\r') ++at_;
   require(at_ >= text_.size() || text_[at_] == '\n', ErrorKind::corrupt,
           "[{}] line {}: text after the closing quote of field {}", name(), line_, fields.size());
@@ -144,6 +147,12 @@ std::string_view CsvReader::read_field() {
   at_ = end;
   const bool bare = field.empty() || (field.front() > ' ' && field.back() > ' ');  // most are
   return bare ? field : trim(field);
+}
+
+// Anything but a number with a comma stays as it is.
+std::string_view CsvReader::with_point(std::string_view field) {
+  const std::optional<std::string> number = with_decimal_point(field);
+  return number ? std::string_view(unquoted_.emplace_back(*number)) : field;
 }
 
 std::string_view CsvReader::read_quoted() {

@@ -26,6 +26,7 @@ enum class CsvHeader {
 struct CsvOptions {
   char separator = 0;  // 0: whichever of , ; and tab is most frequent in the first line
   CsvHeader header = CsvHeader::automatic;
+  bool decimal_comma = false;  // 1,5 is a number, and is read as 1.5
 };
 
 // Whether a field stands for a missing value: "", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN",
@@ -65,10 +66,12 @@ class CsvReader {
   bool read(std::vector<std::string_view>& fields);
   std::string_view read_field();
   std::string_view read_quoted();
+  std::string_view with_point(std::string_view field);
 
   Bytes bytes_;
   std::string_view text_;
   char separator_ = ',';
+  bool decimal_comma_ = false;
   std::vector<std::string> columns_;
   size_t at_ = 0, end_ = 0;
   int64_t line_ = 1, record_line_ = 1;

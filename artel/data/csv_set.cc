@@ -84,7 +84,8 @@ struct LearntTable {
 };
 
 LearntTable learn_table(const TableRequest& request) {
-  const auto table = std::make_shared<const Table>(read_csv(request.train));
+  const CsvOptions csv = {.decimal_comma = request.options.decimal_comma};
+  const auto table = std::make_shared<const Table>(read_csv(request.train, csv));
   warn_of_mixed_columns(*table);
   TableOptions own = request.options;
   if (request.learnt) own.target = request.learnt->target();
@@ -95,7 +96,7 @@ LearntTable learn_table(const TableRequest& request) {
   std::vector<int64_t> rows = rows_with_target(*table, own.target);
   if (!request.test.empty()) {
     const auto encoder = encoder_for(rows);
-    const auto other = std::make_shared<const Table>(read_csv(request.test));
+    const auto other = std::make_shared<const Table>(read_csv(request.test, csv));
     std::vector<int64_t> tests = rows_with_target(*other, encoder->target());
     return {encoder, {table, std::move(rows)}, {other, std::move(tests)}};
   }
@@ -154,7 +155,7 @@ uint64_t key_of(ThreadPool& pool, const TableRequest& request) {
   uint64_t key = mix_key(
       {kKeptVersion, std::bit_cast<uint64_t>(request.test_fraction), request.seed,
        matching_files(request.train).size(), options.scale_target,
-       static_cast<uint64_t>(options.task),
+       options.decimal_comma, static_cast<uint64_t>(options.task),
        hash_name(fmt::format("{} / {} / {}", options.target, options.ignore, options.categorical)),
        hash_name(request.learnt ? request.learnt->text() : "")});
   for (const fs::path& path : files_of(request))

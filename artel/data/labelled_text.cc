@@ -5,20 +5,19 @@
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
+#include "artel/base/text.h"
+#include "artel/data/table_encoder.h"
 
 namespace artel::data {
 namespace {
 
 constexpr int32_t kLargestLabel = 1'000'000;
 
-const std::string& cell(const Table& table, const Column& column, int64_t row) {
-  require(column.codes[row] >= 0, ErrorKind::corrupt, "[{}] row {}: '{}' is missing", table.name,
-          row + 1, column.name);
+const std::string& cell(const Column& column, int64_t row) {
   return column.categories[column.codes[row]];
 }
 
 int32_t label(const Table& table, const Column& column, int64_t row) {
-  if (column.categorical) cell(table, column, row);  // throws if it is missing
   const double value = column.categorical ? column.codes[row] : column.numbers[row];
   require(value >= 0 && value <= kLargestLabel && value == std::floor(value), ErrorKind::corrupt,
           "[{}] row {}: '{}' is not a class: got {}, expected a whole number from 0 to {}",
@@ -26,38 +25,61 @@ int32_t label(const Table& table, const Column& column, int64_t row) {
   return static_cast<int32_t>(value);
 }
 
-const Column& find_target(const Table& table, const std::string& name) {
-  if (name.empty()) return table.columns.back();
-  const auto found = std::find_if(table.columns.begin(), table.columns.end(),
-                                  [&](const Column& column) { return column.name == name; });
-  require(found != table.columns.end(), ErrorKind::not_found, "[{}] no column is called '{}'",
-          table.name, name);
-  return *found;
-}
-
 }  // namespace
 
-LabelledTexts labelled_texts(const Table& table, const std::string& target) {
+LabelledTexts labelled_texts(const Table& table, const std::string& target,
+                             const std::vector<std::string>& ignore) {
   require(table.rows > 0, ErrorKind::invalid_argument, "[{}] has no rows, expected texts",
           table.name);
-  const Column& labels = find_target(table, target);
+  const Column& labels = target.empty() ? table.columns.back() : find_column(table, target);
+  for (const std::string& name : ignore) find_column(table, name);  // throws if there is none
   std::vector<const Column*> texts;
   for (const Column& column : table.columns)
-    if (&column != &labels) texts.push_back(&column);
+    if (&column != &labels && std::find(ignore.begin(), ignore.end(), column.name) == ignore.end())
+      texts.push_back(&column);
   require(texts.size() == 1 || texts.size() == 2, ErrorKind::invalid_argument,
-          "[{}] got {} columns besides the target '{}', expected a text or two", table.name,
-          texts.size(), labels.name);
+          "[{}] got {} columns besides the target '{}', expected a text or two; leave others "
+          "out with data.ignore",
+          table.name, texts.size(), labels.name);
   for (const Column* column : texts)
     require(column->categorical, ErrorKind::invalid_argument,
-            "[{}] column '{}': got numbers, expected texts", table.name, column->name);
+            "[{}] column '{}': got numbers, expected texts; leave it out with data.ignore",
+            table.name, column->name);
   LabelledTexts result;
   for (int64_t row = 0; row < table.rows; ++row) {
-    result.texts.push_back(cell(table, *texts[0], row));
-    if (texts.size() == 2) result.seconds.push_back(cell(table, *texts[1], row));
+    if (is_missing(labels, row) || std::any_of(texts.begin(), texts.end(), [&](const Column* text) {
+          return is_missing(*text, row);
+        }))
+      continue;
+    result.texts.push_back(cell(*texts[0], row));
+    if (texts.size() == 2) result.seconds.push_back(cell(*texts[1], row));
     result.labels.push_back(label(table, labels, row));
   }
+  require(!result.texts.empty(), ErrorKind::corrupt, "[{}] no row has both a text and a class",
+          table.name);
+  if (const int64_t without = table.rows - std::ssize(result.texts); without > 0)
+    log(LogLevel::warning, "[{}] {} of {} rows are left out: their text or class is missing",
+        table.name, format_count(without), format_count(table.rows));
   if (labels.categorical) result.class_names = labels.categories;
   return result;
+}
+
+LabelledTexts with_classes(LabelledTexts texts, const std::vector<std::string>& names,
+                           const std::string& where) {
+  require(texts.class_names.empty() == names.empty(), ErrorKind::invalid_argument,
+          "[{}] classes are {} here, but {} among the texts for training", where,
+          texts.class_names.empty() ? "numbers" : "names", names.empty() ? "numbers" : "names");
+  std::vector<int32_t> numbers;
+  for (const std::string& name : texts.class_names) {
+    const auto place = std::find(names.begin(), names.end(), name);
+    require(place != names.end(), ErrorKind::invalid_argument,
+            "[{}] the class '{}' does not occur among the texts for training", where, name);
+    numbers.push_back(static_cast<int32_t>(place - names.begin()));
+  }
+  if (!names.empty())
+    for (int32_t& label : texts.labels) label = numbers[label];
+  texts.class_names = names;
+  return texts;
 }
 
 DatasetPtr labelled_text(const LabelledTexts& texts,

@@ -66,4 +66,13 @@ std::optional<double> parse_number(std::string_view text) {
   return negative ? -size : size;
 }
 
+std::optional<std::string> with_decimal_point(std::string_view text) {
+  const size_t comma = text.find(',');
+  if (comma == text.npos || text.find('.') != text.npos) return std::nullopt;
+  std::string number(text);
+  number[comma] = '.';
+  if (!parse_number(number)) return std::nullopt;
+  return number;
+}
+
 }  // namespace artel::data

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -100,12 +101,11 @@ Split open_text(const OpenOptions& options) {
 constexpr const char* kLearntVocabulary = "wordpiece 8192";
 
 // The texts that a vocabulary is learnt from: those for training, one after the other.
-std::string training_text(const LabelledTexts& texts, const OpenOptions& options) {
+std::string training_text(const LabelledTexts& texts, double test_fraction, uint64_t seed) {
   constexpr size_t kEnough = 16 << 20;
   std::string all;
   for (const int64_t i :
-       split_samples(static_cast<int64_t>(texts.texts.size()), options.test_fraction, options.seed)
-           .train) {
+       split_samples(static_cast<int64_t>(texts.texts.size()), test_fraction, seed).train) {
     all += texts.texts[i] + '\n';
     if (!texts.seconds.empty()) all += texts.seconds[i] + '\n';
     if (all.size() >= kEnough) break;
@@ -113,7 +113,9 @@ std::string training_text(const LabelledTexts& texts, const OpenOptions& options
   return all;
 }
 
-Split open_labelled(const OpenOptions& options, const LabelledTexts& texts) {
+// Without texts for testing, a part is held out.
+Split open_labelled(const OpenOptions& options, const LabelledTexts& texts,
+                    const std::optional<LabelledTexts>& tests = {}) {
   const std::string& name = options.tokenizer;
   const bool learns = name == OpenOptions().tokenizer || name.starts_with("wordpiece");
   require(learns || fs::exists(name), ErrorKind::invalid_argument,
@@ -126,12 +128,24 @@ Split open_labelled(const OpenOptions& options, const LabelledTexts& texts) {
         kLearntVocabulary);
   const auto tokenizer = std::dynamic_pointer_cast<const WordPiece>(
       learns ? make_tokenizer(name.starts_with("wordpiece") ? name : kLearntVocabulary,
-                              training_text(texts, options))
+                              training_text(texts, tests ? 0 : options.test_fraction, options.seed))
              : open_tokenizer(name));
   require(tokenizer != nullptr, ErrorKind::invalid_argument,
           "data.tokenizer: [{}] is not a WordPiece vocabulary", name);
-  return split(labelled_text(texts, tokenizer, options.context), options.test_fraction,
-               options.seed);
+  const DatasetPtr all = labelled_text(texts, tokenizer, options.context);
+  if (tests) return {all, labelled_text(*tests, tokenizer, options.context)};
+  return split(all, options.test_fraction, options.seed);
+}
+
+Split open_labelled_tables(const OpenOptions& options) {
+  const auto read = [&](const fs::path& path) {
+    return labelled_texts(read_csv(path), options.table.target, options.table.ignore);
+  };
+  const LabelledTexts texts = read(options.path);
+  if (options.test_path.empty()) return open_labelled(options, texts);
+  return open_labelled(
+      options, texts,
+      with_classes(read(options.test_path), texts.class_names, options.test_path.string()));
 }
 
 Split open_npy(const OpenOptions& options) {
@@ -152,7 +166,7 @@ struct Opener {
 // Options that some kinds of data do not have.
 const std::vector<std::string> kKindOptions = {
     "test_path", "target", "ignore",    "categorical", "scale_target", "image_size",
-    "context",   "stride", "tokenizer", "lines",       "skip_broken"};
+    "context",   "stride", "tokenizer", "lines",       "skip_broken",  "decimal_comma"};
 
 Split open_libsvm(const OpenOptions& o, const fs::path& train, const fs::path& test) {
   return libsvm(train, test, o.test_fraction, o.seed, o.table.task == Task::values);
@@ -198,7 +212,7 @@ std::vector<Opener> builtin_openers() {
        [](const OpenOptions& o) {
          return csv(o.path, o.test_path, o.test_fraction, o.seed, o.table, o.learnt);
        },
-       {"test_path", "target", "ignore", "categorical", "scale_target"}},
+       {"test_path", "target", "ignore", "categorical", "scale_target", "decimal_comma"}},
       {"npz", false,
        [](const OpenOptions& o) {
          const NamedTensors arrays = read_npz(o.path);
@@ -215,10 +229,8 @@ std::vector<Opener> builtin_openers() {
       {"text", false, open_text, of_text},
       {"labelled_text",
        false,
-       [](const OpenOptions& o) {
-         return open_labelled(o, labelled_texts(read_csv(o.path), o.table.target));
-       },
-       {"target", "context", "tokenizer"}},
+       open_labelled_tables,
+       {"test_path", "target", "ignore", "context", "tokenizer"}},
   };
 }
 
@@ -327,6 +339,13 @@ bool has_test_part(const std::string& name) {
 }
 
 std::vector<std::string> set_names() { return openers().names(); }
+
+std::vector<std::string> kinds_of_own_data() {
+  std::vector<std::string> kinds;
+  for (const Opener& opener : builtin_openers())
+    if (!opener.fetched) kinds.push_back(opener.name);
+  return kinds;
+}
 
 void register_dataset(const std::string& name, std::function<Split(const OpenOptions&)> open) {
   require_function("data set", name, open);

@@ -33,7 +33,7 @@ Split npz(const NamedTensors& arrays, double test_fraction, uint64_t seed);
 
 struct OpenOptions {
   std::filesystem::path path;       // file or folder; "": where a set of the catalogue was put
-  std::filesystem::path test_path;  // csv, libsvm: a second file
+  std::filesystem::path test_path;  // csv, libsvm, labelled_text: a second file
   double test_fraction = 0.1;       // share held out for testing if the set has no test part
   uint64_t seed = 0;                // of that split
   TableOptions table;               // csv
@@ -59,6 +59,8 @@ void register_dataset(const std::string& name, std::function<Split(const OpenOpt
 
 // All names that open_set knows.
 std::vector<std::string> set_names();
+// Those that stand for a kind of data at a path: "folder", "csv", ...
+std::vector<std::string> kinds_of_own_data();
 // Whether the samples of such a set can be read as sparse rows.
 bool is_sparse(const std::string& name);
 // Whether such a set heeds an option that is about certain kinds of data, by its name in a

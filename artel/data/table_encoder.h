@@ -31,6 +31,7 @@ struct TableOptions {
   std::vector<std::string> ignore = {};       // columns that are left out
   std::vector<std::string> categorical = {};  // columns whose numbers are names
   bool scale_target = true;                   // values are learnt with mean 0 and deviation 1
+  bool decimal_comma = false;                 // numbers are written as 1,5
 };
 
 // One column and the inputs that it becomes.

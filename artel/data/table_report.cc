@@ -21,13 +21,7 @@ bool most(const std::vector<std::string>& names, bool (*condition)(std::string_v
   return !names.empty() && 2 * count > static_cast<std::ptrdiff_t>(names.size());
 }
 
-bool has_decimal_comma(std::string_view text) {
-  const size_t comma = text.find(',');
-  if (comma == text.npos) return false;
-  std::string number(text);
-  number[comma] = '.';
-  return parse_number(number).has_value();
-}
+bool has_decimal_comma(std::string_view text) { return with_decimal_point(text).has_value(); }
 
 // 2024-05-31, 31.5.2024 or 5/31/24, with or without a time.
 bool is_date(std::string_view text) {
@@ -47,7 +41,7 @@ std::string warn_of_names(const Column& column, int64_t present) {
   const std::vector<std::string>& names = column.categories;
   const auto kinds = static_cast<int64_t>(names.size());
   if (most(names, has_decimal_comma))
-    return "numbers with decimal commas count as names; write 1.5 instead of 1,5";
+    return "numbers with decimal commas count as names; set data.decimal_comma = true";
   if (most(names, is_date)) return "dates count as names; split them into numbers";
   constexpr int64_t kFew = 20;
   if (kinds == present && present >= kFew)
@@ -55,7 +49,8 @@ std::string warn_of_names(const Column& column, int64_t present) {
                        column.name);
   if (names.size() > TableFeature::kMostCategories)
     return fmt::format("{} names share {} inputs", format_count(kinds), TableFeature::kBuckets);
-  if (kinds == 1) return "constant: there is nothing to learn from it";
+  if (kinds == 1 && present == static_cast<int64_t>(column.codes.size()))
+    return "constant: there is nothing to learn from it";
   return "";
 }
 

@@ -128,9 +128,12 @@ void Graph::drop_output(std::string_view name) {
 }
 
 ValueId Graph::output_id(std::string_view name) const {
-  for (const auto& [existing, id] : outputs_)
+  std::vector<std::string> names;
+  for (const auto& [existing, id] : outputs_) {
     if (existing == name) return id;
-  fail(ErrorKind::not_found, "the graph has no output '{}'", name);
+    names.push_back(existing);
+  }
+  fail(ErrorKind::not_found, "the graph has no output '{}', only {}", name, join(names, ", "));
 }
 
 bool Graph::has_output(std::string_view name) const {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/observe/terminal.h"
 
@@ -113,28 +114,35 @@ void Progress::update(const Status& status) {
 
 // As the live line, or as one of its own.
 void Progress::write(const std::string& line) {
-  fmt::print(options_.stream, fmt::runtime(terminal_ ? "\r{}\x1b[K" : "{}\n"), line);
+  tell(options_.stream, terminal_ ? fmt::format("\r{}\x1b[K", line) : line + '\n');
   live_ = terminal_;
-  std::fflush(options_.stream);
 }
 
 void Progress::work(std::string_view what, int64_t done, int64_t total) {
+  if (is_due()) write(fmt::format("{}  {} of {}", what, format_count(done), format_count(total)));
+}
+
+void Progress::share(std::string_view what, double done) {
+  if (is_due()) write(fmt::format("{}  {:.0f} %", what, 100 * done));
+}
+
+// Whether work that is not a step should be shown now.
+bool Progress::is_due() {
   const Clock::time_point now = options_.now();
   if (!last_written_) last_written_ = now;  // what is done at once needs no line
   const double interval = terminal_ ? kRedrawSeconds : options_.interval_seconds;
-  if (seconds_between(*last_written_, now) < interval) return;
+  if (seconds_between(*last_written_, now) < interval) return false;
   last_written_ = now;
-  write(fmt::format("{}  {} of {}", what, format_count(done), format_count(total)));
+  return true;
 }
 
 void Progress::note(std::string_view text) {
   clear();
-  fmt::print(options_.stream, "{}\n", text);
-  std::fflush(options_.stream);
+  tell(options_.stream, fmt::format("{}\n", text));
 }
 
 void Progress::clear() {
-  if (live_) fmt::print(options_.stream, "\r\x1b[K");
+  if (live_) tell(options_.stream, "\r\x1b[K");
   live_ = false;
 }
 

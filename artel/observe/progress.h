@@ -64,6 +64,8 @@ class Progress {
 
   // What takes a while between steps: "testing  12,800 of 50,000", now and then.
   void work(std::string_view what, int64_t done, int64_t total);
+  // The same where only the share is known that is done, 0 to 1.
+  void share(std::string_view what, double done);
 
   // Writes a separate line above the live line.
   void note(std::string_view text);
@@ -83,6 +85,7 @@ class Progress {
   bool terminal_, unicode_;
   std::deque<Sample> recent_;
   std::optional<Clock::time_point> last_written_;
+  bool is_due();
   void write(const std::string& line);
 
   Status status_;

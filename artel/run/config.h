@@ -31,6 +31,7 @@ struct DataConfig {
   std::vector<std::string> ignore;
   std::vector<std::string> categorical;
   bool scale_target = true;
+  bool decimal_comma = false;
   double test_fraction = 0.1;
   double validation = 0;
   bool balanced = false;

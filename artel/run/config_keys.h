@@ -43,9 +43,9 @@ void visit_keys(RunConfig& config, auto& field) {
          "`--set`: to the working folder), or a pattern such as `logs/*.csv` of several tables. "
          "Empty: where `artel data get` puts the set; it is fetched first if missing."},
         data.path);
-  field({"data.test_path", "A second file with test data, for `csv` and `libsvm`."},
+  field({"data.test_path", "A second file with test data, for `csv`, `libsvm` and `labelled_text`."},
         data.test_path);
-  field({"data.target", "Name of the target column, for `csv`. Empty: the last."}, data.target);
+  field({"data.target", "Name of the target column, for `csv` and `labelled_text`. Empty: the last."}, data.target);
   field({.name = "data.task",
          .help = "What is learnt: `classes` or `values` of a `csv` (`automatic`: guessed from the "
                  "column); "
@@ -53,13 +53,16 @@ void visit_keys(RunConfig& config, auto& field) {
                  "tokens and next sentences of a `text`, for BERT.",
          .choices = {"automatic", "classes", "values", "reconstruct", "masked"}},
         data.task);
-  field({"data.ignore", "Columns of a `csv` that are left out, such as ids."}, data.ignore);
+  field({"data.ignore", "Columns of a `csv` or `labelled_text` that are left out, such as ids."},
+        data.ignore);
   field({"data.categorical", "Columns of a `csv` whose numbers are names, such as postal codes."},
         data.categorical);
   field({"data.scale_target",
          "Values of a `csv` are learnt with mean 0 and deviation 1; predictions and errors have "
          "the unit of the column. The loss is that of the scaled values."},
         data.scale_target);
+  field({"data.decimal_comma", "Numbers of a `csv` are written with decimal commas: 1,5."},
+        data.decimal_comma);
   field({.name = "data.test_fraction",
          .help = "Share held out at random for testing if the data has no test part. 0: training "
                  "without a test.",

@@ -177,7 +177,7 @@ std::string export_json(const fs::path& run) {
                             {"events", events},
                             {"mistakes", json_of(folder.mistakes())},
                             {"texts", texts_of(folder)}};
-  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + '\n';
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + '\n';
 }
 
 std::string export_html(const fs::path& run) {

@@ -13,12 +13,12 @@ namespace {
 class FetchLine {
  public:
   ~FetchLine() {
-    if (live_) fmt::print(stderr, "\n");
+    if (live_) tell(stderr, "\n");
   }
   void operator()(const data::FetchProgress& progress) {
     if (terminal_) {
-      fmt::print(stderr, "\r{}  {}\x1b[K", progress.what,
-                 format_bytes(static_cast<double>(progress.bytes)));
+      tell(stderr, fmt::format("\r{}  {}\x1b[K", progress.what,
+                               format_bytes(static_cast<double>(progress.bytes))));
       live_ = true;
     } else if (progress.what != last_) {
       log(LogLevel::info, "fetching {}", progress.what);

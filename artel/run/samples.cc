@@ -91,29 +91,27 @@ data::Image read_image(const data::Dataset& set, int64_t index) {
   return image;
 }
 
-}  // namespace
+// "x, x2 and x3"
+std::string names_of(const std::vector<data::InputPart>& parts) {
+  std::string names;
+  for (size_t i = 0; i < parts.size(); ++i)
+    names += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i].name;
+  return names;
+}
 
-Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
-                    const data::Augmentation& augment) {
-  const Bytes bytes = map_or_gunzip(path);
-  std::vector<data::Image> images;
-  const bool is_idx = data::is_idx(bytes);
-  if (is_npy(bytes) || is_zip(bytes) || is_idx) {
-    const data::DatasetPtr rows = with_where(bytes.name, [&] {
-      return is_zip(bytes) ? archive_rows(parse_npz(bytes), layout)
-                           : array_rows(is_idx ? data::parse_idx(bytes) : parse_npy(bytes),
-                                        layout.input, layout.input_type);
-    });
-    if (layout.input.rank() != 3) {
-      Tensor inputs(with_rows(rows->size(), layout.input), rows->layout().input_type);
-      const size_t size = rows->layout().input_bytes();
-      for (int64_t i = 0; i < rows->size(); ++i) rows->read(i, {inputs.raw() + i * size, size}, {});
-      return inputs;
-    }
-    for (int64_t i = 0; i < rows->size(); ++i) images.push_back(read_image(*rows, i));
-  } else {
-    images.push_back(picture_image(bytes, layout));
-  }
+data::DatasetPtr array_samples(const Bytes& bytes, const data::SampleLayout& layout) {
+  if (!is_npy(bytes) && !is_zip(bytes) && !data::is_idx(bytes)) return nullptr;
+  return with_where(bytes.name, [&] {
+    if (is_zip(bytes)) return archive_rows(parse_npz(bytes), layout);
+    require(layout.parts.empty(), ErrorKind::invalid_argument,
+            "holds one array, but the network has {} inputs; try an NPZ file with the arrays {}",
+            layout.parts.size(), names_of(layout.parts));
+    return array_rows(data::is_idx(bytes) ? data::parse_idx(bytes) : parse_npy(bytes), layout.input,
+                      layout.input_type);
+  });
+}
+
+Tensor as_inputs(std::vector<data::Image> images, const data::Augmentation& augment) {
   Random unused({0});
   for (data::Image& image : images) augment.apply(image, unused);
   Tensor inputs(with_rows(static_cast<int64_t>(images.size()), images.front().shape()));
@@ -123,10 +121,43 @@ Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout&
   return inputs;
 }
 
+}  // namespace
+
+data::DatasetPtr array_samples(const std::filesystem::path& path,
+                               const data::SampleLayout& layout) {
+  return array_samples(map_or_gunzip(path), layout);
+}
+
+Tensor read_rows(const data::Dataset& samples, int64_t first, int64_t count,
+                 const data::Augmentation& augment) {
+  const data::SampleLayout& layout = samples.layout();
+  if (layout.input.rank() == 3) {
+    std::vector<data::Image> images;
+    for (int64_t i = 0; i < count; ++i) images.push_back(read_image(samples, first + i));
+    return as_inputs(std::move(images), augment);
+  }
+  Tensor inputs(with_rows(count, layout.input), layout.input_type);
+  const size_t size = layout.input_bytes();
+  for (int64_t i = 0; i < count; ++i) samples.read(first + i, {inputs.raw() + i * size, size}, {});
+  return inputs;
+}
+
+Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
+                    const data::Augmentation& augment) {
+  const Bytes bytes = map_or_gunzip(path);
+  if (const data::DatasetPtr rows = array_samples(bytes, layout))
+    return read_rows(*rows, 0, rows->size(), augment);
+  return as_inputs({picture_image(bytes, layout)}, augment);
+}
+
 Tensor text_sample(const std::string& text, const std::optional<std::string>& second,
                    const data::SampleLayout& layout) {
   const auto tokenizer = std::dynamic_pointer_cast<const data::WordPiece>(layout.tokenizer);
-  require(tokenizer && layout.classes != tokenizer->size(), ErrorKind::invalid_argument,
+  require(!layout.tokenizer || layout.classes != layout.tokenizer->size(),
+          ErrorKind::invalid_argument,
+          "predict: got a network that continues texts, expected one that classifies them; try artel "
+          "generate RUN --prompt TEXT");
+  require(tokenizer != nullptr, ErrorKind::invalid_argument,
           "--text: got a network for samples {}, expected one that classifies texts",
           to_string(layout.input));
   const bool pairs = layout.input.rank() == 2;

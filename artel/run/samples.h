@@ -18,6 +18,13 @@ namespace artel {
 Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
                     const data::Augmentation& augment);
 
+// The samples of an NPY, NPZ or idx file, read when they are asked for; null if it is none of these.
+data::DatasetPtr array_samples(const std::filesystem::path& path, const data::SampleLayout& layout);
+
+// Some of them as rows of inputs, with the augmentation as above.
+Tensor read_rows(const data::Dataset& samples, int64_t first, int64_t count,
+                 const data::Augmentation& augment);
+
 // A row of tokens from a text or, with a second one, a pair, as labelled_text.h makes them. Throws
 // if the data set does not consist of such texts.
 Tensor text_sample(const std::string& text, const std::optional<std::string>& second,

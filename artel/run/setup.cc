@@ -107,7 +107,8 @@ data::TableOptions table_options(const RunConfig& config) {
           .task = values ? data::Task::values : task_by_name(data.task),
           .ignore = data.ignore,
           .categorical = data.categorical,
-          .scale_target = data.scale_target};
+          .scale_target = data.scale_target,
+          .decimal_comma = data.decimal_comma};
 }
 
 RunData open_data(const RunConfig& config,

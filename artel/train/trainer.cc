@@ -260,7 +260,7 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
   return result;
 }
 
-Tensor Trainer::predict(const Tensor& x) {
+Tensor Trainer::predict(const Tensor& x, std::string_view output) {
   TrainerState& s = *state_;
   require(x.shape().rank() > 0, ErrorKind::shape, "predict: got a single number, expected rows");
   Shape sample = x.shape();
@@ -271,7 +271,7 @@ Tensor Trainer::predict(const Tensor& x) {
     s.predictor =
         std::make_unique<Evaluator>(s.model, s.sample, std::nullopt, s.test_loss, s.parameters,
                                     s.choices, s.threads, std::vector<Metric>(), s.shards);
-  return s.predictor->predict(x);
+  return s.predictor->predict(x, output);
 }
 
 }  // namespace artel

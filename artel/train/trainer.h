@@ -242,8 +242,8 @@ class Trainer {
   Evaluation evaluate(data::DatasetPtr test, const data::Augmentation& augment = {},
                       int64_t batch_size = 256, const TestProgress& progress = {},
                       int64_t mistakes = 0);
-  // The network's output for rows of inputs.
-  Tensor predict(const Tensor& x);
+  // The network's output for rows of inputs; of a network with several, by name (nn::output).
+  Tensor predict(const Tensor& x, std::string_view output = "prediction");
 
   // Makes parameters for inputs of this type (of one sample) if there are none yet. fit, evaluate
   // and predict do so by themselves; weights can be loaded only afterwards.

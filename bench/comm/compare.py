@@ -119,7 +119,7 @@ class Bench:
 def main():
     parts = ["host", "crowd", "network"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="rows as JSON instead of a table")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each row instead of a table")
     parser.add_argument("--quick", action="store_true", help="fewer sizes, one round")
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="where the programs are")
     parser.add_argument("--only", choices=parts, nargs="+", default=parts, help="some of the parts")
@@ -131,7 +131,8 @@ def main():
     for part in options.only:
         getattr(bench, part)()
     if options.json:
-        print(json.dumps(bench.rows, indent=1))
+        for row in bench.rows:
+            print(json.dumps(row))
         return
     print(f"{'case':<72} {'ours':>12} {'peer':>12}  {'ratio':>7}")
     for row in bench.rows:

@@ -111,7 +111,7 @@ def draw(runs, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="rows as JSON instead of a table")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each row instead of a table")
     parser.add_argument("--quick", action="store_true", help="shorter runs")
     parser.add_argument("--build", default=os.path.join(ROOT, "build/release"))
     parser.add_argument("--only", choices=("throughput", "delay", "filters"), help="one part")
@@ -130,7 +130,8 @@ def main():
         if arguments.only in (None, "filters"):
             bench.filters(file)
     if arguments.json:
-        print(json.dumps(bench.rows, indent=1))
+        for row in bench.rows:
+            print(json.dumps(row))
         return
     print(f"{'case':32} {'workers':>7} {'ours':>12} {'peer':>12} {'unit':22} {'ratio':>8}  peer")
     for r in bench.rows:

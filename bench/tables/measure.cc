@@ -1,4 +1,4 @@
-// measure FILE: how fast a table is read and becomes samples. Printed as one JSON object.
+// measure FILE: how fast a table is read and becomes samples. Printed as JSON, one object a line.
 #include <chrono>
 #include <cstdio>
 #include <ctime>

@@ -32,7 +32,7 @@ struct PackedWeights {
 
   // out = in times the weights, plus what is in `out` already, or plus the bias.
   void multiply(const float* panels, int64_t rows, const float* in, float* out, bool accumulate,
-                const float* bias = nullptr) const {
+                const float* bias, const Ahead& ahead) const {
     std::array<const float*, kMostGroup> a;
     std::array<float*, kMostGroup> c;
     for (int64_t i = 0; i < rows; ++i) {
@@ -47,7 +47,8 @@ struct PackedWeights {
                      .panels = panels,
                      .panel_stride = stride(),
                      .accumulate = accumulate,
-                     .bias = bias});
+                     .bias = bias,
+                     .ahead = ahead});
   }
 };
 
@@ -89,6 +90,15 @@ void Recurrence::forward(ThreadPool& pool, const RecurrenceForward& arguments,
   });
 }
 
+// The gates of some samples at one position: those that follow a product are fetched during it.
+Ahead Recurrence::rows_at(const float* gates, int64_t first, int64_t count, int64_t at) const {
+  const int64_t row = shape_.gates(), sample = shape_.positions * row;
+  return {.first = gates + first * sample + at * row,
+          .rows = count,
+          .stride = sample,
+          .bytes = row * static_cast<int64_t>(sizeof(float))};
+}
+
 void Recurrence::forward_samples(const RecurrenceForward& a, int64_t first, int64_t count,
                                  const float* panels, float* scratch) const {
   const int64_t units = shape_.units, gates = shape_.gates(), row = odd_lines(units);
@@ -100,7 +110,8 @@ void Recurrence::forward_samples(const RecurrenceForward& a, int64_t first, int6
   const auto run_cell = shape_.cell == Cell::lstm ? lstm_forward : gru_forward;
   for (int64_t step = 0; step < shape_.positions; ++step) {
     const int64_t at = position(step);
-    forward_weights(shape_).multiply(panels, count, states, hidden, false, a.bias);
+    forward_weights(shape_).multiply(panels, count, states, hidden, false, a.bias,
+                                     rows_at(a.projected, first, count, at));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t here = (first + i) * shape_.positions + at;
       float *state = states + i * row, *memory = a.memory + here * units;
@@ -172,7 +183,9 @@ void Recurrence::backward_samples(const RecurrenceBackward& a, int64_t first, in
       }
       if (!is_lstm) std::copy_n(own, gates, a.dhidden + here * gates);
     }
-    if (step > 0) backward_weights(shape_).multiply(panels, count, dhidden, dstates, true);
+    if (step > 0)
+      backward_weights(shape_).multiply(panels, count, dhidden, dstates, true, nullptr,
+                                        rows_at(a.gates, first, count, position(step - 1)));
   }
 }
 

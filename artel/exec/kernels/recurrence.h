@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "artel/base/thread_pool.h"
+#include "artel/exec/kernels/gemm_panels.h"
 
 namespace artel::kernels {
 
@@ -59,6 +60,7 @@ class Recurrence {
                        const float* panels, float* scratch) const;
   void backward_samples(const RecurrenceBackward& a, int64_t first, int64_t count,
                         const float* panels, float* scratch) const;
+  Ahead rows_at(const float* gates, int64_t first, int64_t count, int64_t at) const;
   int64_t scratch_floats() const;
   // The position that is computed as number `step`.
   int64_t position(int64_t step) const {

@@ -168,6 +168,8 @@ test_resume() {
   [[ $(grep -c train/loss parts/metrics.jsonl) -eq 40 ]] || fail "expected 40 steps in metrics.jsonl"
   # A damaged newest checkpoint is refused with the reason; the one before it is used.
   truncate -s -1 parts/checkpoints/step-000000040/model.safetensors
+  expect 0 "$artel" evaluate parts
+  contains err "step-000000030 is used instead"
   expect 0 "$artel" train run.toml --out parts --resume --set train.steps=40
   contains err "step-000000040"
   contains err "resuming parts after step 30"  # the end of an epoch
@@ -354,6 +356,12 @@ test_inputs() {
   contains out "2 workers"
   expect 0 "$artel" predict run two.npz
   grep -qE '^two.npz\[0\]: 1 ' out && grep -qE '^two.npz\[1\]: 0 ' out || fail "prediction: $(cat out)"
+  # Another output of the network than the last.
+  expect 0 "$artel" train pairs.toml --out several --set train.steps=1 --set 'model.layers=["embedding 8 3", "flatten", "output seen", "dense 2"]'
+  expect 0 "$artel" predict several two.npz --output seen
+  grep -qE '^two.npz\[0\]:( [-0-9.e]+){6,}$' out || fail "output: $(cat out)"
+  expect 1 "$artel" predict several two.npz --output unseen
+  contains err "unseen"
   mistake 1 "augmentation 'flip' needs images [channels, height, width], got samples of [5]" info pairs.toml --set data.augment='["flip"]'
 }
 
@@ -397,6 +405,15 @@ TOML
   { cat new.csv; for ((i = 0; i < 5000; ++i)); do echo O,100,3; done; } >many.csv
   expect 0 "$artel" predict run many.csv -o many_out.csv
   [[ $(wc -l <many_out.csv) -eq 5005 && $(tail -1 many_out.csv) == "$(sed -n 2p out.csv)" ]] || fail "$(tail -1 many_out.csv)"
+  expect 0 "$artel" predict run many.csv -o shared_out.csv -n 3
+  cmp many_out.csv shared_out.csv || fail "other predictions by three workers"
+  # The predictions may replace what they were made of; if they fail, all stays as it was.
+  cp many.csv itself.csv
+  expect 0 "$artel" predict run itself.csv -o itself.csv
+  cmp many_out.csv itself.csv || fail "$(head -3 itself.csv)"
+  { cat many.csv; echo O,100,many; } >almost.csv
+  expect 1 "$artel" predict run almost.csv -o itself.csv
+  cmp many_out.csv itself.csv || fail "a failed prediction changed its output"
   printf 'city,area,rooms\nO,100,many\n' >wrong.csv
   mistake 1 "[wrong.csv] line 2: column 'rooms' is 'many', expected a number, or nothing if it is missing" predict run wrong.csv
   printf 'city,rooms\nO,3\n' >short.csv
@@ -410,6 +427,16 @@ TOML
   expect 0 "$artel" train run.toml --out one --set train.loss=binary_cross_entropy --set 'model.layers=["dense 1"]'
   expect 0 "$artel" predict one data.csv -o classes.csv
   paste -d, data.csv classes.csv | awk -F, 'NR > 1 { right += $4 == $5 } END { exit !(right > 360) }' || fail "$(head classes.csv)"
+  # Numbers with decimal commas, when told so; the same samples, bits and predictions as with points.
+  sed 's/,/;/g; s/\./,/g' elsewhere.csv >commas.csv
+  expect 0 "$artel" data show houses.toml --set data.path=commas.csv
+  contains out "set data.decimal_comma = true"
+  cp elsewhere.csv houses.csv
+  expect 0 "$artel" train houses.toml --out commas --set data.path=commas.csv --set data.decimal_comma=true
+  expect 0 "$artel" verify run commas
+  sed 's/,/;/g; s/\./,/g' new.csv >new_commas.csv
+  expect 0 "$artel" predict commas new_commas.csv -o commas_out.csv
+  cmp out.csv commas_out.csv || fail "$(cat commas_out.csv)"
   # Sparse rows.
   awk 'BEGIN { srand(5); for (i = 0; i < 200; ++i) { a = rand() - 0.5; printf "%d 1:%.3f 3:1\n", (a > 0 ? 1 : -1), a } }' >rows.libsvm
   printf '[data]\nset = "libsvm"\npath = "rows.libsvm"\n[model]\nlayers = ["dense 2"]\n[train]\nbatch_size = 20\nepochs = 30\noptimizer = "sgd lr=1"\n' >sparse.toml
@@ -576,6 +603,9 @@ test_output() {
     "$artel" $command >/dev/full 2>err && fail "artel $command: exit code 0 although nothing was written"
     contains err "artel: error: "
   done
+  # A log that cannot be written is no reason to stop.
+  "$artel" train run.toml --out logless --set train.steps=2 >out 2>/dev/full || fail "exit code $? without a log: $(cat out)"
+  contains out "stopped by"
 }
 
 test_untested() {
@@ -631,6 +661,8 @@ test_comm() {
   contains out "calibration remembered in $ARTEL_DATA/calibration"
   expect 0 "$artel" comm bench --workers 3 --sizes 4KiB --seconds 0.01 --calibrate
   contains out "calibration measured now"
+  expect 0 "$artel" comm bench --workers 2 --sizes 4KiB,8KiB --seconds 0.01 --json
+  [[ $(grep -c '^{"algorithm":"automatic","workers":2,"bytes":[48]' out) -eq 2 && $(wc -l <out) -eq 2 ]] || fail "$(cat out)"
   expect 1 "$artel" comm schedule --algorithm rink
   contains err rink
 }

@@ -209,6 +209,29 @@ test_texts() {
   [[ $(sed 's/.*: //; s/ .*//' out | tr '\n' ' ') == "sea land " ]] || fail "$(cat out)"
   expect 0 "$artel" predict texts - --json <new.txt
   [[ $(grep -c '"prediction":"sea"' out) -eq 1 ]] || fail "$(cat out)"
+  # A table as training takes it, with or without the classes, by any number of workers.
+  { echo "text,kind"; echo '"the tide was high, and low",sea'; echo "slow and slow,land"; } >new.csv
+  expect 0 "$artel" predict texts new.csv --top 1
+  [[ $(sed 's/.*: //; s/ .*//' out | tr '\n' ' ') == "sea land " ]] || fail "$(cat out)"
+  cut -d, -f1 new.csv | sed 's/^"//' >alone.csv
+  for i in {1..200}; do sed -n 2p alone.csv >>alone.csv; done
+  expect 0 "$artel" predict texts alone.csv -o one.csv
+  [[ $(grep -c '^the tide was high,sea,' one.csv) -eq 201 ]] || fail "$(head -4 one.csv)"
+  expect 0 "$artel" predict texts alone.csv -o two.csv -n 2
+  cmp one.csv two.csv || fail "other predictions by two workers"
+  # Other columns are left out, rows without a text or a class are counted, and a second file is the test part.
+  { echo "id,text,kind"; for i in {1..40}; do echo "$i,the tide was low number $i,sea"; echo "$i,and slow today $i,land"; done; echo "81,,sea"; echo "82,the tide,"; } >more.csv
+  printf 'id,text,kind\n1,the tide was high,sea\n' >test.csv
+  expect 1 "$artel" train texts.toml --out more --set data.path=more.csv
+  contains err "data.ignore"
+  expect 0 "$artel" train texts.toml --out more --set data.path=more.csv --set 'data.ignore=["id"]' --set data.test_path=test.csv
+  contains err "2 of 82 rows are left out: their text or class is missing"
+  contains err "80 training and 1 test samples"
+  expect 0 "$artel" evaluate more --json
+  grep -q '"correct":1' out || fail "$(cat out)"
+  printf 'id,text,kind\n1,the tide was high,sky\n' >test.csv
+  expect 1 "$artel" train texts.toml --out wrong --set data.path=more.csv --set 'data.ignore=["id"]' --set data.test_path=test.csv
+  contains err "the class 'sky' does not occur among the texts for training"
   # Names: the network learns where they end.
   for i in {1..60}; do printf 'anna\nbob\n\n'; done >names.txt
   printf '[data]\nset = "text"\npath = "names.txt"\nlines = true\ncontext = 8\n[model]\nname = "gpt2"\ndepth = 1\nheads = 2\nwidth = 16\npositions = 8\n[train]\nbatch_size = 12\nepochs = 20\noptimizer = "adam lr=0.01"\n[cluster]\nlanes = 2\nthreads = 1\n' >names.toml
@@ -219,6 +242,8 @@ test_texts() {
   expect 0 "$artel" verify names names2
   expect 0 "$artel" generate names --prompt $'\nb' --tokens 2 --temperature 0
   contains out "bob"
+  expect 1 "$artel" predict names new.txt
+  contains err "try artel generate RUN --prompt TEXT"
 }
 
 # picture FILE RED: a PNG of 8 x 8 pixels.
@@ -244,6 +269,24 @@ test_pictures() {
   [[ $(cut -d' ' -f1,2 out | tr '\n' ' ') == "new/a.png: red new/b.png: blue " ]] || fail "$(cat out)"
   expect 0 "$artel" predict run new --json -o out.jsonl
   [[ $(grep -c '"top":\[' out.jsonl) -eq 2 ]] || fail "$(cat out.jsonl)"
+  # More than a batch of them, by one worker and by three; files by name are as good as their folder.
+  for i in {0..149}; do ln pictures/red/$((i % 10)).png new/$i.png; done
+  expect 0 "$artel" predict run new --top 1 -o one.csv
+  [[ $(wc -l <one.csv) -eq 153 && $(head -1 one.csv) == sample,prediction,probability && $(grep -c '^new/.*png,red,' one.csv) -eq 151 ]] || fail "$(head one.csv)"
+  expect 0 "$artel" predict run new --top 1 -o three.csv -n 3
+  cmp one.csv three.csv || fail "other predictions by three workers"
+  expect 0 "$artel" predict run new --json -n 2
+  cp out folder.jsonl
+  expect 0 "$artel" predict run $(ls -d new/* | LC_ALL=C sort) --json
+  cmp out folder.jsonl || fail "other predictions of the files of a folder"
+  # A picture that is not one: its name, and no output that looks complete.
+  printf 'no picture' >new/0.png
+  for workers in 1 3; do
+    expect 1 "$artel" predict run new -o broken.csv -n $workers
+    contains err "new/0.png"
+    [[ ! -e broken.csv ]] || fail "broken.csv is there"
+  done
+  expect 1 "$artel" predict run - -n 2 </dev/null
 }
 
 "test_$case"

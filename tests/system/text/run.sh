@@ -143,7 +143,7 @@ test_bert() {
   expect 0 "$artel" predict runs/follows --text "the tide" --second "was low"
   contains out "the tide | was low: "
   expect 1 "$artel" predict runs/pretrain --text "the tide" --second "was low"
-  contains err "expected one that classifies texts"
+  contains err "expected one that classifies"
   expect 1 "$artel" predict runs/follows --text "the tide"
   contains err "expected pairs of texts"
   expect 0 "$artel" embed runs/pretrain "the tide" "the tide" "slow" --out vectors.npy

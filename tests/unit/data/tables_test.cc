@@ -417,6 +417,21 @@ TEST(TableReport, WarnsOfWhatMayNotBeMeant) {
   EXPECT_EQ(report[5].use, "2 names");
 }
 
+TEST(Csv, ReadsDecimalCommas) {
+  const std::string text = "a;b;c\n1,5;-2,25e1;x,5\n;1.000,5;7,\n\"3,5\";4;1,2,3\n";
+  const Table t = table(text, {.decimal_comma = true});
+  ASSERT_FALSE(t.columns[0].categorical);
+  EXPECT_EQ(t.columns[0].numbers[0], 1.5);
+  EXPECT_TRUE(std::isnan(t.columns[0].numbers[1]));
+  EXPECT_EQ(t.columns[0].numbers[2], 3.5);
+  // What is no number stays as it is.
+  EXPECT_EQ(t.columns[1].categories, (std::vector<std::string>{"-2.25e1", "1.000,5", "4"}));
+  EXPECT_EQ(t.columns[2].categories, (std::vector<std::string>{"1,2,3", "7.", "x,5"}));
+  EXPECT_TRUE(table(text).columns[0].categorical);
+  // Numbers in the first line are no names.
+  EXPECT_EQ(table("1,5;2,5\n3,5;4,5\n", {.separator = ';', .decimal_comma = true}).rows, 2);
+}
+
 TEST(Csv, LeavesOutRowsWithoutATarget) {
   const TemporaryFolder folder;
   std::string text = "x,y\n";

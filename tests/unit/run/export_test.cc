@@ -47,7 +47,9 @@ TEST_F(ExportTest, ATableHasALineForEachStep) {
 }
 
 TEST_F(ExportTest, JsonHasEverything) {
-  const auto json = nlohmann::json::parse(export_json(folder_.path()));
+  const std::string line = export_json(folder_.path());
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  const auto json = nlohmann::json::parse(line);
   EXPECT_EQ(json["status"], "finished");
   EXPECT_EQ(json["summary"]["loss"], 1.25);
   EXPECT_EQ(json["metrics"]["train/loss"], nlohmann::json::parse("[[1, 2.5], [2, 1.25]]"));
