@@ -17,12 +17,12 @@ using nlohmann::json;
 constexpr uint64_t kMostIndexBytes = uint64_t{100} << 20;
 constexpr const char* kMap = "weight_map";
 
+}  // namespace
+
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
 }
-
-}  // namespace
 
 std::map<std::string, std::string> parse_piece_index(const std::string& text,
                                                      const std::string& where) {

@@ -12,6 +12,9 @@ namespace artel::checkpoint {
 
 inline constexpr const char* kPieceIndexEnding = ".index.json";
 
+// Whether a file of that name lies in the folder of whoever names it.
+bool is_plain_name(const std::string& name);
+
 // The file of each tensor: the index's "weight_map". `where` names the index in messages. Throws an
 // Error of kind corrupt if this is not such an index, if it lists a tensor twice, or if it names a
 // file outside its own folder.

@@ -6,8 +6,11 @@
 
 #include "artel/base/text.h"
 #include "artel/base/zip.h"
+#include "artel/checkpoint/hdf5.h"
+#include "artel/checkpoint/onnx.h"
 #include "artel/checkpoint/pieces.h"
 #include "artel/checkpoint/safetensors.h"
+#include "artel/checkpoint/tfjs.h"
 #include "artel/checkpoint/torch_file.h"
 #include "artel/tensor/npy.h"
 
@@ -38,16 +41,22 @@ NamedTensors parse_weights(const Bytes& bytes) {
     return parse_torch(bytes, TorchPart::model);
   if (is_zip(bytes)) return parse_npz(bytes);
   if (is_npy(bytes)) return {{"tensor", parse_npy(bytes)}};
+  if (is_hdf5(bytes)) return parse_hdf5(bytes);
   // A safetensors file has no magic number; its header is a JSON object.
-  require(bytes.data.size() > 8 && bytes.data[8] == std::byte{'{'}, ErrorKind::corrupt,
-          "[{}] offset 0: not a weight file: expected safetensors, PyTorch, NPZ or NPY",
-          bytes.name);
+  require(
+      bytes.data.size() > 8 && bytes.data[8] == std::byte{'{'}, ErrorKind::corrupt,
+      "[{}] offset 0: not a weight file: expected safetensors, PyTorch, NPZ, NPY, HDF5, ONNX or "
+      "TensorFlow.js",
+      bytes.name);
   return parse_safetensors(bytes).tensors;
 }
 
 NamedTensors load_weights(const std::filesystem::path& path) {
   if (path.string().ends_with(kPieceIndexEnding)) return load_pieces(path);
-  return parse_weights(map_file(path));
+  const Bytes bytes = map_file(path);
+  if (path.extension() == ".json" && is_tfjs_manifest(bytes)) return read_tfjs(path);
+  if (is_onnx(bytes)) return read_onnx(path);
+  return parse_weights(bytes);
 }
 
 void save_weights(const std::filesystem::path& path, const NamedTensors& tensors) {

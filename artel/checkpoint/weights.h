@@ -14,12 +14,14 @@
 
 namespace artel::checkpoint {
 
-// The tensors of a safetensors, PyTorch (zip or legacy), NPZ or NPY file, recognised by content.
+// The tensors of a safetensors, PyTorch (zip or legacy), NPZ, NPY or HDF5 file, recognised by
+// content.
 // From a PyTorch file that also holds other things, the entry "state_dict", "model_state_dict" or
 // "model" is taken, and the prefix "module." of a parallel wrapper is dropped.
 NamedTensors parse_weights(const Bytes& bytes);
-// The same for a file, or for the pieces that a file named *.index.json lists
-// (checkpoint/pieces.h).
+// The same for a file; for the pieces that a file named *.index.json lists (checkpoint/pieces.h);
+// and for formats that may spread over several files: a manifest of TensorFlow.js (*.json) and an
+// ONNX model.
 NamedTensors load_weights(const std::filesystem::path& path);
 
 // Writes safetensors, NPZ or NPY (one tensor), by extension.

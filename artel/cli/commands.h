@@ -18,6 +18,8 @@ void add_finetune(CLI::App& program);
 void add_advise(CLI::App& program);
 void add_info(CLI::App& program);
 void add_data(CLI::App& program);
+void add_models(CLI::App& program);
+void add_search(CLI::App& program);
 void add_comm(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_config(CLI::App& program);

@@ -79,6 +79,8 @@ int run(int argc, char** argv) {
   add_info(program);
   add_plan(program);
   add_data(program);
+  add_models(program);
+  add_search(program);
   add_comm(program);
   add_bench(program);
   add_config(program);

@@ -34,12 +34,15 @@ class FetchLine {
 
 }  // namespace
 
-std::filesystem::path fetch_set(const std::string& name) {
-  const data::CatalogueEntry& entry = data::find_entry(name);
+std::filesystem::path fetch_entry(const data::CatalogueEntry& entry) {
   if (const auto folder = data::find_set(entry)) return *folder;
   FetchLine line;
   return data::get_set(entry,
                        {.progress = [&](const data::FetchProgress& progress) { line(progress); }});
+}
+
+std::filesystem::path fetch_set(const std::string& name) {
+  return fetch_entry(data::find_entry(name));
 }
 
 }  // namespace artel

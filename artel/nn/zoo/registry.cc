@@ -7,7 +7,9 @@
 #include "artel/nn/zoo/autoencoder.h"
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/classic.h"
+#include "artel/nn/zoo/face.h"
 #include "artel/nn/zoo/gpt2.h"
+#include "artel/nn/zoo/mobilenet.h"
 #include "artel/nn/zoo/names.h"
 #include "artel/nn/zoo/resnet.h"
 #include "artel/nn/zoo/vgg.h"
@@ -41,17 +43,35 @@ Entry vgg_entry(int depth, bool batch_norm) {
           }};
 }
 
-Entry resnet_entry(int depth) {
-  return {{fmt::format("resnet{}", depth),
-           fmt::format("ResNet-{} for images of 224 x 224 (or 32 x 32), names as in torchvision",
-                       depth),
+Entry resnet_entry(int depth, bool stride_first = false) {
+  return {
+      {fmt::format("resnet{}{}", depth, stride_first ? "_original" : ""),
+       stride_first
+           ? fmt::format("ResNet-{} as in its paper: 1x1 convolutions halve the image", depth)
+           : fmt::format("ResNet-{} for images of 224 x 224 (or 32 x 32), names as in torchvision",
+                         depth),
+       {3, 224, 224}},
+      true,
+      true,
+      [=](const ModelOptions& o) {
+        return resnet(depth, {.classes = or_default(o.classes, 1000),
+                              .small_images = o.small_images,
+                              .width = or_default(o.width, 64),
+                              .stride_first = stride_first});
+      }};
+}
+
+Entry mobilenet_entry(const std::string& suffix, const std::string& text,
+                      const MobileNetOptions& options) {
+  return {{"mobilenet_v2" + suffix,
+           "MobileNetV2 for images of 224 x 224, names as in torchvision" + text,
            {3, 224, 224}},
-          true,
-          true,
+          false,
+          false,
           [=](const ModelOptions& o) {
-            return resnet(depth, {.classes = or_default(o.classes, 1000),
-                                  .small_images = o.small_images,
-                                  .width = or_default(o.width, 64)});
+            MobileNetOptions all = options;
+            all.classes = or_default(o.classes, options.classes);
+            return mobilenet_v2(all);
           }};
 }
 
@@ -200,6 +220,18 @@ std::vector<Entry> make_entries() {
   for (const int depth : {11, 13, 16, 19})
     for (const bool batch_norm : {false, true}) entries.push_back(vgg_entry(depth, batch_norm));
   for (const int depth : {18, 34, 50}) entries.push_back(resnet_entry(depth));
+  entries.push_back(resnet_entry(50, true));
+  entries.push_back(mobilenet_entry("", "", {}));
+  entries.push_back(mobilenet_entry("_tf", ", padded as TensorFlow does", {.pad_end = true}));
+  entries.push_back(mobilenet_entry("_tf_035", ", padded as TensorFlow does, 0.35 of its channels",
+                                    {.multiplier = 0.35, .pad_end = true}));
+  entries.push_back(
+      {{"face_resnet",
+        "ResNet of 29 layers that turns faces of 150 x 150 into 128 numbers",
+        {3, 150, 150}},
+       false,
+       false,
+       [](const ModelOptions& o) { return face_resnet({.outputs = or_default(o.classes, 128)}); }});
   for (const int depth : {20, 32, 44, 56}) entries.push_back(cifar_resnet_entry(depth));
   entries.push_back({{"autoencoder",
                       "dense autoencoder 256-64-16 and back",

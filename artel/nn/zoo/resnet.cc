@@ -28,9 +28,10 @@ Layer basic_body(int64_t channels, int64_t stride) {
 
 constexpr int64_t kBottleneckExpansion = 4;
 
-Layer bottleneck_body(int64_t channels, int64_t stride) {
-  return chain({named("conv1", convolution(channels, 1)), named("bn1", batch_norm()),
-                named("relu1", relu()), named("conv2", convolution(channels, 3, stride)),
+Layer bottleneck_body(int64_t channels, int64_t stride, bool stride_first) {
+  const int64_t first = stride_first ? stride : 1, second = stride_first ? 1 : stride;
+  return chain({named("conv1", convolution(channels, 1, first)), named("bn1", batch_norm()),
+                named("relu1", relu()), named("conv2", convolution(channels, 3, second)),
                 named("bn2", batch_norm()), named("relu2", relu()),
                 named("conv3", convolution(channels * kBottleneckExpansion, 1)),
                 named("bn3", batch_norm())});
@@ -95,10 +96,11 @@ Layer resnet(int depth, const ResNetOptions& options) {
   if (!options.small_images)
     parts.push_back(named("maxpool", max_pool({3, 3}, {.stride = {2, 2}, .padding = {1, 1}})));
   append_stages(parts, stages.blocks, width, [&](int64_t channels, int64_t stride, bool first) {
-    if (stages.bottleneck)
-      return first ? residual(bottleneck_body(channels, stride),
-                              projection(channels * kBottleneckExpansion, stride))
-                   : residual(bottleneck_body(channels, stride));
+    if (stages.bottleneck) {
+      const Layer body = bottleneck_body(channels, stride, options.stride_first);
+      return first ? residual(body, projection(channels * kBottleneckExpansion, stride))
+                   : residual(body);
+    }
     return stride > 1 ? residual(basic_body(channels, stride), projection(channels, stride))
                       : residual(basic_body(channels, stride));
   });

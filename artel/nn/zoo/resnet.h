@@ -10,6 +10,9 @@ struct ResNetOptions {
   // For images of 32 x 32: the stem is a 3x3 convolution of stride 1 without pooling.
   bool small_images = false;
   int64_t width = 64;  // channels of the stem
+  // Where a block of three convolutions halves the image: in its first (1x1), as the paper has it,
+  // not in its second (3x3), as torchvision does.
+  bool stride_first = false;
 };
 
 // With torchvision's structure and names: conv1, bn1, layer1.0.conv1, layer1.0.downsample.0, fc.

@@ -1,0 +1,18 @@
+// The network by which dlib tells faces apart (King, 2017): a ResNet of 29 layers whose output for
+// two pictures of one person differs by less than 0.6 (Euclidean distance), with names as in the
+// weights for TensorFlow.js: conv32_down, conv32_1.conv1, ..., fc. Batch norms are folded into the
+// convolutions, as published.
+#pragma once
+
+#include "artel/nn/layer.h"
+
+namespace artel::nn {
+
+struct FaceResNetOptions {
+  int64_t outputs = 128;
+};
+
+// Faces [batch, 3, 150, 150] to [batch, outputs].
+Layer face_resnet(const FaceResNetOptions& options = {});
+
+}  // namespace artel::nn
