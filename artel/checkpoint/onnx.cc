@@ -216,7 +216,7 @@ Tensor make_tensor(const OnnxTensor& tensor, const Bytes& file, const OpenFile& 
     require(extent >= 0, ErrorKind::corrupt, "[{}] tensor '{}' has the extent {}", file.name,
             tensor.name, extent);
   const Shape shape(tensor.dims);
-  const uint64_t size = static_cast<uint64_t>(shape.elements()) * size_of(type);
+  const uint64_t size = static_cast<uint64_t>(count_elements(file, shape)) * size_of(type);
   Bytes bytes;
   if (tensor.external)
     bytes = external_bytes(tensor, size, file.name, open);

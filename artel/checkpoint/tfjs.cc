@@ -157,7 +157,7 @@ void append_group(const json& group, const Bytes& manifest, const OpenFile& open
     require(names.insert(tensor.name).second, ErrorKind::corrupt,
             "[{}] the tensor '{}' occurs twice", manifest.name, tensor.name);
     const uint64_t left = bytes.left(), width = size_of(tensor.stored());
-    const uint64_t elements = static_cast<uint64_t>(tensor.shape.elements());
+    const uint64_t elements = static_cast<uint64_t>(count_elements(manifest, tensor.shape));
     require(elements <= left / width, ErrorKind::corrupt,
             "[{}] tensor '{}' has {} elements of {} bytes, but its files have only {} bytes left",
             manifest.name, tensor.name, elements, width, left);

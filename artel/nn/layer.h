@@ -70,6 +70,20 @@ class Build {
     Build& build_;
   };
 
+  // While one lives, and outside training, a batch norm right after a convolution without a bias is
+  // that convolution's bias (predict/fold_norms.h).
+  class FoldingNorms {
+   public:
+    explicit FoldingNorms(Build& build) : build_(build) { ++build.folding_; }
+    ~FoldingNorms() { --build_.folding_; }
+    FoldingNorms(const FoldingNorms&) = delete;
+    FoldingNorms& operator=(const FoldingNorms&) = delete;
+
+   private:
+    Build& build_;
+  };
+  bool folds_norms() const { return folding_ > 0 && !training_; }
+
   // While one lives, recurrent layers go both ways: also from the end to the beginning.
   class BothWays {
    public:
@@ -104,7 +118,7 @@ class Build {
   Trained trained_;
   std::map<std::string, Initialiser> initialisers_;
   std::map<std::string, Value> kept_;
-  int sharing_ = 0;
+  int sharing_ = 0, folding_ = 0;
   int both_ways_ = 0, asked_ways_ = 0;
 };
 

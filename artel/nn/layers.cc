@@ -1,6 +1,7 @@
 #include "artel/nn/layers.h"
 
 #include "artel/base/error.h"
+#include "artel/graph/op.h"
 #include "artel/graph/ops.h"
 #include "artel/nn/initialisers.h"
 
@@ -34,6 +35,18 @@ void check_groups(Build& build, const ConvLayerOptions& options, int64_t in, int
       "[layer '{}'] groups: got {} with {} input and {} output channels, expected a number that "
       "divides both",
       build.graph().scope(), options.groups, in, out);
+}
+
+// The convolution that made `x`, with a bias; nothing if that is none, or has one already.
+Value with_folded_norm(Build& build, Value x) {
+  Graph& graph = build.graph();
+  const NodeId producer = graph.value(x.id()).producer;
+  if (producer < 0) return {};
+  const Node node = graph.node(producer);
+  if (node.op->name != "conv2d" || node.inputs.size() != 2) return {};
+  const Value bias = build.parameter("bias", {x.shape()[1]}, constant(0));
+  return graph.add_one("conv2d", {graph.handle(node.inputs[0]), graph.handle(node.inputs[1]), bias},
+                       node.attributes);
 }
 
 PoolOptions graph_options(std::array<int64_t, 2> kernel, const PoolLayerOptions& o) {
@@ -183,6 +196,8 @@ Layer adaptive_max_pool(int64_t height, int64_t width) {
 Layer batch_norm(BatchNormLayerOptions options) {
   return {"batch_norm", [=](Build& build, Value x) {
             check_rank(build, x, 2, "batch_norm", "[batch, channels, ...]");
+            if (build.folds_norms())
+              if (const Value folded = with_folded_norm(build, x)) return folded;
             const Shape channels = {x.shape()[1]};
             const Value scale = build.parameter("weight", channels, constant(1));
             const Value shift = build.parameter("bias", channels, constant(0));
@@ -193,6 +208,13 @@ Layer batch_norm(BatchNormLayerOptions options) {
               return batch_norm_inference(x, scale, shift, mean, variance, options.epsilon);
             return artel::batch_norm(x, scale, shift, mean, variance,
                                      {options.epsilon, options.momentum});
+          }};
+}
+
+Layer folding_norms(Layer network) {
+  return {network.kind(), [network](Build& build, Value x) {
+            const Build::FoldingNorms folding(build);
+            return network(build, x);
           }};
 }
 

@@ -69,6 +69,9 @@ struct BatchNormLayerOptions {
   double momentum = 0.1;
 };
 Layer batch_norm(BatchNormLayerOptions options = {});
+// The same network outside training, with batch norms as the bias of the convolutions before them;
+// its weights are made by fold_norms (predict/fold_norms.h).
+Layer folding_norms(Layer network);
 Layer layer_norm(double epsilon = 1e-5);
 Layer rms_norm(double epsilon = 1e-5);
 

@@ -7,16 +7,6 @@
 namespace artel {
 namespace {
 
-// As Shape::elements, with an error that names the file.
-int64_t count_elements(const Bytes& bytes, const Shape& shape) {
-  int64_t elements = 1;
-  for (const int64_t extent : shape.extents())
-    require(extent >= 0 && !__builtin_mul_overflow(elements, extent, &elements), ErrorKind::corrupt,
-            "[{}] shape {}: the number of elements is negative or too large", bytes.name,
-            to_string(shape));
-  return elements;
-}
-
 void require_inside(const Bytes& storage, const Shape& shape, int64_t storage_elements,
                     int64_t offset, const std::vector<int64_t>& strides) {
   bool inside = offset >= 0 && static_cast<int>(strides.size()) == shape.rank() &&
@@ -48,6 +38,15 @@ std::byte* gather(const std::byte* from, std::byte* to, const Shape& shape,
 }
 
 }  // namespace
+
+int64_t count_elements(const Bytes& bytes, const Shape& shape) {
+  int64_t elements = 1;
+  for (const int64_t extent : shape.extents())
+    require(extent >= 0 && !__builtin_mul_overflow(elements, extent, &elements), ErrorKind::corrupt,
+            "[{}] shape {}: the number of elements is negative or too large", bytes.name,
+            to_string(shape));
+  return elements;
+}
 
 Tensor tensor_over(const Bytes& bytes, Shape shape, DType type) {
   // Divided, not multiplied: a shape from a broken file may overflow.

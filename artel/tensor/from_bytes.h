@@ -6,6 +6,9 @@
 
 namespace artel {
 
+// As Shape::elements, with an error of kind corrupt that names the bytes.
+int64_t count_elements(const Bytes& bytes, const Shape& shape);
+
 // A tensor over bytes that hold exactly its elements: a view that shares them if they are aligned
 // for the type, a copy if not. Throws an Error of kind corrupt if the sizes differ.
 Tensor tensor_over(const Bytes& bytes, Shape shape, DType type);

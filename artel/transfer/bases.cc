@@ -9,6 +9,7 @@
 #include "artel/base/json.h"
 #include "artel/base/text.h"
 #include "artel/checkpoint/safetensors.h"
+#include "artel/predict/fold_norms.h"
 #include "artel/run/fetch.h"
 #include "artel/run/published_config.h"
 #include "artel/run/run_folder.h"
@@ -148,7 +149,7 @@ Base load_base(const std::string& source) {
 }
 
 Predictor picture_features(const Base& base, int threads) {
-  if (base.embeds) return {base.model(), base.sample, base.weights(), threads};
+  if (base.embeds) return folded_predictor(base.model(), base.sample, base.weights(), threads);
   require(!base.head.empty() && !base.reads_text(), ErrorKind::invalid_argument,
           "[base '{}'] has no head that gets the features of a picture", base.name);
   NamedTensors weights = base.weights();
@@ -163,7 +164,7 @@ Predictor picture_features(const Base& base, int threads) {
   });
   weights.push_back({weight, std::move(identity)});
   weights.push_back({bias, Tensor({features})});
-  return {base.model(features), base.sample, weights, threads};
+  return folded_predictor(base.model(features), base.sample, weights, threads);
 }
 
 Tensor test_picture(const PictureRules& rules) {

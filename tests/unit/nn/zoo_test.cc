@@ -177,5 +177,32 @@ TEST(Zoo, RefusesWhatItHasNot) {
   EXPECT_THROW(cifar_resnet(21), Error);
 }
 
+// The numbers of parameters are torchvision's and dlib's.
+TEST(Zoo, MobileNetHasPublishedNames) {
+  const Graph graph = graph_of(model_by_name("mobilenet_v2"), {1, 3, 224, 224});
+  EXPECT_EQ(count_parameters(graph), 3'504'872);
+  EXPECT_EQ(shape_of(graph, "features.0.0.weight"), (Shape{32, 3, 3, 3}));
+  EXPECT_EQ(shape_of(graph, "features.1.conv.0.0.weight"), (Shape{32, 1, 3, 3}));
+  EXPECT_EQ(shape_of(graph, "features.17.conv.1.0.weight"), (Shape{960, 1, 3, 3}));
+  EXPECT_EQ(shape_of(graph, "features.17.conv.3.running_var"), (Shape{320}));
+  EXPECT_EQ(shape_of(graph, "classifier.1.weight"), (Shape{1000, 1280}));
+  const Graph small = graph_of(model_by_name("mobilenet_v2_tf_035"), {1, 3, 224, 224});
+  EXPECT_EQ(shape_of(small, "features.0.0.weight"), (Shape{16, 3, 3, 3}));
+  EXPECT_EQ(shape_of(small, "features.18.0.weight"), (Shape{1280, 112, 1, 1}));
+}
+
+TEST(Zoo, FacesBecomeNumbers) {
+  const Graph graph = graph_of(model_by_name("face_resnet"), {1, 3, 150, 150});
+  EXPECT_EQ(graph.output("prediction").shape(), (Shape{1, 128}));
+  EXPECT_EQ(shape_of(graph, "conv256_down_out.conv2.weight"), (Shape{256, 256, 3, 3}));
+}
+
+TEST(Zoo, TheOriginalResNetHalvesInItsFirstConvolutions) {
+  const Graph theirs = graph_of(model_by_name("resnet50"), {1, 3, 64, 64});
+  const Graph original = graph_of(model_by_name("resnet50_original"), {1, 3, 64, 64});
+  EXPECT_EQ(count_parameters(theirs), count_parameters(original));
+  EXPECT_EQ(original.output("prediction").shape(), (Shape{1, 1000}));
+}
+
 }  // namespace
 }  // namespace artel::nn
