@@ -13,6 +13,7 @@
 #include "artel/run/published_config.h"
 #include "artel/run/run_folder.h"
 #include "artel/run/text_model.h"
+#include "artel/transfer/bases.h"
 
 namespace artel::transfer {
 namespace {
@@ -99,6 +100,19 @@ BaseNetwork base_of_zoo(const nn::ModelDescription& network, const BaseSource& s
   return base;
 }
 
+// A base by its name.
+BaseNetwork published_base(const BaseSource& source) {
+  const Base base = load_base(source.name);
+  if (base.reads_text()) return base_of_text_model(source, base.config.weights);
+  return {.name = source.name,
+          .model = base.config,
+          .classes = base.config.classes,
+          .class_names = base.classes,
+          .sample = base.sample,
+          .prepare = {base.pictures.normalise().text},
+          .weights = base.weights()};
+}
+
 bool is_set(const std::string& name) {
   const std::vector<std::string> names = data::set_names();
   return std::ranges::find(names, name) != names.end();
@@ -126,6 +140,9 @@ BaseNetwork open_base(const BaseSource& source) {
     nn::model_by_name(source.name);  // says which there are
   }
   const fs::path path = source.name;
+  const bool published =
+      std::ranges::find(base_list(), source.name, &BaseDescription::name) != base_list().end();
+  if (published && !fs::exists(path)) return published_base(source);
   if (fs::exists(path / kPublishedConfig)) return base_of_text_model(source, path);
   if (fs::exists(path))
     if (const std::optional<RunFolder> run = find_run(path)) return base_of_run(*run, source);
@@ -139,9 +156,10 @@ BaseNetwork open_base(const BaseSource& source) {
           source.name);
   std::vector<std::string> known;
   for (const nn::ModelDescription& each : zoo) known.push_back(each.name);
+  for (const BaseDescription& each : base_list()) known.push_back(each.name);
   fail(ErrorKind::not_found,
-       "[{}] no such base{}: expected the folder of a run or of a published model, or a network of "
-       "the zoo with --weights FILE",
+       "[{}] no such base{}: expected a name of `artel models list`, the folder of a run or of a "
+       "published model, or a network of the zoo with --weights FILE",
        source.name, did_you_mean(source.name, known));
 }
 

@@ -11,8 +11,8 @@
 namespace artel::transfer {
 
 struct BaseSource {
-  // The folder of a run or one of its checkpoints; the folder of a published model; or, with
-  // `weights`, the name of a network of the zoo.
+  // A published base (bases.h); the folder of a run or one of its checkpoints; the folder of a
+  // published model; or, with `weights`, the name of a network of the zoo.
   std::string name;
   std::string weights = {};                 // a file of any known format
   std::vector<std::string> overrides = {};  // of the configuration, such as "model.width=16"

@@ -54,7 +54,7 @@ struct BaseDescription {
   // networks that read text.
   std::string head;
   int64_t features = 0;   // how many numbers the head gets, or tokens have
-  bool headless = false;  // the weights of the head are not published
+  bool headless = false;  // no head was published: it is zero
   bool embeds = false;    // its outputs are no classes: equal things get similar numbers
   TensorType sample;      // of one input; texts: [positions] of i32
   PictureRules pictures;  // ignored by networks that read text
@@ -83,7 +83,7 @@ struct Base {
   bool reads_text() const { return sample.dtype == DType::i32; }
   // As published, or with another number of classes.
   Model model(int64_t classes = 0) const;
-  // Under the names of that model; those of the head are missing if it is headless.
+  // Under the names of that model.
   NamedTensors weights() const;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "artel/base/error.h"
+#include "artel/exec/kernels/conv_depthwise.h"
 #include "artel/exec/kernels/conv_kernel.h"
 #include "artel/exec/kernels/conv_onednn.h"
 #include "artel/exec/kernels/conv_part.h"
@@ -44,6 +45,8 @@ std::string_view to_string(ConvAlgorithm algorithm) {
       return "winograd2";
     case ConvAlgorithm::winograd4:
       return "winograd4";
+    case ConvAlgorithm::depthwise:
+      return "depthwise";
     case ConvAlgorithm::bf16:
       return "bf16";
   }
@@ -76,6 +79,8 @@ std::unique_ptr<ConvKernel> make_kernel(const ConvShape& shape, ConvPass pass,
       return make_patch_image(shape, pass == ConvPass::backward_data, threads);
     case ConvAlgorithm::pointwise:
       return make_pointwise(shape, pass, threads);
+    case ConvAlgorithm::depthwise:
+      return make_depthwise(shape);
     case ConvAlgorithm::winograd2:
       return make_winograd(shape, pass, 2, threads);
     case ConvAlgorithm::winograd4:
@@ -88,7 +93,8 @@ std::unique_ptr<ConvKernel> make_kernel(const ConvShape& shape, ConvPass pass,
 
 Convolution::Convolution(const ConvShape& shape, ConvPass pass, ConvAlgorithm algorithm,
                          int threads)
-    : kernel_(make_kernel(shape, pass, algorithm, threads)) {}
+    : kernel_(make_kernel(shape, pass, algorithm, threads)),
+      outputs_(shape.n * shape.out_h() * shape.out_w() * shape.k) {}
 Convolution::~Convolution() = default;
 Convolution::Convolution(Convolution&&) noexcept = default;
 Convolution& Convolution::operator=(Convolution&&) noexcept = default;
@@ -96,9 +102,13 @@ Convolution& Convolution::operator=(Convolution&&) noexcept = default;
 size_t Convolution::workspace_bytes() const { return kernel_->workspace_bytes(); }
 
 void Convolution::forward(ThreadPool& pool, const float* x, const float* w,
-                          const float* bias_or_null, bool relu, float* y,
-                          std::byte* workspace) const {
-  kernel_->run(pool, x, w, y, {bias_or_null, relu}, workspace);
+                          const float* bias_or_null, bool relu, float* y, std::byte* workspace,
+                          float most) const {
+  kernel_->run(pool, x, w, y, {bias_or_null, relu, most}, workspace);
+  if (most == std::numeric_limits<float>::infinity() || kernel_->caps()) return;
+  parallel_for(pool, outputs_, 4096, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = y[i] > most ? most : y[i];
+  });
 }
 
 void Convolution::backward_data(ThreadPool& pool, const float* dy, const float* w, float* dx,
@@ -111,8 +121,9 @@ void Convolution::backward_weights(ThreadPool& pool, const float* x, const float
   kernel_->run(pool, x, dy, dw, {}, workspace);
 }
 
-std::vector<ConvAlgorithm> conv_candidates(const ConvShape& shape, ConvPass, bool exact) {
+std::vector<ConvAlgorithm> conv_candidates(const ConvShape& shape, ConvPass pass, bool exact) {
   std::vector<ConvAlgorithm> all = {ConvAlgorithm::direct};
+  if (depthwise_applies(shape, pass)) all.push_back(ConvAlgorithm::depthwise);
   if (shape.groups == 1) all.push_back(ConvAlgorithm::im2col);
   if (pointwise_applies(shape)) all.push_back(ConvAlgorithm::pointwise);
   if (!exact && winograd_applies(shape)) {
@@ -122,6 +133,7 @@ std::vector<ConvAlgorithm> conv_candidates(const ConvShape& shape, ConvPass, boo
 }
 
 ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass pass, bool exact) {
+  if (depthwise_applies(shape, pass)) return ConvAlgorithm::depthwise;
   if (shape.groups > 1) return ConvAlgorithm::direct;
   if (pointwise_applies(shape)) return ConvAlgorithm::pointwise;
   const bool tiny_map = std::min(shape.out_h(), shape.out_w()) <= 2;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,7 @@ enum class ConvAlgorithm {
   pointwise,  // 1x1 without padding: a matrix product
   winograd2,  // 3x3 with stride 1: F(2x2, 3x3), 2.25 times fewer multiplications
   winograd4,  // 3x3 with stride 1: F(4x4, 3x3), 4 times fewer, about ten times the rounding error
+  depthwise,  // each channel by itself
   bf16,       // oneDNN on operands rounded to bf16, where the processor has it
 };
 
@@ -52,8 +54,10 @@ class Convolution {
 
   // Only the pass given to the constructor may be called. `workspace` has workspace_bytes() bytes,
   // aligned to 64. Outputs are overwritten and must not overlap inputs.
+  // Results above `most` become that.
   void forward(ThreadPool& pool, const float* x, const float* w, const float* bias_or_null,
-               bool relu, float* y, std::byte* workspace) const;
+               bool relu, float* y, std::byte* workspace,
+               float most = std::numeric_limits<float>::infinity()) const;
   // Also the forward pass of a transposed convolution.
   void backward_data(ThreadPool& pool, const float* dy, const float* w, float* dx,
                      std::byte* workspace) const;
@@ -62,6 +66,7 @@ class Convolution {
 
  private:
   std::unique_ptr<const class ConvKernel> kernel_;
+  int64_t outputs_ = 0;  // of a forward pass
 };
 
 // All f32 algorithms that can compute the pass, for tuning; `exact` leaves out Winograd.

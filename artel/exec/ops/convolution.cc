@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "artel/exec/kernels/conv.h"
 #include "artel/exec/ops/catalogue.h"
 #include "artel/exec/ops/shared.h"
@@ -34,7 +36,8 @@ ConvShape conv_shape(const Attributes& a, const Shape& x, const Shape& w, const 
 
 constexpr ConvAlgorithm kAlgorithms[] = {ConvAlgorithm::direct,    ConvAlgorithm::im2col,
                                          ConvAlgorithm::pointwise, ConvAlgorithm::winograd2,
-                                         ConvAlgorithm::winograd4, ConvAlgorithm::bf16};
+                                         ConvAlgorithm::winograd4, ConvAlgorithm::depthwise,
+                                         ConvAlgorithm::bf16};
 
 ConvAlgorithm by_name(const std::string& name) {
   for (const ConvAlgorithm algorithm : kAlgorithms)
@@ -67,11 +70,13 @@ Kernel choose_and_make(const KernelRequest& request, const ConvShape& s, ConvPas
 
 Kernel make_forward(const KernelRequest& request) {
   const bool bias = request.inputs() == 3, relu = request.attributes().flag("relu");
+  const auto most = static_cast<float>(
+      request.attributes().number("most", std::numeric_limits<double>::infinity()));
   return choose_and_make(
       request, conv_shape(request.attributes(), request.in(0), request.in(1), request.out()),
       ConvPass::forward, [=](const Convolution& conv, const KernelRun& run) {
         conv.forward(run.pool, run.in(0), run.in(1), bias ? run.in(2) : nullptr, relu, run.out(0),
-                     run.workspace);
+                     run.workspace, most);
       });
 }
 

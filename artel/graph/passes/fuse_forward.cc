@@ -20,8 +20,13 @@ class Fuser {
       const Node& node = graph_.node(id);
       if (const auto head = fused_.find(id); head != fused_.end()) {
         Node merged = graph_.node(head->second.layer);
-        merged.attributes.set(node.op->name, int64_t{1});
-        if (node.op->name != "relu") merged.attributes.set("slope", int64_t{differentiable_});
+        if (node.op->name == "clamp_max") {
+          merged.attributes.set("relu", int64_t{1});
+          merged.attributes.set("most", node.attributes.number("value"));
+        } else {
+          merged.attributes.set(node.op->name, int64_t{1});
+          if (node.op->name != "relu") merged.attributes.set("slope", int64_t{differentiable_});
+        }
         if (head->second.residual >= 0) merged.inputs.push_back(head->second.residual);
         const std::vector<Value> results = rewriter.copy(merged);
         rewriter.replace(node.outputs[0], results[0]);
@@ -50,6 +55,7 @@ class Fuser {
   void plan() {
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes().size()); ++id) {
       const Node& node = graph_.node(id);
+      if (node.op->name == "clamp_max" && !differentiable_) cap(id);
       const bool gelu = node.op->name == "gelu" || node.op->name == "gelu_tanh";
       if (node.op->name != "relu" && !gelu) continue;
       const ValueId x = node.inputs[0];
@@ -75,6 +81,20 @@ class Fuser {
         break;
       }
     }
+  }
+
+  // A cap after the ReLU of a convolution, as in MobileNets. Its gradient would need to know where
+  // it was reached.
+  void cap(NodeId id) {
+    const ValueId x = graph_.node(id).inputs[0];
+    const NodeId relu = graph_.value(x).producer;
+    const auto fused = relu < 0 || uses_[x] != 1 ? fused_.end() : fused_.find(relu);
+    if (fused == fused_.end() || graph_.node(relu).op->name != "relu" ||
+        graph_.node(fused->second.layer).op->name != "conv2d")
+      return;
+    const Fused moved = fused->second;
+    fused_.erase(fused);
+    absorb(id, moved, {moved.layer, relu});
   }
 
   void absorb(NodeId head, Fused fused, std::initializer_list<NodeId> nodes) {

@@ -129,6 +129,8 @@ const std::vector<ConvShape> kConvShapes = {{1, 1, 1, 1, 1, 1, 1},
                                             {2, 7, 7, 8, 12, 1, 1, 1, 1, 1, 1, 1, 1},
                                             {2, 6, 6, 8, 12, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 4},
                                             {2, 7, 6, 10, 10, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 10},
+                                            {1, 9, 21, 29, 29, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 29},
+                                            {2, 6, 19, 13, 13, 5, 5, 2, 2, 2, 2, 1, 3, 1, 2, 13},
                                             {0, 6, 6, 8, 12, 3, 3, 1, 1, 1, 1, 1, 1}};
 
 class ConvTest : public testing::TestWithParam<ConvPass> {};
@@ -205,6 +207,24 @@ TEST_P(ConvTest, Bf16IsCloseToTheReference) {
     const Case in(shape, GetParam(), false);
     expect_close_by_scale(computed(shape, GetParam(), ConvAlgorithm::bf16, 2, in), in.expected,
                           tolerance(ConvAlgorithm::bf16), describe(shape));
+  }
+}
+
+TEST(Convolution, ResultsMayBeCapped) {
+  constexpr float kMost = 0.25f;
+  for (const ConvShape& shape : kConvShapes) {
+    const Case in(shape, ConvPass::forward, true);
+    for (const ConvAlgorithm algorithm : conv_candidates(shape, ConvPass::forward, false)) {
+      std::vector<float> expected = computed(shape, ConvPass::forward, algorithm, 2, in);
+      for (float& value : expected) value = std::min(value, kMost);
+      ThreadPool pool(2, limit_library_threads);
+      const Convolution convolution(shape, ConvPass::forward, algorithm, 2);
+      const Workspace workspace(convolution.workspace_bytes());
+      std::vector<float> out(expected.size(), NAN);
+      convolution.forward(pool, in.first.data(), in.second.data(), in.bias.data(), true, out.data(),
+                          workspace.data(), kMost);
+      EXPECT_EQ(out, expected) << to_string(algorithm) << " " << describe(shape);
+    }
   }
 }
 
