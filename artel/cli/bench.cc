@@ -44,6 +44,7 @@ struct BenchModel {
   std::string zoo_name = name;
   optim::OptimizerConfig optimizer = optim::sgd(0.01, {.momentum = 0.9});
   std::vector<std::string> layers = {};  // in place of a network of the zoo
+  std::vector<std::string> freeze = {};  // layers that are not trained
 
   Model network() const {
     return layers.empty() ? nn::model_by_name(zoo_name, options) : nn::parse_layers(layers);
@@ -70,6 +71,16 @@ BenchModel recurrent(const std::string& kind) {
           .layers = {kind + " 256 layers 2 last", "dense 10"}};
 }
 
+// Photographs for a network that begins with trained weights, of which some stay as they are.
+BenchModel fine_tuned(std::string name, std::vector<std::string> freeze) {
+  return {.name = std::move(name),
+          .batch = 32,
+          .x = {DType::f32, {3, 224, 224}},
+          .options = {.classes = 10},
+          .zoo_name = "resnet18",
+          .freeze = std::move(freeze)};
+}
+
 const std::vector<BenchModel>& bench_models() {
   static const TensorType images = {DType::f32, {3, 32, 32}};
   static const std::vector<BenchModel> models = {
@@ -93,7 +104,10 @@ const std::vector<BenchModel>& bench_models() {
        .options = {.classes = 10, .patch = 4},
        .zoo_name = "vit_tiny"},
       recurrent("lstm"),
-      recurrent("gru")};
+      recurrent("gru"),
+      fine_tuned("resnet18_all", {}),
+      fine_tuned("resnet18_end", {"conv1.", "bn1.", "layer1.", "layer2.", "layer3."}),
+      fine_tuned("resnet18_head", {"conv1.", "bn1.", "layer"})};
   return models;
 }
 
@@ -117,6 +131,7 @@ StepBench make_bench(const BenchModel& model, const Arguments& arguments) {
                                      .batch = model.batch,
                                      .threads = arguments.threads,
                                      .lanes = arguments.lanes,
+                                     .freeze = model.freeze,
                                      .optimizer = model.optimizer});
 }
 

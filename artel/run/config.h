@@ -109,6 +109,7 @@ struct TrainConfig {
   int64_t save_every = 0;
   int64_t keep_checkpoints = 3;
   std::vector<std::string> freeze;
+  bool cache = false;
   bool tune = false;
   bool exact_convolutions = false;
   ByteSize memory_limit;

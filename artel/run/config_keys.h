@@ -251,6 +251,12 @@ void visit_keys(RunConfig& config, auto& field) {
         train.keep_checkpoints);
   field({"train.freeze", "Parameters whose names begin with one of these are not trained."},
         train.freeze);
+  field({"train.cache",
+         "What the frozen layers below the lowest trained one compute is computed once for all "
+         "epochs and kept in a file (below `$ARTEL_DATA/features`), with the same weights, bit for "
+         "bit. Where the samples change from epoch to epoch, or the trained layers read more than "
+         "one value of the frozen ones, it is computed in each epoch, and the log says so."},
+        train.cache);
   field({"train.tune",
          "Measure once which kernel is fastest for each shape, and keep the choices with the "
          "run (`choices.txt`)."},

@@ -349,10 +349,11 @@ void check_head(const ModelConfig& config, const NamedTensors& weights, const st
 }
 
 void report_unused(const NamedTensors& weights, const Parameters& parameters,
-                   const std::string& file) {
+                   const NamedTensors& elsewhere, const std::string& file) {
   std::vector<std::string> unused;
   for (const NamedTensor& each : weights)
-    if (!parameters.contains(each.name)) unused.push_back(each.name);
+    if (!parameters.contains(each.name) && !find_tensor(elsewhere, each.name))
+      unused.push_back(each.name);
   if (unused.empty()) return;
   const size_t count = unused.size();
   constexpr size_t kShown = 3;
@@ -397,7 +398,8 @@ NamedTensors weights_for(const ModelConfig& config, const fs::path& path, Weight
   return weights;
 }
 
-void load_configured_weights(Trainer& trainer, const ModelConfig& config) {
+void load_configured_weights(Trainer& trainer, const ModelConfig& config,
+                             const NamedTensors& elsewhere) {
   if (config.weights.empty()) return;
   const fs::path published = fs::path(config.weights) / kPublishedConfig;
   if (fs::exists(published)) check_published(config, read_file(published), published.string());
@@ -409,7 +411,7 @@ void load_configured_weights(Trainer& trainer, const ModelConfig& config) {
       return !begins_with_any(name, config.new_layers);
     });
   });
-  report_unused(weights, trainer.layout(), config.weights);
+  report_unused(weights, trainer.layout(), elsewhere, config.weights);
 }
 
 }  // namespace artel

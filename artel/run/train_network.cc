@@ -1,5 +1,6 @@
 #include "artel/run/train_network.h"
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
 
@@ -14,6 +15,7 @@
 #include "artel/run/class_report.h"
 #include "artel/run/exhibits.h"
 #include "artel/run/fingerprint.h"
+#include "artel/run/frozen_layers.h"
 #include "artel/run/interrupt.h"
 #include "artel/run/live_report.h"
 #include "artel/run/report.h"
@@ -78,10 +80,31 @@ int64_t count_parameters(Trainer& trainer) {
   return count;
 }
 
-TrainerOptions options_for(const RunConfig& config, const RunData& data) {
+// With kept features, the trainer sees only the part of the network above them.
+TrainerOptions options_for(const RunConfig& config, const RunData& data, const Model& model,
+                           const std::optional<KeptFeatures>& kept, int lanes) {
   TrainerOptions options = trainer_options(config, data.layout());
   options.class_weights = class_weights(config, *data.train);
+  if (!kept) return options;
+  options.lanes = lanes;
+  const std::vector<std::string> names = parameter_names(model, kept->value);
+  std::erase_if(options.freeze, [&](const std::string& prefix) {
+    return std::none_of(names.begin(), names.end(),
+                        [&](const std::string& name) { return name.starts_with(prefix); });
+  });
   return options;
+}
+
+int threads_of(const RunConfig& config, const Cluster& cluster) {
+  const int64_t given = config.cluster.threads;
+  return given > 0 ? static_cast<int>(given) : cluster.cores();
+}
+
+int lanes_of(const RunConfig& config, const Cluster& cluster) {
+  const int64_t given = config.cluster.lanes;
+  require(!config.train.cache || given > 0 || !cluster.outside(), ErrorKind::invalid_argument,
+          "train.cache: a newcomer has to know the number of lanes; set cluster.lanes");
+  return given > 0 ? static_cast<int>(given) : threads_of(config, cluster) * cluster.size();
 }
 
 // 0: they are no texts.
@@ -135,12 +158,15 @@ class Worker {
         cluster_(cluster),
         options_(options),
         data_(open_data(config, learnt)),
-        model_(make_model(config.model, data_.layout())),
-        trainer_(cluster, model_, options_for(config, data_)),
+        kept_(keep_features(config, data_, judged_samples(config, data_),
+                            make_model(config.model, data_.layout()), lanes_of(config, cluster),
+                            threads_of(config, cluster))),
+        model_(kept_ ? kept_->above : make_model(config.model, data_.layout())),
+        trainer_(cluster, model_,
+                 options_for(config, data_, model_, kept_, lanes_of(config, cluster))),
         exhibits_(config, data_, judged_samples(config, data_), model_, trainer_,
-                  config.cluster.threads > 0 ? static_cast<int>(config.cluster.threads)
-                                             : cluster.cores()) {
-    const TensorType sample = sample_type(data_.layout(), data_.augment);
+                  threads_of(config, cluster)) {
+    const TensorType sample = kept_ ? kept_->value : sample_type(data_.layout(), data_.augment);
     advice_ = check_outputs(config, data_.layout(), output_of(model_, sample));
     trainer_.build(sample);
   }
@@ -168,7 +194,8 @@ class Worker {
   Cluster& cluster_;
   const RunOptions& options_;
   RunData data_;
-  std::string fingerprint_;  // of the data, of a worker that reports
+  std::optional<KeptFeatures> kept_;  // of frozen layers: what is trained on instead of the samples
+  std::string fingerprint_;           // of the data, of a worker that reports
   Model model_;
   Trainer trainer_;
   Exhibits exhibits_;
@@ -185,7 +212,8 @@ TrainedNetwork Worker::trained(FitResult result) {
       .result = {.fit = std::move(result), .parameters = count_parameters(trainer_)},
       .layout = data_.layout(),
       .weights = {}};
-  if (!options_.uses_network) return network;
+  network.whole = !kept_;
+  if (!options_.uses_network || kept_) return network;
   network.weights = trainer_.parameters();
   const NamedTensors averaged = std::exchange(network.result.fit.averaged, {});
   if (averaged.empty()) return network;
@@ -196,9 +224,10 @@ TrainedNetwork Worker::trained(FitResult result) {
 
 // The first lines of a run.
 void Worker::greet(const RunFolder& folder) {
+  const int64_t frozen = kept_ ? kept_->parameters : 0;
   report_->note(fmt::format("{}: {} {}, {}", config_.data.set, sizes_of(data_),
                             to_string(data_.layout().input),
-                            counted(count_parameters(trainer_), "parameter")));
+                            counted(count_parameters(trainer_) + frozen, "parameter")));
   if (cluster_.size() > 1)
     for (const std::string& member : cluster_.members()) report_->note(member);
   if (options_.resume) report_->note(folder.resume_note(resumed_step_));
@@ -214,7 +243,7 @@ void Worker::warn() {
 // What only the first worker 0 does: it has what the run begins with.
 void Worker::prepare(const RunFolder& folder) {
   if (!options_.trace.empty()) observe::Trace().save(options_.trace);  // now, not when all is done
-  load_configured_weights(trainer_, config_.model);
+  load_configured_weights(trainer_, config_.model, kept_ ? kept_->frozen : NamedTensors());
   if (options_.resume) {
     check_changes(folder, config_, fingerprint(), options_.force);
     checkpoint::sweep(folder.checkpoints());
@@ -259,7 +288,7 @@ void Worker::write_events() {
 
 FitResult Worker::fit(std::optional<ClaimedFolder>& own) {
   try {
-    return trainer_.fit(data_.train, reporting(own));
+    return trainer_.fit(kept_ ? kept_->train : data_.train, reporting(own));
   } catch (const std::exception& error) {
     if (live_ && report_) {
       live_->raise("failed", error.what(), true);
@@ -273,6 +302,11 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
   FitOptions fit =
       fit_options(config_, data_, own ? own->folder.checkpoints() : fs::path(), options_);
   fit.resume = resumed_step_ > 0;
+  if (kept_) {
+    fit.augment = {};
+    fit.validation = kept_->judged ? kept_->judged : fit.validation;
+    fit.around = kept_->frozen;
+  }
   fit.mistakes = exhibits_.mistakes();
   // Until everything has been checked, nothing in the folder changes.
   fit.before_leading = [&](int64_t step, const fs::path& checkpoints) {

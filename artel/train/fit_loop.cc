@@ -587,6 +587,8 @@ void FitLoop::write_checkpoint(checkpoint::Snapshot snapshot, bool best,
     divided->complete(snapshot.optimizer);
   }
   check_weights(s_.parameters, snapshot.weights);
+  for (TensorSource& tensor : sources_of(options_.around))
+    snapshot.weights.push_back(std::move(tensor));
   checkpoint::save_checkpoint(checkpoints_, snapshot,
                               {.keep_last = options_.keep_last, .best = best});
 }

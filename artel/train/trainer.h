@@ -130,6 +130,8 @@ struct FitOptions {
   data::Augmentation augment = {};
   int loader_threads = 1;
   data::DatasetPtr validation = {};
+  // Weights of a larger network that this one is a part of: they are saved with its own.
+  NamedTensors around = {};
   // How many of its mistakes are kept, those that the network was most certain of.
   int64_t mistakes = 0;
   // Other criteria to stop by; 0: unused.

@@ -1,6 +1,7 @@
 #include "artel/transfer/finetune.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "artel/base/error.h"
@@ -91,8 +92,9 @@ void choose_training(const FinetuneOptions& options, const std::vector<Block>& b
   const bool head_only = std::ranges::count(trained, true) == 1;
   TrainConfig& train = config.train;
   train.freeze = frozen_prefixes(blocks, trained);
-  train.batch_size = std::clamp<int64_t>(samples / 8, 1, 32);
-  train.keep_last_batch = true;
+  // A power of two, so that lanes are equal.
+  train.batch_size = static_cast<int64_t>(
+      std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(samples / 8, 1, 32))));
   train.epochs = head_only ? 50 : 20;
   train.patience = head_only ? 8 : 5;
   const double rate = options.rate > 0 ? options.rate : head_only ? 3e-3 : 1e-3;
@@ -168,6 +170,8 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
   // each epoch anyway.
   if (config.data.set == "folder" && std::ranges::count(plan.trained, true) > 1)
     config.data.augment.insert(config.data.augment.begin(), "flip");
+  else
+    config.train.cache = base.reads_images() && !config.train.freeze.empty();
   config = with_overrides(config, options.overrides);
   return plan;
 }

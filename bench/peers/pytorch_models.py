@@ -48,6 +48,18 @@ def resnet18():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 
 
+def fine_tuned_resnet18(frozen):
+    """For 224 x 224. The first `frozen` of its parts (the stem, eight blocks) are not trained and keep their statistics."""
+    parts, channels = [nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
+                                     nn.MaxPool2d(3, 2, 1))], 64
+    for width, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
+        parts.append(Block(channels, width, stride))
+        channels = width
+    for part in parts[:frozen]:
+        part.requires_grad_(False).eval()
+    return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+
+
 class Bottleneck(nn.Module):
     """A 3x3 convolution between two 1x1 ones, the last four times as wide, and a shortcut."""
 
@@ -111,6 +123,9 @@ MODELS = {  # the model, the batch size, the shape of one sample
     "resnet18": (resnet18, 64, (3, 32, 32)),
     "resnet20": (resnet20, 128, (3, 32, 32)),
     "resnet50": (resnet50, 16, (3, 224, 224)),
+    "resnet18_all": (lambda: fine_tuned_resnet18(0), 32, (3, 224, 224)),
+    "resnet18_end": (lambda: fine_tuned_resnet18(7), 32, (3, 224, 224)),
+    "resnet18_head": (lambda: fine_tuned_resnet18(9), 32, (3, 224, 224)),
     "lstm": (lambda: Reader(nn.LSTM), 64, (100, 256)),
     "gru": (lambda: Reader(nn.GRU), 64, (100, 256)),
 }

@@ -15,7 +15,8 @@ import time
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", choices=("mlp", "lenet5", "vgg11_bn", "resnet18", "resnet20", "resnet50", "gpt", "gpt_2048",
-                                          "gpt2", "vit", "lstm", "gru"))
+                                          "gpt2", "vit", "lstm", "gru", "resnet18_all", "resnet18_end",
+                                          "resnet18_head"))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--channels-last", action="store_true")
     return parser.parse_args()
@@ -44,7 +45,8 @@ def problem(name):
         return TRANSFORMERS[name]()
     make, batch, shape = MODELS[name]
     model = make()
-    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.SGD(trained, 0.01, momentum=0.9)
     return model, torch.randn(batch, *shape), torch.randint(0, 10, (batch,)), optimizer
 
 
