@@ -16,6 +16,8 @@ void add_features(CLI::App& program);
 void add_fit(CLI::App& program);
 void add_finetune(CLI::App& program);
 void add_advise(CLI::App& program);
+void add_pretrain(CLI::App& program);
+void add_probe(CLI::App& program);
 void add_info(CLI::App& program);
 void add_data(CLI::App& program);
 void add_models(CLI::App& program);

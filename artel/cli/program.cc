@@ -76,6 +76,8 @@ int run(int argc, char** argv) {
   add_fit(program);
   add_finetune(program);
   add_advise(program);
+  add_pretrain(program);
+  add_probe(program);
   add_info(program);
   add_plan(program);
   add_data(program);

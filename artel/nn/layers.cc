@@ -240,6 +240,32 @@ Layer dropout(double probability) {
           }};
 }
 
+Layer mask_patches(int64_t size, double share) {
+  return {"mask_patches", [=](Build& build, Value x) {
+            check_rank(build, x, 4, "mask_patches", "[batch, channels, height, width]");
+            const int64_t batch = x.shape()[0], height = x.shape()[2], width = x.shape()[3];
+            require(size > 0 && height % size == 0 && width % size == 0, ErrorKind::shape,
+                    "[layer '{}'] mask_patches: got {} x {} pixels and patches of {}, expected a "
+                    "whole number of them",
+                    build.graph().scope(), height, width, size);
+            if (!build.training() || share <= 0) return x;
+            const int64_t rows = height / size, columns = width / size;
+            std::vector<float> ones(static_cast<size_t>(rows * columns), 1.0f);
+            const Value all = broadcast_to(
+                build.graph().constant("patches", Tensor::from<float>({1, rows * columns}, ones)),
+                {batch, rows * columns});
+            // What dropout keeps, it scales up.
+            const Value kept = mul_scalar(artel::dropout(all, share), 1 - share);
+            const Value tall =
+                artel::reshape(broadcast_to(artel::reshape(kept, {batch * rows, 1, columns}),
+                                            {batch * rows, size, columns}),
+                               {batch * height * columns, 1});
+            const Value mask = artel::reshape(broadcast_to(tall, {batch * height * columns, size}),
+                                              {batch, 1, height, width});
+            return mul(x, mask);
+          }};
+}
+
 Layer embedding(int64_t rows, int64_t width) {
   return {"embedding", [=](Build& build, Value x) {
             return artel::embedding(x, build.parameter("weight", {rows, width}, normal(1)));

@@ -191,6 +191,11 @@ Layer parse_dropout(LayerWords& words, int) {
   return dropout(words.more() ? words.number("probability", 0, 0.99) : 0.5);
 }
 
+Layer parse_mask_patches(LayerWords& words, int) {
+  const int64_t size = words.integer("size", 1, 4096);
+  return mask_patches(size, words.more() ? words.number("share", 0, 0.99) : 0.75);
+}
+
 Layer parse_embedding(LayerWords& words, int) {
   const int64_t rows = words.integer("rows", 1, int64_t{1} << 30);
   return embedding(rows, words.integer("width", 1, kMostUnits));
@@ -340,6 +345,7 @@ Registry<Kind>::Entries make_kinds() {
       {"layer_norm", "[epsilon E]", parse_row_norm<layer_norm>},
       {"rms_norm", "[epsilon E]", parse_row_norm<rms_norm>},
       {"dropout", "[PROBABILITY]", parse_dropout},
+      {"mask_patches", "SIZE [SHARE]", parse_mask_patches},
       {"embedding", "ROWS WIDTH", parse_embedding},
       {"embedding_bag", "ROWS WIDTH [sum] [ignore_padding]", parse_embedding_bag},
       {"attention", "HEADS [causal] [rotary] [no_bias] [dropout PROBABILITY]", parse_attention},

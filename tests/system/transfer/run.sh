@@ -103,6 +103,59 @@ test_finetune() {
   contains out "the head of the base tells the same classes and is kept"
 }
 
+# Frozen layers that are computed once give the weights of those that are computed in each epoch.
+test_cache() {
+  make_base
+  draw lines bar line
+  export ARTEL_DATA=$folder/data
+  for train in head "last 1"; do
+    settings=(--data lines --train "$train" --epochs 3 --set data.augment='["normalise 0.3 0.3"]' --set cluster.lanes=2)
+    expect 0 "$artel" finetune base "${settings[@]}" --set train.cache=true --out "kept $train"
+    contains err "are computed once"
+    expect 0 "$artel" finetune base "${settings[@]}" --set train.cache=false --out "each $train"
+    expect 0 "$artel" verify "kept $train" "each $train"
+    expect 0 "$artel" finetune base "${settings[@]}" --set train.cache=true --out "two $train" -n 2
+    expect 0 "$artel" verify "kept $train" "two $train"
+  done
+  [[ $(ls data/features | wc -l) -gt 0 ]] || fail "no file was kept"
+  expect 0 "$artel" evaluate "kept head" --best
+  # It can be resumed.
+  "$artel" finetune base "${settings[@]}" --set train.cache=true --print >plan.toml
+  expect 0 "$artel" train plan.toml --out "kept last 1" --resume --set train.epochs=4
+  expect 0 "$artel" train plan.toml --out "each last 1" --resume --set train.epochs=4 --set train.cache=false
+  expect 0 "$artel" verify "kept last 1" "each last 1"
+}
+
+test_pretrain() {
+  draw shapes disc square bar
+  cat >views.toml <<'TOML'
+[data]
+set = "folder"
+path = "shapes"
+image_size = 16
+augment = ["crop 16 2", "flip", "jitter 0.3 0.3"]
+[model]
+layers = ["conv 8 3x3", "relu", "max_pool 2", "conv 8 3x3", "relu", "flatten", "dense 16"]
+[train]
+batch_size = 48
+epochs = 3
+optimizer = "adam lr=0.003"
+[cluster]
+lanes = 4
+TOML
+  for method in simclr moco; do
+    expect 0 "$artel" pretrain views.toml --method $method --out $method
+    expect 0 "$artel" pretrain views.toml --method $method --out $method-2 -n 2
+    expect 0 "$artel" verify $method $method-2
+  done
+  expect 0 "$artel" probe simclr shapes --labels 0.5,1 --scratch 1
+  contains out "from scratch"
+  # What hides patches is an autoencoder like others.
+  printf '[data]\nset = "folder"\npath = "shapes"\nimage_size = 16\ntask = "reconstruct"\n[model]\nlayers = ["mask_patches 4", "conv 8 3x3 padding 1", "relu", "conv 3 3x3 padding 1"]\n[train]\nloss = "mse"\n' >masked.toml
+  expect 0 "$artel" train masked.toml --out masked
+  expect 0 "$artel" probe masked shapes --layer 2 --pool whole --labels 1
+}
+
 test_advise() {
   make_base
   draw lines bar line
