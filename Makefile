@@ -1,5 +1,5 @@
 # The two commands to know: `make demo` and `make test`. Everything else is CMake (see CMakePresets.json).
-.PHONY: demo test build setup format check check-sanitizers check-asan check-tsan clean fuzz-models
+.PHONY: demo test build setup format check check-sanitizers check-asan check-tsan check-aarch64 clean fuzz-models
 MINUTES ?= 10
 
 build: setup
@@ -41,6 +41,10 @@ check-asan check-tsan: check-%: setup
 	tools/setup test check
 	tools/build $*
 	ctest --preset $* --no-tests=error
+
+# The unit tests of the lower layers and a short training on an emulated ARM processor; half an hour on two cores.
+check-aarch64:
+	tools/check_aarch64
 
 clean:
 	rm -rf build

@@ -4,6 +4,7 @@
 // read `[file] offset N: what is wrong`.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +18,10 @@
 #include "artel/base/error.h"
 
 namespace artel {
+
+static_assert(std::endian::native == std::endian::little,
+              "files and messages are read and written in the order of the machine's bytes, which "
+              "must be that of x86-64 and aarch64");
 
 // Some bytes, where they came from (for messages), and what keeps them alive (nothing if the caller
 // does). Cheap to copy.

@@ -1,10 +1,13 @@
 #include "artel/base/checksum.h"
 
-#include <wmmintrin.h>
 #include <zlib.h>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+
+#if defined(__x86_64__)
+#include <wmmintrin.h>
+#endif
 
 namespace artel {
 namespace {
@@ -14,6 +17,7 @@ uint32_t crc32_of_zlib(std::span<const std::byte> bytes, uint32_t before) {
       ::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
+#if defined(__x86_64__)
 constexpr size_t kBlock = 16, kAtOnce = 4 * kBlock;
 
 __attribute__((target("pclmul"))) __m128i load(const std::byte* at) {
@@ -48,13 +52,16 @@ __attribute__((target("pclmul"))) uint32_t crc32_by_products(std::span<const std
   _mm_storeu_si128(reinterpret_cast<__m128i*>(rest), all);
   return crc32_of_zlib({at, end}, crc32_of_zlib(rest, ~uint32_t{0}));
 }
+#endif
 
 }  // namespace
 
 uint32_t crc32(std::span<const std::byte> bytes, uint32_t before) {
+#if defined(__x86_64__)
   static const bool has_products = __builtin_cpu_supports("pclmul");
-  return has_products && bytes.size() >= kAtOnce ? crc32_by_products(bytes, before)
-                                                 : crc32_of_zlib(bytes, before);
+  if (has_products && bytes.size() >= kAtOnce) return crc32_by_products(bytes, before);
+#endif
+  return crc32_of_zlib(bytes, before);
 }
 
 void check_crc32(uint32_t found, uint32_t expected, const std::string& name) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "artel/base/error.h"
+#include "artel/base/relax.h"
 
 namespace artel {
 namespace {
@@ -18,12 +19,6 @@ namespace {
 constexpr int kMostThreads = 4096;
 
 thread_local bool inside_task = false;
-
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 // Waits for `condition` awake, since kernels follow one another within microseconds and waking a
 // sleeping thread takes tens of them: about 20 us alone, then some 200 us in which any other thread

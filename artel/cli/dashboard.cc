@@ -11,8 +11,9 @@
 #include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/cli/commands.h"
-#include "artel/cluster/launch.h"
+#include "artel/cli/shared_arguments.h"
 #include "artel/cluster/launcher.h"
+#include "artel/cluster/token.h"
 #include "artel/dashboard/server.h"
 
 namespace artel::cli {
@@ -23,6 +24,7 @@ constexpr const char* kStarted = "ARTEL_DASHBOARD";  // in the environment of th
 
 struct Arguments {
   dashboard::ServerOptions options = {.folder = "runs"};
+  std::string token_file;
 };
 
 // At the usual port, or else at any that is free, unless one was asked for.
@@ -40,6 +42,9 @@ std::unique_ptr<dashboard::Server> server_of(dashboard::ServerOptions options) {
 
 void serve(Arguments& arguments) {
   dashboard::ServerOptions& options = arguments.options;
+  // The token of a run that the environment has is not meant for this machine's own browsers.
+  if (!dashboard::is_loopback(options.host) || !arguments.token_file.empty())
+    options.token = given_token(options.token, arguments.token_file);
   if (!dashboard::is_loopback(options.host) && options.token.empty())
     options.token = random_token();
   const std::unique_ptr<dashboard::Server> server = server_of(options);
@@ -87,9 +92,9 @@ void add_dashboard(CLI::App& program) {
       ->add_option("--port", arguments->options.port,
                    "Port to listen at (default: 6060, or any that is free)")
       ->check(CLI::Range(1, 65535));
-  command->add_option("--token", arguments->options.token,
-                      "What browsers must know (default: none at this machine's own address, else "
-                      "a random one)");
+  add_token(command, arguments->options.token, arguments->token_file,
+            "What browsers must know (default: none at this machine's own address, else a random "
+            "one)");
   command->footer(
       "Curves, workers, events, configurations and notes of all runs in the folder, updated while\n"
       "they are trained. It reads the folder only, and writes nothing but notes.txt in runs. At\n"

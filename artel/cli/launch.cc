@@ -9,6 +9,7 @@
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
+#include "artel/cluster/token.h"
 
 namespace artel::cli {
 namespace {
@@ -25,14 +26,17 @@ std::vector<std::string> remote_shell() {
   return split(given ? given : "ssh -o BatchMode=yes", ' ');
 }
 
-// What the shell on a host runs: the command, with its place in the environment.
+// What the shell on a host runs: the command, with its place in the environment. The token comes by
+// standard input, because anybody on either machine can see command lines.
 std::string remote_command(const Arguments& arguments, const comm::GroupOptions& place) {
-  std::string line = "cd " + shell_word(arguments.folder) + " && exec env";
+  std::string line = "cd " + shell_word(arguments.folder) +
+                     " && IFS= read -r ARTEL_TOKEN && export ARTEL_TOKEN && exec env";
   for (const auto& [name, value] : worker_environment(place))
-    line += ' ' + shell_word(name + "=" + value);
+    if (name != "ARTEL_TOKEN") line += ' ' + shell_word(name + "=" + value);
   line += ' ' + shell_word(arguments.program);
   for (const std::string& word : arguments.command) line += ' ' + shell_word(word);
-  return line;
+  // The user's own shell may be of any kind.
+  return "exec sh -c " + shell_word(line);
 }
 
 void launch(const Arguments& arguments) {
@@ -49,8 +53,9 @@ void launch(const Arguments& arguments) {
     std::vector<std::string> words = remote_shell();
     words.push_back(host);
     words.push_back(remote_command(arguments, place));
-    workers.push_back(
-        {.name = fmt::format("worker {} on {}", place.rank, host), .arguments = std::move(words)});
+    workers.push_back({.name = fmt::format("worker {} on {}", place.rank, host),
+                       .arguments = std::move(words),
+                       .input = place.token + "\n"});
   }
   if (const int code = supervise(workers); code != 0) throw CLI::RuntimeError(code);
 }
@@ -77,8 +82,9 @@ void add_launch(CLI::App& program) {
   command->footer(
       "The machines are reached through ssh, without a password. The environment variable "
       "ARTEL_SSH\n"
-      "names another program, which is called with the host and a line for its shell. All need\n"
-      "the same program, configuration and data.\n\n"
+      "names another program, which is called with the host and a line for its shell, and passes\n"
+      "its standard input on: that has the secret of the run. All machines need the same program,\n"
+      "configuration and data.\n\n"
       "Examples:\n"
       "  artel launch --hosts n01,n02,n03 -- train examples/mnist.toml\n"
       "  artel launch --hosts n01,n02 --program /opt/artel/bin/artel -- train mnist.toml");

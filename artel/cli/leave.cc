@@ -29,7 +29,8 @@ void leave(const Arguments& arguments) {
   require(found != run.workers.end(), ErrorKind::not_found,
           "[{}] worker: got {}, expected one of {}", arguments.run, arguments.worker,
           fmt::join(numbers, ", "));
-  ask_to_leave({.door = found->door, .token = run.token}, Deadline::after(arguments.seconds));
+  ask_to_leave({.door = found->door, .token = run.token, .encrypt = run.encrypt},
+               Deadline::after(arguments.seconds));
   println("worker {} (process {} on host {}) has left {}", found->number, found->process,
           found->host, arguments.run);
 }

@@ -4,14 +4,17 @@
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/cli/commands.h"
+#include "artel/cli/shared_arguments.h"
 #include "artel/cluster/cluster.h"
+#include "artel/cluster/token.h"
 
 namespace artel::cli {
 namespace {
 
 struct Arguments {
-  std::string join, token, interface;
+  std::string join, token, token_file, interface;
   int workers = 1, servers = 1, number = -1;
+  bool encrypt = false;
 };
 
 void serve(const Arguments& arguments) {
@@ -21,7 +24,8 @@ void serve(const Arguments& arguments) {
       .rank = arguments.number < 0 ? kAnyServer : arguments.workers + arguments.number,
       .size = arguments.workers + arguments.servers,
       .address = arguments.join,
-      .token = arguments.token,
+      .token = given_token(arguments.token, arguments.token_file),
+      .encrypt = arguments.encrypt,
       .interface = arguments.interface,
       .servers = arguments.servers});
   println("serving {}", counted(arguments.workers, "worker"));
@@ -46,14 +50,16 @@ void add_serve(CLI::App& program) {
       ->check(CLI::Range(1, 4096));
   command->add_option("--number", arguments->number,
                       "Which server this is, from 0 (default: in the order of arrival)");
-  command->add_option("--token", arguments->token, "A secret shared by all");
+  add_token(command, arguments->token, arguments->token_file, "A secret shared by all");
+  command->add_flag("--encrypt", arguments->encrypt, "For a run with cluster.encrypt = true");
   command->add_option("--interface", arguments->interface, "Network interface to use");
   command->footer(
       "A server needs neither the data nor the configuration: worker 0 tells it what to serve.\n\n"
-      "Example: two workers and a server, on three machines\n"
-      "  n01$ artel train mnist.toml -n 2 --servers 1 --join n01:29400 --token SECRET\n"
-      "  n02$ artel train mnist.toml -n 2 --servers 1 --join n01:29400 --token SECRET\n"
-      "  n03$ artel serve -n 2 --servers 1 --join n01:29400 --token SECRET");
+      "Example: two workers and a server, on three machines that share this folder\n"
+      "  n01$ (umask 077; openssl rand -hex 32 >secret)\n"
+      "  n01$ artel train mnist.toml -n 2 --servers 1 --join n01:29400 --token-file secret\n"
+      "  n02$ artel train mnist.toml -n 2 --servers 1 --join n01:29400 --token-file secret\n"
+      "  n03$ artel serve -n 2 --servers 1 --join n01:29400 --token-file secret");
   command->callback([arguments] { serve(*arguments); });
 }
 

@@ -11,6 +11,7 @@
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
+#include "artel/cluster/token.h"
 #include "artel/dashboard/client.h"
 #include "artel/observe/terminal.h"
 #include "artel/run/live_view.h"
@@ -21,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Arguments {
-  std::string run, folder = "runs", token;
+  std::string run, folder = "runs", token, token_file;
   bool once = false, json = false;
   double interval = 1;
 };
@@ -67,7 +68,8 @@ using Look = std::function<std::pair<fs::path, LiveView>()>;
 Look look_of(const Arguments& arguments) {
   if (is_address(arguments.run))
     return [arguments, name = std::string()]() mutable {
-      const dashboard::RemoteRun remote = dashboard::look_at(arguments.run, arguments.token, name);
+      const dashboard::RemoteRun remote = dashboard::look_at(
+          arguments.run, given_token(arguments.token, arguments.token_file), name);
       name = remote.name;
       return std::pair(fs::path(name), remote.view);
     };
@@ -104,7 +106,7 @@ void add_top(CLI::App& program) {
       "RUN", arguments->run,
       "Folder of the run, or HOST:PORT of a dashboard (default: the newest run that "
       "is being trained in runs)");
-  command->add_option("--token", arguments->token, "Of a dashboard that asks for one");
+  add_token(command, arguments->token, arguments->token_file, "Of a dashboard that asks for one");
   command->add_option("--folder", arguments->folder, "Where runs are looked for")
       ->capture_default_str();
   command->add_flag("--once", arguments->once, "Print one picture and end");
@@ -122,7 +124,7 @@ void add_top(CLI::App& program) {
       "Examples:\n"
       "  artel top\n"
       "  artel top runs/mnist\n"
-      "  artel top n01:6060 --token SECRET\n"
+      "  artel top n01:6060 --token-file secret\n"
       "  artel top runs/mnist --once --json | jq '.live.workers[] | {name, computing}'");
   command->callback([arguments] { top(*arguments); });
 }

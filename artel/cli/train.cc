@@ -120,8 +120,8 @@ void add_train(CLI::App& program) {
   command->add_option(
       "--rank", arguments->join.rank,
       "With --join: which worker this is, from 0 (default: in the order of arrival)");
-  command->add_option("--token", arguments->join.token,
-                      "With --join: a secret shared by all workers");
+  add_token(command, arguments->join.token, arguments->join.token_file,
+            "With --join: a secret shared by all workers");
   command->add_option("--interface", arguments->join.interface,
                       "With --join: network interface to use");
   command

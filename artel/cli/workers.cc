@@ -4,6 +4,7 @@
 
 #include "artel/base/error.h"
 #include "artel/cluster/launch.h"
+#include "artel/cluster/token.h"
 #include "artel/comm/control/socket.h"
 
 namespace artel::cli {

@@ -21,9 +21,9 @@
 #include "artel/base/version.h"
 #include "artel/cluster/door.h"
 #include "artel/cluster/entrance.h"
-#include "artel/cluster/launch.h"
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/regrouping.h"
+#include "artel/cluster/token.h"
 #include "artel/ps/server.h"
 
 namespace artel {
@@ -80,6 +80,7 @@ Cluster::Cluster(const comm::GroupOptions& options) { connect(options); }
 
 void Cluster::connect(const comm::GroupOptions& options) {
   options_ = options;
+  options_.encrypt = options.encrypt && options.transport != "shm";  // nothing leaves this machine
   options_.vitals = [vitals = vitals_] { return to_bytes(vitals->now()); };
   servers_ = options.servers;
   meeting_place_ = options.address;
@@ -155,7 +156,7 @@ void Cluster::open_door() {
     const std::string host = options_.interface.empty()
                                  ? address_towards(comm::control::parse_endpoint(towards))
                                  : comm::control::address_of_interface(options_.interface);
-    door_ = std::make_unique<Door>(Endpoint{.host = host}, options_.token);
+    door_ = std::make_unique<Door>(Endpoint{.host = host}, options_.token, options_.encrypt);
   }
   options_.door = door_->address();
 }
@@ -226,8 +227,9 @@ void Cluster::enter() {
 
 void Cluster::enter_once() {
   Entrance entrance({.doors = options_.doors,
-                     .knock = {.token = options_.token,
-                               .wish = comm::control::Knock::Wish::join,
+                     .token = options_.token,
+                     .encrypt = options_.encrypt,
+                     .knock = {.wish = comm::control::Knock::Wish::join,
                                .generation = -1,
                                .self = {.host = host_name(),
                                         .process = getpid(),
@@ -312,11 +314,10 @@ void Cluster::leave() {
         comm::control::reach(comm::control::parse_endpoint(member.door), kLeaveSeconds);
     if (reached.socket.get() < 0) continue;
     links.emplace_back(std::move(reached.socket));
-    links.back().queue(comm::control::FrameType::knock,
-                       to_body(comm::control::Knock{.token = options_.token,
-                                                    .wish = comm::control::Knock::Wish::leave,
-                                                    .generation = membership_.generation,
-                                                    .self = own_card()}));
+    links.back().introduce(door_->secret(), comm::control::FrameType::knock,
+                           to_body(comm::control::Knock{.wish = comm::control::Knock::Wish::leave,
+                                                        .generation = membership_.generation,
+                                                        .self = own_card()}));
   }
   // All know it before their group breaks.
   const Deadline deadline = Deadline::after(kLeaveSeconds);
@@ -324,7 +325,9 @@ void Cluster::leave() {
     std::erase_if(links, [](comm::control::Link& link) {
       bool heard = false;
       link.flush();
-      link.read([&](const comm::control::Frame&) { heard = true; });
+      link.read([&](const comm::control::Frame& frame) {
+        heard |= frame.type != comm::control::FrameType::beat;
+      });
       return heard || link.closed;
     });
     if (!links.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));

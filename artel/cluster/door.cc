@@ -17,11 +17,16 @@ using namespace comm::control;
 
 constexpr int kBeatMilliseconds = 500;
 
+comm::FileHandle listen_for_run(const Endpoint& place, const std::string& token) {
+  require_token(place, token);
+  return listen_at(place);
+}
+
 }  // namespace
 
-Door::Door(const Endpoint& place, std::string token)
-    : token_(std::move(token)),
-      listener_(listen_at(place)),
+Door::Door(const Endpoint& place, const std::string& token, bool encrypt)
+    : secret_(token, encrypt),
+      listener_(listen_for_run(place, token)),
       address_(place.local() ? place.host
                              : to_string({.host = place.host, .port = port_of(listener_.get())})),
       bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -64,6 +69,7 @@ void Door::set_membership(int64_t generation, const std::vector<Participant>& me
 
 std::vector<Door::Guest> Door::waiting(Knock::Wish wish) {
   const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
   std::vector<Guest> guests;
   for (const Visitor& visitor : visitors_)
     if (visitor.wants_in && visitor.knock.wish == wish && !visitor.told && !visitor.closed)
@@ -106,7 +112,7 @@ void Door::wait(double seconds) {
   seen_ = changes_;
 }
 
-void Door::work() {
+void Door::work() try {
   Clock::time_point next_beat = Clock::now();
   while (!stopping_) {
     std::vector<pollfd> entries{{listener_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}};
@@ -114,17 +120,15 @@ void Door::work() {
       const std::lock_guard lock(mutex_);
       entries.push_back({second_listener_.get(), POLLIN, 0});  // ignored while there is none
       for (const Visitor& visitor : visitors_)
-        entries.push_back({visitor.socket.get(),
-                           static_cast<short>(visitor.unsent.empty() ? POLLIN : POLLIN | POLLOUT),
-                           0});
+        entries.push_back({visitor.stream.socket(), visitor.events(), 0});
     }
     // Without visitors there is nobody to be told anything.
     poll(entries.data(), entries.size(), entries.size() > 3 ? kBeatMilliseconds : -1);
     eventfd_t rung = 0;
     eventfd_read(bell_.get(), &rung);
     const std::lock_guard lock(mutex_);
-    if ((entries[0].revents & POLLIN) != 0) Strangers::accept(listener_, visitors_);
-    if ((entries[2].revents & POLLIN) != 0) Strangers::accept(second_listener_, visitors_);
+    if ((entries[0].revents & POLLIN) != 0) Strangers::accept(listener_, secret_, visitors_);
+    if ((entries[2].revents & POLLIN) != 0) Strangers::accept(second_listener_, secret_, visitors_);
     const bool beats = Clock::now() >= next_beat;
     if (beats) next_beat = Clock::now() + std::chrono::milliseconds(kBeatMilliseconds);
     for (Visitor& visitor : visitors_) {
@@ -139,6 +143,12 @@ void Door::work() {
         std::count_if(visitors_.begin(), visitors_.end(),
                       [](const Visitor& visitor) { return visitor.wants_in && !visitor.told; }));
   }
+} catch (const std::exception& error) {
+  // Whoever looks for guests next gets it.
+  const std::lock_guard lock(mutex_);
+  failure_ = std::current_exception();
+  newcomers_ = 1;
+  note_change();
 }
 
 void Door::note_change() {
@@ -160,17 +170,17 @@ void Door::serve(Visitor& visitor) {
 }
 
 void Door::handle(Visitor& visitor, const Frame& frame) {
-  if (frame.type == FrameType::hello) {  // somebody who believes that the run begins here
-    const Hello hello = hello_from(frame.body);
-    if (hello.token == token_)
-      visitor.queue(FrameType::doors, to_body(doors()));
-    else
-      visitor.queue(FrameType::refusal, "wrong token; it belongs to another run");
+  require(frame.type == FrameType::knock || frame.type == FrameType::hello, ErrorKind::corrupt,
+          "[door] got a message of type {}, expected a knock", static_cast<int>(frame.type));
+  const comm::Challenger::Verdict verdict = visitor.judge(secret_.key, frame);
+  if (!verdict.objection.empty()) {
+    strangers_.note_refusal(visitor, verdict.objection);
+    visitor.queue(FrameType::refusal, verdict.objection);
     return;
   }
-  require(frame.type == FrameType::knock, ErrorKind::corrupt,
-          "[door] got a message of type {}, expected a knock", static_cast<int>(frame.type));
-  visitor.knock = knock_from(frame.body);
+  if (frame.type == FrameType::hello)  // somebody who believes that the run begins here
+    return visitor.queue(FrameType::doors, to_body(doors()));
+  visitor.knock = knock_from(verdict.claims);
   visitor.knocked = true;
   if (const std::string reason = objection(visitor.knock); !reason.empty()) {
     visitor.queue(FrameType::refusal, reason);
@@ -210,10 +220,6 @@ void Door::handle(Visitor& visitor, const Frame& frame) {
 }
 
 std::string Door::objection(const Knock& knock) const {
-  if (knock.version != kVersion)
-    return fmt::format("got protocol {}, expected {}; try the same artel on all machines",
-                       knock.version, kVersion);
-  if (knock.token != token_) return "wrong token; it belongs to another run";
   const bool member = std::any_of(members_.begin(), members_.end(), [&](const Participant& each) {
     return each.number == knock.self.number && each.door == knock.self.door;
   });

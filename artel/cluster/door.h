@@ -9,6 +9,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <list>
 #include <mutex>
 #include <set>
@@ -22,15 +23,16 @@ namespace artel {
 
 class Door {
  public:
-  // Listens there (port 0: at any free one). Throws if it cannot.
-  Door(const comm::control::Endpoint& place, std::string token);
+  // Listens there (port 0: at any free one). Throws if it cannot, and if there is no token though
+  // other machines can reach it.
+  Door(const comm::control::Endpoint& place, const std::string& token, bool encrypt = false);
   ~Door();
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
 
   // What others connect to.
   const std::string& address() const { return address_; }
-  const std::string& token() const { return token_; }
+  const comm::RunSecret& secret() const { return secret_; }
 
   // Opens a second entrance there if nobody else listens at it; returns whether it is open.
   bool open_also_at(const comm::control::Endpoint& place);
@@ -45,7 +47,8 @@ class Door {
     int64_t id = 0;
     comm::control::Knock knock;
   };
-  // Members who wait to enter, have been told nothing yet and have not hung up.
+  // Members who wait to enter, have been told nothing yet and have not hung up. Throws what has
+  // ended the thread.
   std::vector<Guest> guests() { return waiting(comm::control::Knock::Wish::enter); }
   // The same of those who want to become members.
   std::vector<Guest> newcomers() { return waiting(comm::control::Knock::Wish::join); }
@@ -81,7 +84,7 @@ class Door {
   void note_change();
   void wake();
 
-  const std::string token_;
+  const comm::RunSecret secret_;
   comm::FileHandle listener_;
   std::string address_;
   comm::FileHandle bell_;  // wakes the thread
@@ -91,6 +94,7 @@ class Door {
   std::mutex mutex_;  // protects what follows
   std::condition_variable changed_;
   int64_t changes_ = 0, seen_ = 0;
+  std::exception_ptr failure_;  // of the thread
   comm::FileHandle second_listener_;
   int64_t generation_ = 0;
   std::vector<comm::control::Participant> members_;

@@ -45,7 +45,8 @@ Entrance::Answer Entrance::knock_at(const std::string& door) {
   Reached reached = reach(parse_endpoint(door), options_.patience);
   if (reached.socket.get() < 0) return Answer::nobody;
   link_ = Link(std::move(reached.socket));
-  link_.queue(FrameType::knock, to_body(options_.knock));
+  link_.introduce(comm::RunSecret(options_.token, options_.encrypt), FrameType::knock,
+                  to_body(options_.knock));
   Clock::time_point heard = Clock::now();
   std::string refusal;
   bool let_in = false;
@@ -64,6 +65,8 @@ Entrance::Answer Entrance::knock_at(const std::string& door) {
     });
     require(refusal.empty(), ErrorKind::communication, "[cluster] the run at {} refuses: {}", door,
             refusal);
+    require(link_.failure.empty() || link_.known, ErrorKind::communication,
+            "[cluster] the run at {}: {}", door, link_.failure);
     if (let_in) return Answer::let_in;
     if (options_.doors.front() != door) return Answer::elsewhere;
     pause_a_moment();
@@ -85,10 +88,8 @@ void ask_to_leave(const LeaveRequest& request, Deadline deadline) {
           "[cluster] nobody is at {}: the worker has ended, or cannot be reached from here",
           request.door);
   Link link(std::move(reached.socket));
-  link.queue(
-      FrameType::knock,
-      to_body(Knock{
-          .token = request.token, .wish = Knock::Wish::dismiss, .generation = -1, .self = {}}));
+  link.introduce(comm::RunSecret(request.token, request.encrypt), FrameType::knock,
+                 to_body(Knock{.wish = Knock::Wish::dismiss, .generation = -1, .self = {}}));
   std::string refusal;
   while (!link.closed) {
     link.flush();
@@ -96,6 +97,8 @@ void ask_to_leave(const LeaveRequest& request, Deadline deadline) {
       if (frame.type == FrameType::refusal) refusal = frame.body;
     });
     require(refusal.empty(), ErrorKind::communication, "[cluster] it refuses: {}", refusal);
+    require(link.failure.empty() || link.known, ErrorKind::communication, "[cluster] {}: {}",
+            request.door, link.failure);
     require(!deadline.passed(), ErrorKind::timeout,
             "[cluster] the worker has not left before the deadline; it may still do so");
     pause_a_moment();

@@ -11,6 +11,8 @@ namespace artel {
 
 struct EntranceOptions {
   std::vector<std::string> doors;  // of workers of the run, as far as they are known
+  std::string token;               // of the run
+  bool encrypt = false;
   comm::control::Knock knock;
   double patience = 20;      // seconds of silence at a door
   double join_timeout = 60;  // seconds in which some door must open
@@ -38,6 +40,7 @@ class Entrance {
 
 struct LeaveRequest {
   std::string door, token;
+  bool encrypt = false;
   double patience = 20;
 };
 // Asks a worker to hand its lanes over after its current step, and returns when it has ended.

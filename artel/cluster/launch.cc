@@ -11,11 +11,11 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <random>
 #include <set>
 #include <thread>
 
@@ -73,12 +73,25 @@ class PassOnSignals {
   }, terminate_{};
 };
 
+// A pipe to read this text from, and then its end.
+comm::FileHandle pipe_with(const std::string& text) {
+  std::array<int, 2> ends{};
+  require(::pipe2(ends.data(), O_CLOEXEC) == 0, ErrorKind::io, "pipe: {}", std::strerror(errno));
+  comm::FileHandle from(ends[0]);
+  const comm::FileHandle to(ends[1]);
+  require(
+      text.size() <= PIPE_BUF && ::write(to.get(), text.data(), text.size()) == std::ssize(text),
+      ErrorKind::io, "pipe: {} bytes cannot be written", text.size());
+  return from;
+}
+
 // `news`: the end of a pipe for it; -1: none. `doors`: of a run that is under way.
 pid_t start(const WorkerCommand& worker, int news, const std::string& doors) {
   std::vector<char*> arguments;
   for (const std::string& word : worker.arguments)
     arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  const comm::FileHandle input = worker.input ? pipe_with(*worker.input) : comm::FileHandle();
   const pid_t parent = ::getpid();
   const pid_t process = ::fork();
   require(process >= 0, ErrorKind::io, "[{}] cannot start a process: {}", worker.name,
@@ -92,6 +105,7 @@ pid_t start(const WorkerCommand& worker, int news, const std::string& doors) {
     const int file = ::open(worker.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file < 0 || ::dup2(file, 1) < 0 || ::dup2(file, 2) < 0) ::_exit(126);
   }
+  if (worker.input && ::dup2(input.get(), 0) < 0) ::_exit(126);
   for (const auto& [name, value] : worker.environment) ::setenv(name.c_str(), value.c_str(), 1);
   if (news >= 0) {
     ::fcntl(news, F_SETFD, 0);
@@ -311,11 +325,6 @@ std::vector<std::pair<std::string, std::string>> worker_environment(
           {"ARTEL_ADDRESS", options.address},
           {"ARTEL_TOKEN", options.token},
           {"ARTEL_INTERFACE", options.interface}};
-}
-
-std::string random_token() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
 }
 
 }  // namespace artel

@@ -1,6 +1,7 @@
 // Starts the workers of a run as processes and supervises them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,8 @@ struct WorkerCommand {
   std::vector<std::string> arguments;  // the program (found on the PATH) and its arguments
   std::vector<std::pair<std::string, std::string>> environment = {};  // added to ours
   std::string output = {};  // the file for its output; empty: where ours goes
+  // What it reads from its standard input, at most a few KiB; nothing: ours.
+  std::optional<std::string> input = {};
   bool expendable = false;  // the others continue if it fails
 };
 
@@ -41,8 +44,5 @@ std::vector<std::string> own_command();
 // The environment that tells a worker its place (cluster/launcher.h reads it).
 std::vector<std::pair<std::string, std::string>> worker_environment(
     const comm::GroupOptions& options);
-
-// A secret that only the workers of one run know.
-std::string random_token();
 
 }  // namespace artel

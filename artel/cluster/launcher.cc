@@ -9,6 +9,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/text.h"
+#include "artel/cluster/token.h"
 
 namespace artel {
 namespace {
@@ -38,9 +39,10 @@ comm::GroupOptions slurm_group() {
   comm::GroupOptions options = {.rank = number("SLURM_PROCID", 0),
                                 .size = number("SLURM_STEP_NUM_TASKS", 1),
                                 .address = fmt::format("slurm-{}-{}", job, step)};
-  options.token = options.address;
+  options.token = variable("ARTEL_TOKEN").value_or("");
   if (number("SLURM_STEP_NUM_NODES", 1) == 1) return options;
   options.transport = "gloo";
+  if (options.token.empty()) options.token = private_token(options.address);
   options.address = fmt::format("{}:{}", first_host(variable("SLURM_STEP_NODELIST").value_or("")),
                                 kFirstPort + (job * 64 + step) % kPorts);
   return options;

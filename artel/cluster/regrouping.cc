@@ -63,11 +63,9 @@ std::optional<Regrouping::Peer> Regrouping::call(const Participant& peer, Knock:
     return std::nullopt;
   }
   Peer called(peer, std::move(reached.socket));
-  called.link.queue(
-      FrameType::knock,
-      to_body(Knock{
-          .token = door_.token(), .wish = wish, .generation = generation_, .self = options_.self}));
-  called.link.flush();
+  called.link.introduce(
+      door_.secret(), FrameType::knock,
+      to_body(Knock{.wish = wish, .generation = generation_, .self = options_.self}));
   return called;
 }
 

@@ -37,6 +37,7 @@ int Group::rank() const { return core_->rank; }
 int Group::size() const { return core_->size(); }
 std::vector<int> Group::host_numbers() const { return core_->host_numbers; }
 std::string_view Group::transport() const { return core_->transport->name(); }
+double Group::timeout() const { return core_->options.timeout; }
 
 std::vector<std::string> Group::hosts() const {
   std::vector<std::string> names;

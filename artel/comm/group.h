@@ -70,6 +70,8 @@ class Group {
   std::vector<std::string> hosts() const;
   std::vector<int> host_numbers() const;
   std::string_view transport() const;
+  // Seconds for each operation that does not say otherwise.
+  double timeout() const;
 
   // Memory for data that will be reduced; see SharedBytes.
   SharedBytes allocate(size_t bytes);

@@ -16,12 +16,13 @@ struct WatchOptions {
 };
 
 struct GroupOptions {
-  std::string transport = "shm";  // "shm" | "gloo" | "mpi"
+  std::string transport = "shm";  // "shm" | "gloo" | "tcp" | "mpi"
   int rank = 0;  // mpi: given by the launcher; gloo: -1: any free one, -2: any free server's
   int size = 1;  // ditto
-  // shm: any name that the ranks agree on. gloo: HOST:PORT at which rank 0 can be reached.
+  // shm: any name that the ranks agree on. gloo, tcp: HOST:PORT at which rank 0 can be reached.
   std::string address;
   std::string token;         // a secret of the run; a process with another token is refused
+  bool encrypt = false;      // gloo, tcp: everything between machines, by TLS; gloo becomes tcp
   std::string interface;     // gloo: network interface or address to use; default: as routed
   double join_timeout = 60;  // seconds for all ranks to arrive
   double timeout = 300;      // seconds for each operation, unless it says otherwise

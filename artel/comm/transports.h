@@ -16,6 +16,9 @@ std::unique_ptr<Transport> make_shm_transport(const GroupOptions& options);
 // Ranks with the same machine, unless it is "", exchange their messages through shared memory.
 std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options,
                                                const std::string& machine = machine_id());
+// The same over connections of our own, which can be encrypted.
+std::unique_ptr<Transport> make_tcp_transport(const GroupOptions& options,
+                                              const std::string& machine = machine_id());
 std::unique_ptr<Transport> make_mpi_transport(const GroupOptions& options);
 
 }  // namespace artel::comm

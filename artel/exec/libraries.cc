@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "artel/exec/instructions.h"
 #include "hwy/targets.h"
 
 // Declared here because <omp.h> comes with the compiler's OpenMP flag, which we do not use. oneDNN
@@ -21,7 +22,7 @@ namespace {
 // have them and whether or not Linux has granted them to the process. Only bf16 and int8 products
 // would use them; it may use what comes before them, or what the user says.
 bool do_without_tiles() {
-  return std::getenv("ONEDNN_MAX_CPU_ISA") ||
+  return settle_instructions() || std::getenv("ONEDNN_MAX_CPU_ISA") ||
          dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16) == dnnl_success;
 }
 

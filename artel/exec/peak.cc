@@ -50,7 +50,13 @@ namespace artel {
 
 HWY_EXPORT(multiply_add);
 
-bool has_bf16() { return __builtin_cpu_supports("avx512bf16"); }
+bool has_bf16() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;  // oneDNN 2.6 has no kernels for those of others
+#endif
+}
 
 double measure_peak_flops() {
   constexpr int kTrials = 10;

@@ -90,7 +90,7 @@ Message receive_message(comm::Group& group, int peer, uint32_t tag, bool patient
     if (bytes.empty()) return;
     comm::Handle handle =
         may_take_long ? group.listen(peer, tag, bytes) : group.receive(peer, tag, bytes);
-    handle.wait(Deadline::never());
+    handle.wait(may_take_long ? Deadline::never() : Deadline::after(group.timeout()));
   };
   Message message;
   receive(std::as_writable_bytes(std::span(&message.header, 1)), patient);

@@ -125,6 +125,8 @@ struct ClusterConfig {
   ByteSize memory;
   std::string strategy = "auto";
   std::string transport = "auto";
+  bool encrypt = false;
+  std::string instructions = "own";
   bool elastic = true;
   int64_t restarts = 8;
   double patience = 20;

@@ -313,6 +313,16 @@ void visit_keys(RunConfig& config, auto& field) {
        .help = "`auto` (depends on how the run was started), `shm` (one machine), `gloo` or `mpi`.",
        .choices = {"auto", "shm", "gloo", "mpi"}},
       cluster.transport);
+  field({"cluster.encrypt",
+         "Encrypt all connections between machines with TLS 1.3, by a key derived from the run's "
+         "token; see [security](security.md). Not with MPI, whose connections are its own."},
+        cluster.encrypt);
+  field({.name = "cluster.instructions",
+         .help = "Vector instructions of all workers, because others give other bits: `own` (those "
+                 "of each processor; workers that differ are refused), `common` (the best that all "
+                 "of those have who begin the run), or at most `sse4`, `avx2`, `avx512` or `neon`.",
+         .choices = {"own", "common", "sse4", "avx2", "avx512", "neon"}},
+        cluster.instructions);
   field({"cluster.elastic",
          "When a worker dies, the others go on without it, in the same processes and with the bits "
          "of an undisturbed run; not with MPI or servers. Otherwise all stop."},

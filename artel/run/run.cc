@@ -6,12 +6,14 @@
 #include "artel/base/plural.h"
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/servers_inside.h"
+#include "artel/cluster/token.h"
 #include "artel/run/interrupt.h"
 #include "artel/run/run_folder.h"
 #include "artel/run/samples.h"
 #include "artel/run/saved_run.h"
 #include "artel/run/setup.h"
 #include "artel/run/train_network.h"
+#include "artel/train/instructions.h"
 
 namespace artel {
 namespace {
@@ -84,9 +86,12 @@ std::optional<comm::GroupOptions> Run::place() const {
                                                                : cluster.workers.most) +
                      servers,
              .address = join->address,
-             .token = join->token,
+             .token = {},
              .interface = join->interface};
-    if (fs::is_directory(join->address)) *place = place_in(RunFolder(join->address));
+    if (fs::is_directory(join->address))
+      *place = place_in(RunFolder(join->address));
+    else
+      place->token = given_token(join->token, join->token_file);
   }
   if (!place) return {};
   const std::string& wanted = cluster.transport;
@@ -95,6 +100,7 @@ std::optional<comm::GroupOptions> Run::place() const {
       "cluster.transport: got \"{}\", but these workers were started to connect through {}; try "
       "\"auto\"",
       wanted, place->transport);
+  place->encrypt = cluster.encrypt;
   place->servers = servers;
   place->join_timeout = cluster.join_timeout;
   place->timeout = cluster.timeout;
@@ -149,6 +155,7 @@ RunResult Run::train(Cluster& cluster) {
   RunResult result;
   std::optional<ClaimedFolder> folder;  // at worker 0
   const auto work = [&] {
+    agree_on_instructions(config_.cluster.instructions, cluster);
     if (cluster.rank() == 0 && !cluster.outside()) {
       log_warnings(config_);
       folder = claim_folder({where_, options_.out, options_.name, options_.resume});

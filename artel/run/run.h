@@ -35,8 +35,9 @@ struct MeetingPlace {
   // HOST:PORT, where worker 0 listens; or, to join a run that is under way, the same, the address
   // of any of its workers, or its folder.
   std::string address = {};
-  int rank = -1;               // which worker this is; -1: in the order of arrival
-  std::string token = {};      // a secret shared by all workers
+  int rank = -1;  // which worker this is; -1: in the order of arrival
+  // A secret shared by all workers: itself, or in a file; else the variable ARTEL_TOKEN has it.
+  std::string token = {}, token_file = {};
   std::string interface = {};  // of the network; empty: as routed
 };
 

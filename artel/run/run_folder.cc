@@ -74,7 +74,8 @@ std::string RunFolder::resume_note(int64_t step) const {
 }
 
 void RunFolder::save_workers(const RunWorkers& workers) const {
-  Json json = {{"transport", workers.transport}, {"token", workers.token}};
+  Json json = {
+      {"transport", workers.transport}, {"token", workers.token}, {"encrypt", workers.encrypt}};
   json["workers"] = Json::array();
   for (const RunWorkers::Worker& worker : workers.workers)
     json["workers"].push_back({{"worker", worker.number},
@@ -91,8 +92,10 @@ RunWorkers RunFolder::load_workers() const {
   const std::string text = read_file(workers(), kMostLayoutBytes);
   try {
     const Json json = parse_json(text, workers().string());
-    RunWorkers found = {
-        .transport = json.at("transport"), .token = json.at("token"), .workers = {}};
+    RunWorkers found = {.transport = json.at("transport"),
+                        .token = json.at("token"),
+                        .encrypt = json.value("encrypt", false),
+                        .workers = {}};
     for (const Json& worker : json.at("workers"))
       found.workers.push_back(
           {worker.at("worker"), worker.at("host"), worker.at("process"), worker.at("door")});

@@ -42,6 +42,7 @@ struct RunWorkers {
     std::string door;
   };
   std::string transport, token;
+  bool encrypt = false;
   std::vector<Worker> workers;
 };
 

@@ -8,7 +8,7 @@
 #include "artel/base/json.h"
 #include "artel/base/plural.h"
 #include "artel/base/time.h"
-#include "artel/cluster/launch.h"
+#include "artel/cluster/token.h"
 #include "artel/run/live_view.h"
 
 namespace artel {

@@ -268,8 +268,10 @@ void Worker::begin(const RunFolder& folder, int64_t step) {
 // For `artel leave` and newcomers.
 void Worker::list_workers(const RunFolder& folder, const Membership& membership) {
   if (membership.members.empty()) return;
-  RunWorkers listed = {
-      .transport = cluster_.options().transport, .token = cluster_.options().token, .workers = {}};
+  RunWorkers listed = {.transport = cluster_.options().transport,
+                       .token = cluster_.options().token,
+                       .encrypt = cluster_.options().encrypt,
+                       .workers = {}};
   for (const auto& member : membership.members)
     listed.workers.push_back({member.number, member.host, member.process, member.door});
   report_->write([&] { folder.save_workers(listed); });

@@ -7,6 +7,8 @@ which everybody takes turns. The parts are:
   crowd    8 processes beside 2 that reduce as many bytes in all: ratio = throughput of 8 / throughput of 2
   network  2 and 4 emulated hosts; the peer is the wire: 2(N-1)/N of the bytes at 1 Gbit/s; with gloo also two ranks
            on each of two hosts
+  encryption  2 emulated hosts: tcp, encrypted, beside tcp in clear, in turns; ratio = clear time / encrypted time.
+           How many cores rank 0 keeps busy in both cases is printed below the table (cores in --json)
 """
 import argparse, json, os, statistics, subprocess, sys, tempfile
 
@@ -105,6 +107,25 @@ class Bench:
                     self.add(f"gloo {algorithm} {label(size)}, 2 hosts x 2 ranks at 1 Gbit/s, wire bound", 4,
                              times[algorithm, size], size * 8 / 1e9, "wire bound")
 
+    def encryption(self):
+        sizes = [16 * MIB] if self.options.quick else [MIB, 16 * MIB, 64 * MIB]
+        taken = {"tcp": [], "tls": [], "gloo": []}
+        for _ in range(self.rounds):
+            for transport in taken:
+                times = self.emulated("2", transport, "heap", sizes)
+                if times is None:
+                    print("bench/run comm: no network namespaces here, emulated hosts left out", file=sys.stderr)
+                    return
+                taken[transport].append(times)
+        def median(transport, case, size):
+            return statistics.median(times[case, size] for times in taken[transport])
+        for size in sizes:
+            for peer in ("tcp", "gloo"):
+                self.add(f"tcp, encrypted {label(size)}, 2 hosts at 1 Gbit/s, {peer} in clear", 2,
+                         median("tls", "heap", size), median(peer, "heap", size), f"{peer} in clear")
+                self.rows[-1]["cores"] = median("tls", "heap.cores", size)
+                self.rows[-1]["peer_cores"] = median(peer, "heap.cores", size)
+
     def emulated(self, hosts, transport, cases, sizes):
         script = os.path.join(ROOT, "bench", "comm", "emulated_hosts.sh")
         done = subprocess.run([script, hosts, transport, self.program("artel_bench_comm"), cases,
@@ -117,7 +138,7 @@ class Bench:
 
 
 def main():
-    parts = ["host", "crowd", "network"]
+    parts = ["host", "crowd", "network", "encryption"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON object for each row instead of a table")
     parser.add_argument("--quick", action="store_true", help="fewer sizes, one round")
@@ -137,6 +158,8 @@ def main():
     print(f"{'case':<72} {'ours':>12} {'peer':>12}  {'ratio':>7}")
     for row in bench.rows:
         print(f"{row['case']:<72} {row['ours']:>9.1f} us {row['peer']:>9.1f} us  {row['ratio']:>7.2f}")
+        if "cores" in row:
+            print(f"    cores that rank 0 keeps busy: {row['cores']:.2f}, in clear {row['peer_cores']:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# emulated_hosts.sh HOSTS[xRANKS] gloo|mpi PROGRAM CASES BYTES...: our all_reduce between network namespaces that are
+# emulated_hosts.sh HOSTS[xRANKS] gloo|tcp|tls|mpi PROGRAM CASES BYTES...: our all_reduce between network namespaces that are
 # joined by a switch with 1 Gbit/s ports, with one rank on each or, with gloo, RANKS. Prints what PROGRAM
 # (artel_bench_comm) prints. Exit code 77 where the machine does not allow namespaces.
 set -uo pipefail
@@ -29,11 +29,11 @@ for i in $(seq 0 $((hosts - 1))); do
 done
 on_host() { ip netns exec $id$1 unshare --uts bash -c "hostname $id$1; exec ${*:2}"; }
 
-if [[ $transport == gloo ]]; then
+if [[ $transport != mpi ]]; then
   for i in $(seq 1 $((hosts * ranks - 1))); do
-    on_host $((i / ranks)) "$program" gloo "$i" $((hosts * ranks)) 10.97.0.1:29872 "$@" >/dev/null &
+    on_host $((i / ranks)) "$program" $transport "$i" $((hosts * ranks)) 10.97.0.1:29872 "$@" >/dev/null &
   done
-  on_host 0 "$program" gloo 0 $((hosts * ranks)) 10.97.0.1:29872 "$@"
+  on_host 0 "$program" $transport 0 $((hosts * ranks)) 10.97.0.1:29872 "$@"
   status=$?
   wait
   exit $status

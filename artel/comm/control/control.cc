@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "artel/base/host_name.h"
+#include "artel/comm/run_secret.h"
 
 namespace artel::comm::control {
 namespace {
@@ -18,8 +19,10 @@ constexpr double kNewsSeconds = 1;  // twice as often there should be news
 Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
     : options_(options), hub_(std::move(hub)) {
   const Endpoint endpoint = parse_endpoint(options.address);
+  require_token(endpoint, options.token);
   const HubOptions hub_options = {.endpoint = endpoint,
                                   .token = options.token,
+                                  .encrypt = options.encrypt,
                                   .size = options.size,
                                   .servers = options.servers,
                                   .is_vital = options.is_vital};
@@ -32,15 +35,45 @@ Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
       // Somebody else listens there.
     }
   }
-  socket_ = connect_to(endpoint, options.deadline);
-  if (options.patience > 0) notice_silence(socket_.get(), 2 * options.patience);
-  send(FrameType::hello, to_body(Hello{.token = options.token,
-                                       .rank = options_.rank,
-                                       .size = options.size,
-                                       .host = host_name(),
-                                       .process = getpid(),
-                                       .door = options.door}));
+  stream_ = Stream(connect_to(endpoint, options.deadline));
+  if (options.patience > 0) notice_silence(stream_.socket(), 2 * options.patience);
+  introduce();
   if (options_.rank < 0) receive_rank();
+}
+
+// Both sides show that they know the token. A door at that address says now and then that it lives,
+// also before it answers.
+void Control::introduce() {
+  const RunSecret secret(options_.token, options_.encrypt);
+  Answerer answerer(kProtocol, secret.key, "hello",
+                    to_body(Hello{.rank = options_.rank,
+                                  .size = options_.size,
+                                  .host = host_name(),
+                                  .process = getpid(),
+                                  .door = options_.door}),
+                    options_.encrypt);
+  while (true) {
+    const auto frame = next_frame(std::min(options_.deadline.left(), 0.05));
+    require(frame.has_value() || !options_.deadline.passed(), ErrorKind::timeout,
+            "[comm] rank 0 at {} did not answer", options_.address);
+    if (options_.meanwhile) options_.meanwhile();
+    if (!frame || frame->type == FrameType::beat) continue;
+    if (frame->type == FrameType::refusal)
+      fail(ErrorKind::communication, "[comm] rank 0 at {} refused {}: {}", options_.address,
+           options_.rank < 0 ? "this worker" : fmt::format("rank {}", options_.rank), frame->body);
+    if (frame->type == FrameType::challenge) {
+      const std::string answer = answerer.answer(frame->body);
+      if (secret.encryption) stream_.encrypt(*secret.encryption, false);
+      send(FrameType::hello, answer);
+      continue;
+    }
+    require(frame->type == FrameType::proof && answerer.believes(frame->body),
+            ErrorKind::communication,
+            "[comm] whoever listens at {} does not know the run's token: it is not rank 0 of this "
+            "run",
+            options_.address);
+    return;
+  }
 }
 
 void Control::receive_rank() {
@@ -68,11 +101,11 @@ Control::~Control() {
   } catch (const Error&) {
     // The others are gone already.
   }
-  shutdown(socket_.get(), SHUT_WR);
-  socket_ = FileHandle();
+  shutdown(stream_.socket(), SHUT_WR);
+  stream_ = Stream();
 }
 
-std::string Control::local_address() const { return control::local_address(socket_.get()); }
+std::string Control::local_address() const { return control::local_address(stream_.socket()); }
 
 std::vector<Member> Control::exchange(std::string blob) {
   send(FrameType::blob, std::move(blob));
@@ -108,7 +141,7 @@ std::optional<Frame> Control::next_frame(double seconds) {
     if (auto frame = reader_.next()) return frame;
     if (deadline.passed()) return std::nullopt;
     std::string bytes;
-    const bool open = receive_some(socket_.get(), deadline.left(), bytes);
+    const bool open = stream_.receive_within(deadline.left(), bytes);
     reader_.feed(bytes);
     require(open, ErrorKind::communication, "[comm] rank 0 at {} closed the control connection",
             options_.address);
@@ -120,7 +153,7 @@ void Control::watch(std::function<void()> tick) {
   thread_ = std::thread([this] { work(); });
 }
 
-void Control::work() {
+void Control::work() try {
   Clock::time_point next_beat = Clock::now();
   std::string said;
   bool connected = true;
@@ -156,6 +189,9 @@ void Control::work() {
     }
     tick_();
   }
+} catch (const std::exception& error) {
+  // Whoever uses the group gets it.
+  fail_with({ErrorKind::internal, fmt::format("[comm] control connection: {}", error.what())});
 }
 
 void Control::handle(const Frame& frame) {
@@ -187,7 +223,7 @@ void Control::fail_with(Failure failure) {
 
 void Control::send(FrameType type, std::string body) {
   const std::lock_guard lock(sending_);
-  send_all(socket_.get(), encode({type, std::move(body)}), Deadline::after(10));
+  stream_.send_all(encode({type, std::move(body)}), Deadline::after(10));
 }
 
 void Control::set_phase(std::string_view phase) {

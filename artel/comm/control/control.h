@@ -12,6 +12,7 @@
 
 #include "artel/comm/control/hub.h"
 #include "artel/comm/control/wire.h"
+#include "artel/comm/stream.h"
 #include "artel/comm/transport.h"
 
 namespace artel::comm::control {
@@ -19,6 +20,7 @@ namespace artel::comm::control {
 struct ControlOptions {
   std::string address;  // of rank 0, HOST:PORT
   std::string token;
+  bool encrypt = false;
   int rank = 0;  // kAnyRank: 0 for the process that can listen at the address, the others in the
                  // order of arrival; kAnyServer: likewise, for servers
   int size = 1;
@@ -35,8 +37,9 @@ struct ControlOptions {
 
 class Control {
  public:
-  // Rank 0 also starts the hub, unless it is given one. Throws if rank 0 cannot be reached, and
-  // UnderWay if all ranks have already met and have doors.
+  // Rank 0 also starts the hub, unless it is given one. Throws if rank 0 cannot be reached or
+  // refuses this rank, if whoever listens there does not know the token, and UnderWay if all ranks
+  // have already met and have doors.
   explicit Control(const ControlOptions& options, std::unique_ptr<Hub> hub = nullptr);
   ~Control();
   Control(const Control&) = delete;
@@ -64,6 +67,7 @@ class Control {
   bool explain_loss(int peer);
 
  private:
+  void introduce();
   void receive_rank();
   std::optional<Frame> next_frame(double seconds);
   void work();
@@ -73,7 +77,7 @@ class Control {
 
   ControlOptions options_;
   std::unique_ptr<Hub> hub_;
-  FileHandle socket_;
+  Stream stream_;
   FrameReader reader_;
   std::vector<Member> members_;
 

@@ -40,9 +40,14 @@ struct Rank {
 class Hub::Loop {
  public:
   explicit Loop(const HubOptions& options)
-      : options_(options), listener_(listen_at(options.endpoint)), ranks_(options.size) {}
+      : options_(options),
+        secret_(options.token, options.encrypt),
+        listener_(listen_at(options.endpoint)),
+        ranks_(options.size) {
+    require_token(options.endpoint, options.token);
+  }
 
-  void run() {
+  void run() try {
     Clock::time_point next_news = Clock::now();
     while (!done()) {
       wait();
@@ -55,6 +60,10 @@ class Hub::Loop {
       }
       for (Connection& connection : connections_) connection.flush();
     }
+  } catch (const std::exception& error) {
+    // All ranks learn why there is no hub any more.
+    fail_group({ErrorKind::internal, fmt::format("[comm] rank 0's hub: {}", error.what())});
+    for (Connection& connection : connections_) connection.flush();
   }
 
   // To be called when rank 0 has closed its connection, or never made one.
@@ -68,11 +77,9 @@ class Hub::Loop {
   void wait() {
     std::vector<pollfd> entries{{listener_.get(), POLLIN, 0}};
     for (const Connection& connection : connections_)
-      entries.push_back({connection.socket.get(),
-                         static_cast<short>(connection.unsent.empty() ? POLLIN : POLLIN | POLLOUT),
-                         0});
+      entries.push_back({connection.stream.socket(), connection.events(), 0});
     poll(entries.data(), entries.size(), 100);
-    if ((entries[0].revents & POLLIN) != 0) Strangers::accept(listener_, connections_);
+    if ((entries[0].revents & POLLIN) != 0) Strangers::accept(listener_, secret_, connections_);
   }
 
   void read(Connection& connection) {
@@ -86,7 +93,11 @@ class Hub::Loop {
     if (connection.rank < 0) {
       require(frame.type == FrameType::hello, ErrorKind::corrupt,
               "[comm control] got a message from an unknown process, expected a hello");
-      admit(connection, hello_from(frame.body));
+      const Challenger::Verdict verdict = connection.judge(secret_.key, frame);
+      if (verdict.objection.empty())
+        admit(connection, hello_from(verdict.claims));
+      else
+        refuse(connection, verdict.objection);
       return;
     }
     Rank& rank = ranks_[connection.rank];
@@ -116,8 +127,7 @@ class Hub::Loop {
   }
 
   void admit(Connection& connection, Hello hello) {
-    if (complete_ && hello.version == kVersion && hello.token == options_.token &&
-        !ranks_[0].door.empty()) {
+    if (complete_ && !ranks_[0].door.empty()) {
       std::vector<std::string> doors;
       for (const Rank& rank : ranks_) doors.push_back(rank.door);
       connection.queue(FrameType::doors, to_body(doors));
@@ -128,12 +138,7 @@ class Hub::Loop {
     if (hello.rank == kAnyRank) hello.rank = free_rank(1, workers);
     if (hello.rank == kAnyServer) hello.rank = free_rank(workers, options_.size);
     const std::string reason = objection(hello);
-    if (!reason.empty()) {
-      connection.queue(FrameType::refusal, reason);
-      connection.flush();
-      connection.closed = true;
-      return;
-    }
+    if (!reason.empty()) return refuse(connection, reason);
     connection.rank = hello.rank;
     connection.known = true;
     Rank& rank = ranks_[hello.rank];
@@ -145,6 +150,13 @@ class Hub::Loop {
     if (failed_) connection.queue(FrameType::failure, to_body(failure_));
   }
 
+  void refuse(Connection& connection, const std::string& reason) {
+    strangers_.note_refusal(connection, reason);
+    connection.queue(FrameType::refusal, reason);
+    connection.flush();
+    connection.closed = true;
+  }
+
   // The first free rank, or the size if there is none; rank 0 is the one that listens.
   int free_rank(int first, int last) const {
     for (int rank = first; rank < last; ++rank)
@@ -153,13 +165,6 @@ class Hub::Loop {
   }
 
   std::string objection(const Hello& hello) const {
-    if (hello.magic != kMagic) return "it is not an artel worker";
-    if (hello.version != kVersion)
-      return fmt::format(
-          "different versions: got protocol {}, expected {}; try the same artel on "
-          "all machines",
-          hello.version, kVersion);
-    if (hello.token != options_.token) return "wrong token; it belongs to another run";
     if (hello.size != options_.size)
       return fmt::format("got a group of {} ranks, expected {}", hello.size, options_.size);
     if (hello.rank == options_.size)
@@ -234,6 +239,7 @@ class Hub::Loop {
   }
 
   HubOptions options_;
+  RunSecret secret_;
   FileHandle listener_;
   std::atomic<Clock::time_point> stop_at_{Clock::time_point::max()};
   std::list<Connection> connections_;

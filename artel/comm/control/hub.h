@@ -14,7 +14,8 @@ namespace artel::comm::control {
 
 struct HubOptions {
   Endpoint endpoint;  // port 0: any free one
-  std::string token;
+  std::string token;  // of the run; may be empty only where no other machine can reach this
+  bool encrypt = false;
   int size = 1;
   int servers = 0;                              // the last ranks
   std::function<bool(int rank)> is_vital = {};  // ranks whose death ends the group; absent: all

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -92,9 +93,19 @@ int try_connect(int socket, const Address& address, double seconds) {
     getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) return error;
   }
+  // Whoever takes a name on this machine that a worker had is not that worker.
+  if (!is_own_user(socket)) return ECONNREFUSED;
   const int yes = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   return 0;
+}
+
+bool is_loopback(const Address& address) {
+  if (address.get()->sa_family == AF_INET6)
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr) !=
+           0;
+  return address.get()->sa_family == AF_INET &&
+         ntohl(reinterpret_cast<const sockaddr_in*>(address.get())->sin_addr.s_addr) >> 24 == 127;
 }
 
 std::string explain(int error) {
@@ -244,6 +255,25 @@ uint16_t port_of(int socket) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
+bool is_own_user(int socket) {
+  ucred other{};
+  socklen_t length = sizeof(other);
+  sockaddr_storage address{};
+  socklen_t address_length = sizeof(address);
+  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &address_length);
+  if (address.ss_family != AF_UNIX) return true;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 &&
+         other.uid == geteuid();
+}
+
+void require_token(const Endpoint& endpoint, std::string_view token) {
+  if (!token.empty() || endpoint.local() || is_loopback(resolve(endpoint))) return;
+  fail(ErrorKind::invalid_argument,
+       "[comm] token: got none, but other machines can reach {}; try --token-file FILE or the "
+       "environment variable ARTEL_TOKEN, with the same secret for all workers",
+       to_string(endpoint));
+}
+
 std::string peer_address(int socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
@@ -262,29 +292,6 @@ void notice_silence(int socket, double seconds) {
   setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &pause, sizeof(pause));
   setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
   setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof(milliseconds));
-}
-
-void send_all(int socket, std::string_view bytes, Deadline deadline) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent > 0) {
-      bytes.remove_prefix(sent);
-      continue;
-    }
-    require(errno == EAGAIN || errno == EINTR, ErrorKind::communication,
-            "[comm] control connection: {}", std::strerror(errno));
-    require(!deadline.passed(), ErrorKind::timeout,
-            "[comm] control connection: cannot send before the deadline");
-    wait_for(socket, POLLOUT, deadline.left());
-  }
-}
-
-bool receive_some(int socket, double seconds, std::string& out) {
-  if (wait_for(socket, POLLIN, seconds) != 1) return true;
-  std::array<char, 65536> buffer;
-  const ssize_t got = ::recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
-  if (got > 0) out.append(buffer.data(), got);
-  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 }  // namespace artel::comm::control

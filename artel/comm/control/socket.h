@@ -44,6 +44,11 @@ std::string address_towards(const Endpoint& endpoint);
 // The address and the port of this machine that a socket uses.
 std::string local_address(int socket);
 uint16_t port_of(int socket);
+// Whether the other side of a socket belongs to the user of this process. Of a TCP connection
+// nothing is known: true.
+bool is_own_user(int socket);
+// Throws if there is no token though other machines can reach the endpoint.
+void require_token(const Endpoint& endpoint, std::string_view token);
 // Where a socket's other side is.
 std::string peer_address(int socket);
 // All addresses of this machine that others may reach, loopback addresses last.
@@ -52,11 +57,5 @@ std::vector<std::string> own_addresses();
 // TCP gives the connection up when the other side has not answered for so many seconds, whether or
 // not there is something to send. Nothing for sockets local to the machine.
 void notice_silence(int socket, double seconds);
-
-// Sends all bytes or throws at the deadline.
-void send_all(int socket, std::string_view bytes, Deadline deadline);
-
-// Appends what has arrived within `seconds`; false when the other side has closed.
-bool receive_some(int socket, double seconds, std::string& out);
 
 }  // namespace artel::comm::control

@@ -10,11 +10,20 @@
 namespace artel::comm::control {
 
 FileHandle Strangers::accept_one(const FileHandle& listener) {
-  return FileHandle(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  while (true) {
+    FileHandle socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() < 0 || is_own_user(socket.get())) return socket;
+  }
+}
+
+void Strangers::note_refusal(const Link& stranger, const std::string& reason) {
+  last_refused_ = peer_address(stranger.stream.socket());
+  reason_ = reason;
+  ++refused_;
 }
 
 void Strangers::send_away(Link& stranger) {
-  last_ = peer_address(stranger.socket.get());
+  last_ = peer_address(stranger.stream.socket());
   stranger.closed = true;
   ++sent_away_;
 }
@@ -40,10 +49,14 @@ void Strangers::tidy(std::vector<Link*> strangers) {
     bytes -= largest.reader.pending();
     send_away(largest);
   }
-  if (sent_away_ == 0 || now < next_word_) return;
-  log(LogLevel::warning, "closed {} that sent no greeting, the last from {}",
-      counted(sent_away_, "connection"), last_);
-  sent_away_ = 0;
+  if (sent_away_ + refused_ == 0 || now < next_word_) return;
+  if (sent_away_ > 0)
+    log(LogLevel::warning, "closed {} that sent no greeting, the last from {}",
+        counted(sent_away_, "connection"), last_);
+  if (refused_ > 0)
+    log(LogLevel::warning, "refused {}, the last from {}: {}", counted(refused_, "connection"),
+        last_refused_, reason_);
+  sent_away_ = refused_ = 0;
   next_word_ = now + std::chrono::minutes(1);
 }
 

@@ -19,16 +19,21 @@ class Strangers {
   static constexpr size_t kMostBytes = 64 << 20;  // of all of them, unread; the largest go first
   static constexpr double kMostSeconds = 10;      // from connecting to being known
 
-  // Appends a link for everybody who waits at the listener, which must not block.
+  // Appends a link for everybody who waits at the listener, which must not block, and asks who they
+  // are. On a socket local to this machine, processes of other users get none.
   template <typename L>
-  static void accept(const FileHandle& listener, std::list<L>& links) {
+  static void accept(const FileHandle& listener, const RunSecret& secret, std::list<L>& links) {
     // As many as may stay: the links are read before the next ones come.
     for (size_t i = 0; i < kMost; ++i) {
       FileHandle socket = accept_one(listener);
       if (socket.get() < 0) return;
       links.emplace_back(std::move(socket));
+      links.back().challenge(secret);
     }
   }
+
+  // Notes one that is refused, for the log.
+  void note_refusal(const Link& stranger, const std::string& reason);
 
   // Closes those that are too many, too large or too slow, and says so once a minute.
   template <typename L>
@@ -44,8 +49,9 @@ class Strangers {
   void tidy(std::vector<Link*> strangers);  // by age
   void send_away(Link& stranger);
 
-  int64_t sent_away_ = 0;
-  std::string last_;  // where it came from
+  int64_t sent_away_ = 0, refused_ = 0;
+  std::string last_, last_refused_;  // where they came from
+  std::string reason_;               // of the last refusal
   Clock::time_point next_word_ = Clock::now();
 };
 

@@ -107,7 +107,7 @@ std::optional<Frame> FrameReader::next() {
   if (pending_.size() < sizeof(bytes) + bytes) return std::nullopt;
   const auto type = static_cast<uint8_t>(pending_[sizeof(bytes)]);
   require(type >= static_cast<uint8_t>(FrameType::hello) &&
-              type <= static_cast<uint8_t>(FrameType::vitals),
+              type <= static_cast<uint8_t>(FrameType::proof),
           ErrorKind::corrupt, "[comm control] message type: got {}", type);
   Frame frame{static_cast<FrameType>(type), pending_.substr(sizeof(bytes) + 1, bytes - 1)};
   pending_.erase(0, sizeof(bytes) + bytes);
@@ -116,9 +116,6 @@ std::optional<Frame> FrameReader::next() {
 
 std::string to_body(const Hello& hello) {
   std::string out;
-  put(out, hello.magic);
-  put(out, hello.version);
-  put_text(out, hello.token);
   put(out, hello.rank);
   put(out, hello.size);
   put_text(out, hello.host);
@@ -129,8 +126,6 @@ std::string to_body(const Hello& hello) {
 
 std::string to_body(const Knock& knock) {
   std::string out;
-  put(out, knock.version);
-  put_text(out, knock.token);
   put(out, knock.wish);
   put(out, knock.generation);
   put_participant(out, knock.self);
@@ -192,10 +187,6 @@ std::string to_body(const Failure& failure) {
 Hello hello_from(std::string_view body) {
   Parser parser(body);
   Hello hello;
-  hello.magic = parser.take<uint32_t>();
-  hello.version = parser.take<uint32_t>();
-  if (hello.magic != kMagic || hello.version != kVersion) return hello;
-  hello.token = parser.take_text();
   hello.rank = parser.take<int32_t>();
   hello.size = parser.take<int32_t>();
   hello.host = parser.take_text();
@@ -208,9 +199,6 @@ Hello hello_from(std::string_view body) {
 Knock knock_from(std::string_view body) {
   Parser parser(body);
   Knock knock;
-  knock.version = parser.take<uint32_t>();
-  if (knock.version != kVersion) return knock;
-  knock.token = parser.take_text();
   knock.wish = parser.take<Knock::Wish>();
   knock.generation = parser.take<int64_t>();
   knock.self = take_participant(parser);

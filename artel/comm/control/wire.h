@@ -10,18 +10,20 @@
 #include <vector>
 
 #include "artel/base/error.h"
+#include "artel/comm/handshake.h"
 
 namespace artel::comm::control {
 
 constexpr uint32_t kMagic = 0x4c545241;  // "ARTL"
-constexpr uint32_t kVersion = 6;
+constexpr uint32_t kVersion = 7;
+constexpr Protocol kProtocol = {kMagic, kVersion, "protocol"};
 constexpr size_t kMaxFrameBytes = 16 << 20;
 constexpr int kMaxRanks = 1 << 16;
 constexpr int kAnyRank = -1;    // of a worker
 constexpr int kAnyServer = -2;  // of a server
 
 enum class FrameType : uint8_t {
-  hello = 1,  // rank -> hub: Hello
+  hello = 1,  // rank -> hub: the answer to its challenge, with a Hello
   refusal,    // hub -> rank: reason
   blob,       // rank -> hub: what the others should know
   table,      // hub -> rank: Table
@@ -30,10 +32,12 @@ enum class FrameType : uint8_t {
   failure,    // both: Failure
   leave,      // both: this rank leaves the group in good order
   place,      // hub -> rank: the rank assigned to one that had none, in decimal
-  knock,      // worker -> door: Knock
+  knock,      // worker -> door: the answer to its challenge, with a Knock
   roster,     // door -> worker: Roster
   doors,      // hub or door -> newcomer: where the workers of a run that is under way are found
   vitals,     // rank -> hub -> rank 0: RankVitals
+  challenge,  // hub or door -> whoever connects (comm/handshake.h)
+  proof,      // hub or door -> whom it believes
 };
 
 struct Frame {
@@ -51,15 +55,14 @@ class FrameReader {
   std::optional<Frame> next();
   // Bytes that are not yet part of a frame that next() returned.
   size_t pending() const { return pending_.size(); }
+  // These bytes, for whoever reads the stream from there.
+  std::string take_rest() { return std::move(pending_); }
 
  private:
   std::string pending_;
 };
 
 struct Hello {
-  uint32_t magic = kMagic;
-  uint32_t version = kVersion;
-  std::string token;
   int32_t rank = 0;  // kAnyRank, kAnyServer: whichever is free
   int32_t size = 0;
   std::string host;
@@ -115,8 +118,6 @@ struct Knock {
     leave,    // a member: the others need not wait for it any more
     dismiss,  // somebody else: that this worker leaves
   };
-  uint32_t version = kVersion;
-  std::string token;
   Wish wish = Wish::enter;
   int64_t generation = 0;  // of the membership that it belongs to; -1: none
   Participant self;
@@ -155,9 +156,7 @@ std::string to_body(const RankVitals& vitals);
 std::string to_body(const Failure& failure);
 std::string to_body(const std::vector<std::string>& doors);
 
-// Throw Error(corrupt) for anything that to_body cannot have made. A Hello with another magic or
-// version, and a Knock with another version, are returned with their other fields empty, so the
-// caller can report it.
+// Throw Error(corrupt) for anything that to_body cannot have made.
 Hello hello_from(std::string_view body);
 Knock knock_from(std::string_view body);
 Roster roster_from(std::string_view body);

@@ -6,19 +6,22 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 
-#include <csignal>
 #include <cstring>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <set>
 
 #include "artel/base/random.h"
+#include "artel/base/secret.h"
+#include "artel/comm/broken_pipe.h"
 #include "artel/comm/control/control.h"
 #include "artel/comm/gloo/lookout.h"
-#include "artel/comm/gloo/neighbours.h"
 #include "artel/comm/gloo/poster.h"
+#include "artel/comm/handshake.h"
 #include "artel/comm/kernels.h"
 #include "artel/comm/patience.h"
+#include "artel/comm/shm/neighbours.h"
 #include "artel/comm/transports.h"
 
 namespace artel::comm {
@@ -27,10 +30,6 @@ namespace {
 // Gloo closes every connection when one of its own timeouts passes, so it is not told ours: its
 // waits are interrupted from outside ten times a second instead.
 constexpr auto kGlooForever = std::chrono::hours(24 * 30);
-
-// How long the ranks on a machine wait for each other to share memory; all have joined already.
-constexpr double kNeighbourSeconds = 10;
-constexpr uint64_t kNeighbourTag = ~uint64_t{0};  // no group has it
 
 // The waits that are going on now.
 class Waits {
@@ -70,14 +69,6 @@ class Waits {
   Buffers sending_;
 };
 
-// Gloo writes to sockets without MSG_NOSIGNAL: after the death of a peer, SIGPIPE would end this
-// process before it can say who died. A handler set by the user is left alone.
-void survive_broken_connections() {
-  struct sigaction current = {};
-  sigaction(SIGPIPE, nullptr, &current);
-  if (current.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
-}
-
 // Gives Gloo's collectives our connections.
 class NativeContext : public ::gloo::Context {
  public:
@@ -106,13 +97,14 @@ class GlooTransport : public Transport {
                   .is_vital = [options](int rank) { return options.is_vital(rank, options.size); },
                   .meanwhile = options.while_joining,
                   .vitals = options.vitals}) {
-    survive_broken_connections();
+    survive_broken_pipes();
     rank_ = control_.rank();
     servers_ = options.servers;
     if (interface_.empty()) interface_ = control_.local_address();
-    const std::vector<Host> hosts = connect(options, machine);
+    const std::vector<shm::Whereabouts> hosts = connect(options, machine);
     control_.watch([this] { waits_.interrupt_all(); });
-    meet_neighbours(hosts, options);
+    prove_connections(hosts, options);
+    neighbours_ = shm::meet_neighbours(*this, hosts, options, [&] { look_around(options); });
   }
 
   std::string_view name() const override { return "gloo"; }
@@ -183,7 +175,7 @@ class GlooTransport : public Transport {
 
     bool wait(double) override {
       if (done_) return true;
-      const gloo::Neighbours::Attention attention(transport_.neighbours_.get());
+      const shm::Neighbours::Attention attention(transport_.neighbours_.get());
       done_ = transport_.translated(peer_, [this] {
         const bool done = transport_.waits_.wait(*buffer_, sends_);
         if (!done) transport_.poster_->throw_if_failed(*this);
@@ -223,13 +215,7 @@ class GlooTransport : public Transport {
     }
   }
 
-  // What a rank tells the others about its location.
-  struct Host {
-    std::string machine;
-    std::string contact;  // different for all ranks of all groups
-  };
-
-  std::vector<Host> connect(const GroupOptions& options, const std::string& machine) {
+  std::vector<shm::Whereabouts> connect(const GroupOptions& options, const std::string& machine) {
     ::gloo::transport::tcp::attr attributes(interface_.c_str());
     device_ = ::gloo::transport::tcp::CreateDevice(attributes);
     poster_.emplace(dynamic_cast<::gloo::transport::tcp::Device&>(*device_));
@@ -247,7 +233,7 @@ class GlooTransport : public Transport {
     }
     const auto table = control_.exchange(to_body(addresses));
     for (const control::Member& member : table) hosts_.push_back(member.host);
-    std::vector<Host> hosts;
+    std::vector<shm::Whereabouts> hosts;
     // Gloo waits for each peer until its timeout, also for one that has died meanwhile.
     gloo::Lookout lookout([&] { look_around(options); },
                           [&] {
@@ -284,37 +270,32 @@ class GlooTransport : public Transport {
 
   bool is_neighbour(int peer) const { return neighbours_ && neighbours_->includes(peer); }
 
-  // Two ranks on a machine use shared memory if both have it, which they tell each other.
-  void meet_neighbours(const std::vector<Host>& hosts, const GroupOptions& options) {
-    std::vector<int> ranks;
-    for (int rank = 0; rank < size(); ++rank)
-      if (hosts[rank].machine == hosts[rank_].machine) ranks.push_back(rank);
-    if (ranks.size() < 2 || hosts[rank_].machine.empty()) return;
-    std::unique_ptr<gloo::Neighbours> neighbours;
-    try {
-      const auto name = fmt::format("gloo {:x}", hash_name(hosts[ranks[0]].contact));
-      // One of them may die meanwhile.
-      neighbours = std::make_unique<gloo::Neighbours>(
-          ranks, rank_, name, Deadline::after(kNeighbourSeconds), [&] { look_around(options); });
-    } catch (const Error&) {
-      look_around(options);  // TCP reaches them as well, if all are alive
-    }
-    Operation operation{.kind = Kind::barrier};
-    operation.set_label("neighbours");
-    Patience patience(*this, operation, Deadline::after(options.join_timeout), options.watch);
-    const std::byte mine{neighbours != nullptr};
-    std::vector<std::byte> theirs(size());
-    std::vector<std::pair<int, std::unique_ptr<Transfer>>> transfers;
-    for (const int peer : ranks) {
-      if (peer == rank_) continue;
-      transfers.emplace_back(peer, receive(peer, kNeighbourTag, {&theirs[peer], 1}));
-      transfers.emplace_back(peer, send(peer, kNeighbourTag, {&mine, 1}));
-    }
-    for (const auto& [peer, transfer] : transfers) patience.wait_for(peer, *transfer);
-    if (!neighbours) return;
+  // Gloo gives a connection to whoever comes to its port first. Here both ends of each show that
+  // they are the ranks that the table names: a digest of two fresh numbers, one of either side.
+  void prove_connections(const std::vector<shm::Whereabouts>& hosts, const GroupOptions& options) {
+    const RunKey key(options.token);
+    std::vector<int> ranks(size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    std::vector<std::string> mine(size());
+    for (std::string& number : mine) number = random_bytes(kDigestBytes);
+    const std::vector<std::string> theirs =
+        shm::exchange_texts(*this, ranks, mine, "challenges", options);
+    const auto proof = [&](int from, int to) {
+      const bool own = from == rank_;
+      const int peer = own ? to : from;
+      return key.digest({"data", hosts[0].contact, hosts[from].contact, hosts[to].contact,
+                         own ? mine[peer] : theirs[peer], own ? theirs[peer] : mine[peer]});
+    };
+    std::vector<std::string> proofs;
+    for (const int peer : ranks) proofs.push_back(proof(rank_, peer));
+    const std::vector<std::string> shown =
+        shm::exchange_texts(*this, ranks, proofs, "proofs", options);
     for (const int peer : ranks)
-      if (theirs[peer] != std::byte{0}) neighbours->add(peer);
-    neighbours_ = std::move(neighbours);
+      require(peer == rank_ || same_secret(shown[peer], proof(peer, rank_)),
+              ErrorKind::communication,
+              "[comm gloo] the data connection to rank {} on host {} is somebody else's, who does "
+              "not know the run's token",
+              peer, hosts_[peer]);
   }
 
   std::string interface_;
@@ -324,7 +305,7 @@ class GlooTransport : public Transport {
   std::shared_ptr<::gloo::transport::Device> device_;
   std::shared_ptr<::gloo::transport::Context> context_;
   std::optional<gloo::Poster> poster_;
-  std::unique_ptr<gloo::Neighbours> neighbours_;
+  std::unique_ptr<shm::Neighbours> neighbours_;
 };
 
 }  // namespace

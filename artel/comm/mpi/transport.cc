@@ -10,6 +10,7 @@
 
 #include "artel/base/host_name.h"
 #include "artel/base/log.h"
+#include "artel/base/secret.h"
 #include "artel/base/text.h"
 #include "artel/comm/control/control.h"
 #include "artel/comm/kernels.h"
@@ -118,17 +119,44 @@ class KeepingNan {
 };
 
 constexpr size_t kUnchecked = ~size_t{0};
+constexpr double kSecondsToCancel = 1;
+
+// Waits for a collective that has begun. MPI makes progress only while it is asked, so this cannot
+// really sleep. `look` is called now and then; it ends the wait by throwing.
+template <typename Look>
+void finish_collective(MPI_Request request, std::string_view what, double seconds, Look look) {
+  const Deadline deadline = Deadline::after(seconds);
+  int done = 0;
+  for (int attempt = 0; done == 0; ++attempt) {
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+    if (done != 0) return;
+    look();
+    require(!deadline.passed(), ErrorKind::timeout,
+            "[comm mpi] {}: not all ranks took part within {:g} s", what, seconds);
+    if (attempt < 200)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
 
 // A receive checks that it got `expected` bytes.
 class MpiTransfer : public Transfer {
  public:
   MpiTransfer(const control::Control* control, int peer, size_t expected)
       : control_(control), peer_(peer), expected_(expected) {}
+  // MPI must not touch the buffer afterwards. A receive that is cancelled ends at once. A send may
+  // not: after a moment, which it has where the other side lives, MPI is left alone with it.
   ~MpiTransfer() override {
+    const Deadline deadline = Deadline::after(kSecondsToCancel);
     for (MPI_Request& request : requests_) {
       if (request == MPI_REQUEST_NULL) continue;
       MPI_Cancel(&request);
-      MPI_Request_free(&request);
+      int done = 0;
+      while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0 &&
+             !deadline.passed())
+        sched_yield();
+      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
     }
   }
 
@@ -176,7 +204,8 @@ class MpiTransfer : public Transfer {
 
 class MpiTransport : public Transport {
  public:
-  explicit MpiTransport(const GroupOptions& options) {
+  explicit MpiTransport(const GroupOptions& options)
+      : timeout_(options.timeout), join_timeout_(options.join_timeout) {
     check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &communicator_), "MPI_Comm_dup");
     MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
     int size = 0;
@@ -226,10 +255,12 @@ class MpiTransport : public Transport {
     const MPI_Op operation = mpi_operation(reduction.kind, type);
     if (native == MPI_DATATYPE_NULL || operation == MPI_OP_NULL) return false;
     for_pieces(data.size(), [&](size_t begin, int bytes) {
+      MPI_Request request = MPI_REQUEST_NULL;
       check_mpi(
-          MPI_Allreduce(MPI_IN_PLACE, data.data() + begin, bytes / static_cast<int>(size_of(type)),
-                        native, operation, communicator_),
-          "MPI_Allreduce");
+          MPI_Iallreduce(MPI_IN_PLACE, data.data() + begin, bytes / static_cast<int>(size_of(type)),
+                         native, operation, communicator_, &request),
+          "MPI_Iallreduce");
+      finish_collective(request, "MPI_Iallreduce", timeout_, [this] { check(); });
     });
     if (reduction.kind == ReductionKind::mean)
       divide(type, data.data(), data.size() / size_of(type), size());
@@ -283,9 +314,11 @@ class MpiTransport : public Transport {
     std::array<char, 256> own{};
     host_name().copy(own.data(), own.size() - 1);
     std::vector<char> all(own.size() * size);
-    check_mpi(MPI_Allgather(own.data(), own.size(), MPI_CHAR, all.data(), own.size(), MPI_CHAR,
-                            communicator_),
-              "MPI_Allgather");
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Iallgather(own.data(), own.size(), MPI_CHAR, all.data(), own.size(), MPI_CHAR,
+                             communicator_, &request),
+              "MPI_Iallgather");
+    finish_collective(request, "MPI_Iallgather", join_timeout_, [] {});
     std::vector<std::string> names;
     for (int rank = 0; rank < size; ++rank) names.emplace_back(all.data() + rank * own.size());
     return names;
@@ -296,10 +329,11 @@ class MpiTransport : public Transport {
   void start_control(const GroupOptions& options) {
     std::unique_ptr<control::Hub> hub;
     std::string addresses;
+    const std::string token = shared_token();
     if (rank_ == 0) {
       hub = std::make_unique<control::Hub>(control::HubOptions{
           .endpoint = {"0.0.0.0", 0},
-          .token = options.token,
+          .token = token,
           .size = size(),
           .servers = options.servers,
           .is_vital = [options, size = size()](int rank) { return options.is_vital(rank, size); }});
@@ -309,10 +343,13 @@ class MpiTransport : public Transport {
     }
     std::array<char, 4096> shared{};
     addresses.copy(shared.data(), shared.size() - 1);
-    check_mpi(MPI_Bcast(shared.data(), shared.size(), MPI_CHAR, 0, communicator_), "MPI_Bcast");
-    int reached = connect_control(split(trim(shared.data()), ' '), std::move(hub), options) ? 1 : 0;
-    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &reached, 1, MPI_INT, MPI_MIN, communicator_),
-              "MPI_Allreduce");
+    broadcast({shared.data(), shared.size()});
+    const std::vector<std::string> places = split(trim(shared.data()), ' ');
+    int reached = connect_control(places, std::move(hub), token, options) ? 1 : 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, &reached, 1, MPI_INT, MPI_MIN, communicator_, &request),
+              "MPI_Iallreduce");
+    finish_collective(request, "MPI_Iallreduce", join_timeout_, [] {});
     if (reached == 0) {
       control_.reset();
       if (rank_ == 0)
@@ -325,13 +362,29 @@ class MpiTransport : public Transport {
     control_->watch([] {});
   }
 
+  // A secret that only the ranks know: MPI has brought them together already.
+  std::string shared_token() {
+    std::string token = random_bytes(kDigestBytes);
+    broadcast(token);
+    return token;
+  }
+
+  // From rank 0, while the group forms.
+  void broadcast(std::span<char> text) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Ibcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, 0, communicator_,
+                         &request),
+              "MPI_Ibcast");
+    finish_collective(request, "MPI_Ibcast", join_timeout_, [] {});
+  }
+
   bool connect_control(const std::vector<std::string>& addresses, std::unique_ptr<control::Hub> hub,
-                       const GroupOptions& options) {
+                       const std::string& token, const GroupOptions& options) {
     for (const std::string& address : addresses) {
       try {
         control_ = std::make_unique<control::Control>(
             control::ControlOptions{.address = address,
-                                    .token = options.token,
+                                    .token = token,
                                     .rank = rank_,
                                     .size = size(),
                                     .deadline = Deadline::after(3),
@@ -346,6 +399,7 @@ class MpiTransport : public Transport {
   }
 
   Library& library_ = Library::instance();  // first: everything else needs it
+  double timeout_, join_timeout_;
   KeepingNan<ReductionKind::min> min_;
   KeepingNan<ReductionKind::max> max_;
   MPI_Comm communicator_ = MPI_COMM_NULL;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <ctime>
 
+#include "artel/base/relax.h"
 #include "artel/base/time.h"
 
 namespace artel::comm::shm {
@@ -49,7 +50,7 @@ template <typename Arrived, typename Seconds>
 bool await(Event& event, Spin spin, Arrived&& arrived, Seconds&& seconds) {
   for (int i = 0; i < spin.pauses; ++i) {
     if (arrived(event.value.load(std::memory_order_acquire))) return true;
-    __builtin_ia32_pause();
+    relax();
   }
   const Clock::time_point begin = Clock::now();
   for (int i = 0; i < spin.yields; ++i) {

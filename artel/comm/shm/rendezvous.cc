@@ -12,26 +12,32 @@
 #include <vector>
 
 #include "artel/base/error.h"
-#include "artel/base/random.h"
+#include "artel/base/secret.h"
+#include "artel/comm/control/socket.h"
+#include "artel/comm/handshake.h"
 
 namespace artel::comm::shm {
 namespace {
 
 constexpr uint32_t kMagic = 0x54524131;
-constexpr uint32_t kVersion = 5;  // changes with the layout of the segment
+constexpr uint32_t kVersion = 6;  // changes with the layout of the segment
+constexpr Protocol kProtocol = {kMagic, kVersion, "shared memory"};
+constexpr const char* kTopic = "shared memory";
 
-struct Hello {
-  uint32_t magic;
-  uint32_t version;
-  uint64_t token;  // a hash
+// What a rank claims when it answers the challenge (comm/handshake.h).
+struct Claims {
   int32_t size;
   int32_t rank;
 };
 
-struct Answer {
-  std::array<char, 128> refusal;  // empty: welcome
+struct Welcome {
+  std::array<char, 160> refusal;  // empty: welcome
   uint64_t arena_bytes;
+  std::array<char, kDigestBytes> proof;  // that this is rank 0
 };
+
+// The longest message: a challenge or an answer to it.
+using Message = std::array<char, 256>;
 
 // An abstract name: it lives as long as the socket and needs no file.
 std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
@@ -55,8 +61,8 @@ bool wait_readable(int socket, Deadline deadline, const std::function<void()>& m
   return false;
 }
 
-void send_answer(int socket, const Answer& answer, int file) {
-  iovec data{const_cast<Answer*>(&answer), sizeof(answer)};
+void send_welcome(int socket, const Welcome& welcome, int file) {
+  iovec data{const_cast<Welcome*>(&welcome), sizeof(welcome)};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
@@ -73,9 +79,15 @@ void send_answer(int socket, const Answer& answer, int file) {
   sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
-std::pair<Answer, FileHandle> receive_answer(int socket) {
-  Answer answer{};
-  iovec data{&answer, sizeof(answer)};
+std::string receive_message(int socket) {
+  Message message;
+  const ssize_t got = recv(socket, message.data(), message.size(), 0);
+  return {message.data(), static_cast<size_t>(std::max<ssize_t>(got, 0))};
+}
+
+std::pair<Welcome, FileHandle> receive_welcome(int socket) {
+  Welcome welcome{};
+  iovec data{&welcome, sizeof(welcome)};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
@@ -83,13 +95,28 @@ std::pair<Answer, FileHandle> receive_answer(int socket) {
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
   const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  require(got == sizeof(answer), ErrorKind::communication,
+  require(got == sizeof(welcome), ErrorKind::communication,
           "[comm shm] rank 0 hung up before it answered");
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   int file = -1;
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS)
     std::memcpy(&file, CMSG_DATA(header), sizeof(int));
-  return {answer, FileHandle(file)};
+  return {welcome, FileHandle(file)};
+}
+
+// Why a rank is refused; empty: it is here now.
+std::string objection(const Challenger::Verdict& verdict, int size, std::vector<bool>& here) {
+  if (!verdict.objection.empty()) return verdict.objection;
+  Claims claims{};
+  if (verdict.claims.size() != sizeof(claims)) return "it does not say which rank it is";
+  std::memcpy(&claims, verdict.claims.data(), sizeof(claims));
+  if (claims.size != size)
+    return fmt::format("got a group of {} ranks, expected {}", claims.size, size);
+  if (claims.rank < 1 || claims.rank >= size)
+    return fmt::format("got rank {}, expected 1 to {}", claims.rank, size - 1);
+  if (here[claims.rank]) return fmt::format("rank {} has already joined", claims.rank);
+  here[claims.rank] = true;
+  return {};
 }
 
 }  // namespace
@@ -109,6 +136,7 @@ Host::Host(std::string name, Deadline deadline)
 }
 
 void Host::admit_all(const Invitation& invitation, int file) {
+  const RunKey key(invitation.token);
   std::vector<bool> here(invitation.size, false);
   here[0] = true;
   while (std::find(here.begin(), here.end(), false) != here.end()) {
@@ -116,31 +144,18 @@ void Host::admit_all(const Invitation& invitation, int file) {
             "[comm shm] group '{}': got {} of {} ranks before the deadline", name_,
             std::count(here.begin(), here.end(), true), invitation.size);
     const FileHandle guest(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    Hello hello{};
-    if (guest.get() < 0 || !wait_readable(guest.get(), Deadline::after(1)) ||
-        recv(guest.get(), &hello, sizeof(hello), 0) != sizeof(hello))
-      continue;
-    Answer answer{{}, invitation.arena_bytes};
-    const auto refuse = [&](const std::string& reason) {
-      std::copy_n(reason.begin(), std::min(reason.size(), answer.refusal.size() - 1),
-                  answer.refusal.begin());
-    };
-    if (hello.magic != kMagic)
-      refuse("it is not a worker of artel");
-    else if (hello.version != kVersion)
-      refuse(fmt::format("got version {} of the shared memory, expected {}; try one artel for all",
-                         hello.version, kVersion));
-    else if (hello.token != hash_name(invitation.token))
-      refuse("wrong token");
-    else if (hello.size != invitation.size)
-      refuse(fmt::format("got a group of {} ranks, expected {}", hello.size, invitation.size));
-    else if (hello.rank < 1 || hello.rank >= invitation.size)
-      refuse(fmt::format("got rank {}, expected 1 to {}", hello.rank, invitation.size - 1));
-    else if (here[hello.rank])
-      refuse(fmt::format("rank {} has already joined", hello.rank));
-    else
-      here[hello.rank] = true;
-    send_answer(guest.get(), answer, answer.refusal[0] == 0 ? file : -1);
+    if (guest.get() < 0 || !control::is_own_user(guest.get())) continue;
+    Challenger challenger(kProtocol);
+    const std::string challenge = challenger.challenge();
+    send(guest.get(), challenge.data(), challenge.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (!wait_readable(guest.get(), Deadline::after(1))) continue;
+    const Challenger::Verdict verdict = challenger.judge(key, kTopic, receive_message(guest.get()));
+    Welcome welcome{{}, invitation.arena_bytes, {}};
+    const std::string refusal = objection(verdict, invitation.size, here);
+    std::copy_n(refusal.begin(), std::min(refusal.size(), welcome.refusal.size() - 1),
+                welcome.refusal.begin());
+    challenger.proof(key).copy(welcome.proof.data(), welcome.proof.size());
+    send_welcome(guest.get(), welcome, refusal.empty() ? file : -1);
   }
 }
 
@@ -157,18 +172,35 @@ Admission ask_to_join(const std::string& name, const Request& request, Deadline 
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       continue;
     }
-    const Hello hello{kMagic, kVersion, hash_name(request.token), request.size, request.rank};
-    send(socket.get(), &hello, sizeof(hello), MSG_NOSIGNAL);
-    require(wait_readable(socket.get(), deadline, request.meanwhile), ErrorKind::timeout,
-            "[comm shm] group '{}': rank 0 did not answer before the deadline", name);
-    auto [answer, file] = receive_answer(socket.get());
-    answer.refusal.back() = 0;
-    require(answer.refusal[0] == 0, ErrorKind::communication,
+    require(control::is_own_user(socket.get()), ErrorKind::communication,
+            "[comm shm] group '{}': a process of another user has taken this name; try another "
+            "name",
+            name);
+    const auto await = [&] {
+      require(wait_readable(socket.get(), deadline, request.meanwhile), ErrorKind::timeout,
+              "[comm shm] group '{}': rank 0 did not answer before the deadline", name);
+    };
+    const Claims claims{request.size, request.rank};
+    Answerer answerer(kProtocol, RunKey(request.token), kTopic,
+                      {reinterpret_cast<const char*>(&claims), sizeof(claims)});
+    await();
+    const std::string challenge = receive_message(socket.get());
+    require(!challenge.empty(), ErrorKind::communication,
+            "[comm shm] group '{}': rank 0 hung up before it answered", name);
+    const std::string answer = answerer.answer(challenge);
+    send(socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    await();
+    auto [welcome, file] = receive_welcome(socket.get());
+    welcome.refusal.back() = 0;
+    require(welcome.refusal[0] == 0, ErrorKind::communication,
             "[comm shm] group '{}': rank 0 refused rank {}: {}", name, request.rank,
-            answer.refusal.data());
+            welcome.refusal.data());
+    require(answerer.believes({welcome.proof.data(), welcome.proof.size()}),
+            ErrorKind::communication,
+            "[comm shm] group '{}': whoever has this name does not know the run's token", name);
     require(file.get() >= 0, ErrorKind::communication,
             "[comm shm] group '{}': rank 0 sent no memory", name);
-    return {std::move(file), answer.arena_bytes};
+    return {std::move(file), welcome.arena_bytes};
   }
 }
 

@@ -1,5 +1,5 @@
 // How processes on one machine obtain a common file: rank 0 listens on a local socket with the
-// group's name and hands the file to each rank that shows the right token.
+// group's name and hands the file to each process of the same user that proves to know the token.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 #include "artel/comm/shm/segment.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "artel/comm/shm/rendezvous.h"
@@ -33,7 +35,19 @@ int open_process(pid_t process) {
 
 bool has_ended(int process_handle) {
   pollfd poll_entry{process_handle, POLLIN, 0};
-  return process_handle >= 0 && poll(&poll_entry, 1, 0) == 1;
+  return poll(&poll_entry, 1, 0) == 1;
+}
+
+// For systems that refuse pidfd_open: whether there is a process of that number, which may be
+// another one by now. One that has ended but is still listed is a zombie.
+bool exists(pid_t process) {
+  if (kill(process, 0) != 0 && errno == ESRCH) return false;
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  // "4242 (name) Z ...": the name may contain anything.
+  if (!std::getline(file, line)) return true;
+  const size_t end = line.rfind(')');
+  return end == line.npos || end + 2 >= line.size() || line[end + 2] != 'Z';
 }
 
 }  // namespace
@@ -76,16 +90,13 @@ Segment::Segment(const SegmentOptions& options)
   card(rank_).process = getpid();
   header().joined.fetch_add(1);
   wait_for_all(options);
-  for (int peer = 0; peer < size_; ++peer)
-    process_handles_.push_back(open_process(card(peer).process));
+  for (int peer = 0; peer < size_; ++peer) watch(card(peer).process);
 }
 
 Segment::~Segment() {
   if (base_ == nullptr) return;
   card(rank_).left = 1;
   for (int peer = 0; peer < size_; ++peer) shm::ring(bell(peer));
-  for (int handle : process_handles_)
-    if (handle >= 0) close(handle);
   munmap(base_, bytes_);
 }
 
@@ -168,7 +179,18 @@ void Segment::throw_if_failed() const {
 }
 
 bool Segment::is_dead(int rank) const {
-  return rank != rank_ && has_ended(process_handles_[rank]) && card(rank).left == 0;
+  if (rank == rank_ || card(rank).left != 0) return false;
+  const Watch& watch = watches_[rank];
+  if (watch.handle.get() >= 0) return has_ended(watch.handle.get()) && card(rank).left == 0;
+  return watch.visible && !exists(watch.process) && card(rank).left == 0;
+}
+
+// A process that cannot be seen from here, in another namespace, is only known by its signs of
+// life.
+void Segment::watch(pid_t process) {
+  FileHandle handle(open_process(process));
+  const bool visible = handle.get() >= 0 || exists(process);
+  watches_.push_back({std::move(handle), process, visible});
 }
 
 std::byte* Segment::allocate(size_t bytes) {

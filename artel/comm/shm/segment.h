@@ -19,6 +19,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/time.h"
+#include "artel/comm/file_handle.h"
 #include "artel/comm/shm/event.h"
 #include "artel/comm/transport.h"
 
@@ -103,7 +104,14 @@ class Segment {
   size_t arena_bytes_ = 0;
   size_t bytes_ = 0;
   std::byte* base_ = nullptr;
-  std::vector<int> process_handles_;  // pidfds
+  // How the end of a rank's process is noticed.
+  struct Watch {
+    FileHandle handle;  // a pidfd, where there is one
+    pid_t process;
+    bool visible;  // from this process
+  };
+  void watch(pid_t process);
+  std::vector<Watch> watches_;
 
   std::mutex mutex_;
   std::map<uint64_t, size_t> free_;  // offset -> bytes, by offset

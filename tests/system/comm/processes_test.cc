@@ -73,7 +73,7 @@ class Processes : public testing::TestWithParam<const char*> {
   std::vector<RankProcess> start(int size, const std::function<std::string(Group&)>& body,
                                  double timeout = 60) {
     GroupOptions options{.transport = GetParam(), .size = size, .timeout = timeout};
-    options.address = options.transport == "gloo" ? free_address() : unique_name();
+    options.address = options.transport == "shm" ? unique_name() : free_address();
     std::vector<RankProcess> processes;
     for (int rank = 0; rank < size; ++rank) {
       options.rank = rank;

@@ -198,16 +198,69 @@ test_compare() {
   contains err "did you mean 'ring'"
 }
 
-# A stand-in for ssh that runs the line here.
+# A stand-in for ssh that runs the line here, and notes it: everybody could read it there.
 test_launch() {
   make_run
-  printf '#!/bin/bash\nexec bash -c "${@: -1}"\n' >shell
+  printf '#!/bin/bash\necho "$@" >>%s/lines\nexec bash -c "${@: -1}"\n' "$folder" >shell
   chmod +x shell
   expect 0 "$artel" train run.toml --out one
   ARTEL_SSH="$folder/shell -q" expect 0 "$artel" launch --hosts localhost,localhost --port $port \
     --program "$artel" -- train run.toml --out launched
   contains err "worker 1 on host"
   expect 0 "$artel" verify one launched
+  contains lines ARTEL_ADDRESS
+  ! grep -q "ARTEL_TOKEN=" lines || fail "the token is on a command line"
+}
+
+# Where the token comes from, and what happens without it or with another one.
+test_token() {
+  make_run
+  expect 1 "$artel" train run.toml -n 2 --join 192.0.2.1:$port
+  contains err "artel: error: [comm] token: got none, but other machines can reach 192.0.2.1:$port; try --token-file FILE"
+  (umask 077 && echo secret >token && echo other >wrong)
+  "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank 0 --token-file token --out run >out0 2>err0 &
+  expect 1 "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank 1 --token-file wrong
+  contains err "refused rank 1: wrong token; it belongs to another run"
+  expect 1 "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank 1
+  contains err "wrong token"
+  ARTEL_TOKEN=secret expect 0 "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank 1
+  wait %1 || fail "$(cat err0)"
+  contains err0 "refused"
+}
+
+test_encrypted() {
+  make_run
+  expect 0 "$artel" train run.toml --out one
+  join 0 --out encrypted --set cluster.encrypt=true
+  expect 1 "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank 1 --token secret
+  contains err "the run encrypts its connections, but this worker does not; try the same cluster.encrypt for all workers"
+  expect 1 "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank 1 --token other --set cluster.encrypt=true
+  contains err "wrong token"
+  join 1 --set cluster.encrypt=true
+  wait %1 %2 || fail "$(cat err0 err1)"
+  expect 0 "$artel" verify one encrypted
+}
+
+# Workers with different processors: refused, unless they use what all have.
+test_instructions() {
+  [[ $(uname -m) == x86_64 ]] || return 0
+  make_run
+  expect 0 "$artel" train run.toml --out sse4 --set cluster.instructions=sse4
+  join 0
+  ARTEL_INSTRUCTIONS=sse4 join 1
+  local code=0
+  wait %1 || code=$?
+  [[ $code -eq 1 ]] || fail "exit code $code, expected 1"
+  contains err0 "worker 1 has 'processor = "
+  wait
+  port=$((port + 1))
+  join 0 --out common --set cluster.instructions=common
+  ARTEL_INSTRUCTIONS=sse4 join 1 --set cluster.instructions=common
+  wait %1 %2 || fail "$(cat err0 err1)"
+  contains err0 "all workers use sse4"
+  expect 0 "$artel" verify sse4 common
+  expect 1 "$artel" train run.toml --out none --set cluster.instructions=neon
+  contains err 'cluster.instructions: got "neon", but this kind of processor has sse4, avx2, avx512'
 }
 
 # Without ranks, whoever can listen is worker 0 and the others get theirs as they come.

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 
 #include "artel/base/error.h"
@@ -51,11 +54,21 @@ TEST(Launcher, SlurmMeetsWithoutMpi) {
     EXPECT_EQ(launched_group()->size, 4);
   }
   variables["SLURM_STEP_NUM_NODES"] = "2";
+  variables["XDG_CONFIG_HOME"] = testing::TempDir() + "launcher_test_" + std::to_string(::getpid());
   {
     const Environment two_nodes(variables);
     EXPECT_EQ(launched_group()->transport, "gloo");
     EXPECT_EQ(launched_group()->address, "n03:20449");
+    // All tasks have the same token, which does not follow from the number of the job.
+    const std::string token = launched_group()->token;
+    EXPECT_EQ(token.size(), 64u);
+    EXPECT_EQ(launched_group()->token, token);
+    std::filesystem::remove_all(variables["XDG_CONFIG_HOME"]);
+    EXPECT_NE(launched_group()->token, token);
+    const Environment given({{"ARTEL_TOKEN", "of the job"}});
+    EXPECT_EQ(launched_group()->token, "of the job");
   }
+  std::filesystem::remove_all(variables["XDG_CONFIG_HOME"]);
   variables["PMIX_RANK"] = "2";
   const Environment with_pmix(variables);
   EXPECT_EQ(launched_group()->transport, "mpi");

@@ -16,7 +16,9 @@ class Failure : public testing::TestWithParam<const char*> {
  protected:
   GroupOptions options() const { return {.transport = GetParam()}; }
 };
-INSTANTIATE_TEST_SUITE_P(Transport, Failure, testing::Values("shm", "gloo", "gloo by TCP"));
+INSTANTIATE_TEST_SUITE_P(Transport, Failure,
+                         testing::Values("shm", "gloo", "gloo by TCP", "tcp by TCP",
+                                         "tcp, encrypted"));
 
 TEST_P(Failure, RanksThatDisagreeSeeBothSides) {
   const auto errors = run_ranks(
@@ -185,11 +187,11 @@ std::vector<std::string> mismatched(const GroupOptions& zero, const GroupOptions
 }
 
 TEST(Rendezvous, WrongTokensAndSizesAreToldApart) {
-  for (const std::string transport : {"shm", "gloo"}) {
+  for (const std::string transport : {"shm", "gloo", "tcp"}) {
     const GroupOptions zero{.transport = transport,
                             .rank = 0,
                             .size = 2,
-                            .address = transport == "gloo" ? free_address() : unique_name(),
+                            .address = transport == "shm" ? unique_name() : free_address(),
                             .token = "right",
                             .join_timeout = 1,
                             .arena_bytes = 1 << 20};
@@ -229,7 +231,7 @@ TEST(Rendezvous, NetworkProblemsAreToldApart) {
   options.interface = "eth77";
   EXPECT_TRUE(error_of(options).starts_with(
       "[comm] network interface: got 'eth77', expected one of lo (127.0.0.1)"));
-  options = {.transport = "gloo", .rank = 0, .size = 2, .address = "192.0.2.1:1234"};
+  options = {.transport = "gloo", .rank = 0, .size = 2, .address = "192.0.2.1:1234", .token = "t"};
   EXPECT_EQ(
       error_of(options),
       "[comm] 192.0.2.1:1234 is not an address of this machine, but rank 0 must listen there; "

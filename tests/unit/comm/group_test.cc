@@ -30,7 +30,7 @@ TEST_P(Collectives, AllOnMessages) {
 }
 
 TEST_P(Collectives, AllOnGloo) {
-  for (const char* transport : {"gloo", "gloo by TCP"})
+  for (const char* transport : {"gloo", "gloo by TCP", "tcp by TCP", "tcp, encrypted"})
     with_ranks(GetParam(),
                [](Group& group) {
                  check_every_collective(group, Algorithm::automatic);
@@ -85,7 +85,8 @@ TEST(Group, SomeBuffersInTheArenaAndSomeNot) {
 // Longer than what is received ahead, with lanes that make one or two partial sums on a rank.
 TEST(Group, LanesOfManySegments) {
   for (const int size : {2, 3})
-    for (const char* transport : {"shm", "gloo by TCP", "gloo on two machines"})
+    for (const char* transport :
+         {"shm", "gloo by TCP", "gloo on two machines", "tcp on two machines", "tcp, encrypted"})
       with_ranks(
           size,
           [](Group& group) { check_lanes(group, 3, 2'500'003, {.algorithm = Algorithm::ring}); },
@@ -205,7 +206,7 @@ TEST(Group, RandomProgramsOfMixedCollectivesOnSeveralGroups) {
 
 // Rank 0 hears what the others say about themselves, whatever they are connected by.
 TEST(Group, VitalsReachRankZero) {
-  for (const char* transport : {"shm", "gloo", "gloo by TCP"}) {
+  for (const char* transport : {"shm", "gloo", "gloo by TCP", "tcp, encrypted"}) {
     std::atomic<int> next{1};
     const GroupOptions options = {.transport = transport, .vitals = [&next] {
                                     return fmt::format("reading {}", next.fetch_add(1));

@@ -29,8 +29,16 @@ inline std::string free_address() {
 }
 
 // "gloo by TCP" is gloo whose ranks do not share memory, "gloo on two machines" that of ranks on
-// two machines in turn.
+// two machines in turn; the same for "tcp", and "tcp, encrypted" shares no memory either.
 inline Group connect(GroupOptions options) {
+  if (options.transport.starts_with("tcp")) {
+    options.encrypt = options.transport == "tcp, encrypted";
+    const std::string machine = options.transport == "tcp on two machines"
+                                    ? fmt::format("machine {}", options.rank % 2)
+                                    : "";
+    options.transport = "tcp";
+    return {make_tcp_transport(options, machine), options};
+  }
   if (!options.transport.starts_with("gloo ")) return Group::connect(options);
   const std::string machine =
       options.transport == "gloo by TCP" ? "" : fmt::format("machine {}", options.rank % 2);
@@ -42,7 +50,7 @@ inline Group connect(GroupOptions options) {
 inline std::vector<std::string> run_ranks(int size, const std::function<void(Group&)>& body,
                                           GroupOptions options = {}) {
   if (options.address.empty())
-    options.address = options.transport.starts_with("gloo") ? free_address() : unique_name();
+    options.address = options.transport == "shm" ? unique_name() : free_address();
   if (options.arena_bytes == 0) options.arena_bytes = 48 << 20;
   options.size = size;
   std::vector<std::string> errors(size);

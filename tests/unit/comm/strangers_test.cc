@@ -27,7 +27,7 @@ class StrangersAtTheHub : public testing::Test {
     place_ = {"127.0.0.1", hub_->port()};
   }
 
-  FileHandle connect() { return connect_to(place_, Deadline::after(60)); }
+  Stream connect() { return Stream(connect_to(place_, Deadline::after(60))); }
 
   // Both ranks meet at the hub and tell each other something.
   void expect_to_meet() {
@@ -44,10 +44,10 @@ class StrangersAtTheHub : public testing::Test {
     EXPECT_EQ(other.get()[0].blob, "blob 0");
   }
 
-  static bool is_open(const FileHandle& socket) {
+  static bool is_open(Stream& stream) {
     std::string bytes;
     try {
-      return receive_some(socket.get(), 0, bytes);
+      return stream.receive(bytes);
     } catch (const Error&) {
       return false;
     }
@@ -58,7 +58,7 @@ class StrangersAtTheHub : public testing::Test {
 };
 
 TEST_F(StrangersAtTheHub, ManyThatSayNothingDoNotKeepWorkersFromMeeting) {
-  std::vector<FileHandle> idle;
+  std::vector<Stream> idle;
   for (int i = 0; i < 2000; ++i) idle.push_back(connect());
   const auto open = [&] { return std::count_if(idle.begin(), idle.end(), is_open); };
   const Deadline deadline = Deadline::after(60);
@@ -70,10 +70,17 @@ TEST_F(StrangersAtTheHub, ManyThatSayNothingDoNotKeepWorkersFromMeeting) {
 }
 
 TEST_F(StrangersAtTheHub, NonsenseIsClosedAtOnce) {
-  const FileHandle web = connect();
-  send_all(web.get(), "GET / HTTP/1.1\r\nHost: artel\r\n\r\n", Deadline::after(60));
+  Stream web = connect();
+  web.send_all("GET / HTTP/1.1\r\nHost: artel\r\n\r\n", Deadline::after(60));
   std::string bytes;
-  EXPECT_FALSE(receive_some(web.get(), 60, bytes));
+  const Deadline deadline = Deadline::after(60);
+  while (web.receive_within(1, bytes) && !deadline.passed()) continue;
+  EXPECT_FALSE(deadline.passed());
+  // It was asked who it is, and told nothing else.
+  FrameReader reader;
+  reader.feed(bytes);
+  EXPECT_EQ(reader.next().value().type, FrameType::challenge);
+  EXPECT_FALSE(reader.next());
   expect_to_meet();
 }
 
@@ -81,11 +88,11 @@ TEST_F(StrangersAtTheHub, HalfOfLongMessagesIsNotKept) {
   // Each says that nearly 16 MiB follow, and sends most of them.
   std::string begun = encode({FrameType::hello, std::string(kMaxFrameBytes - 1, 'x')});
   begun.resize(begun.size() - 1);
-  std::vector<FileHandle> half;
+  std::vector<Stream> half;
   for (int i = 0; i < 8; ++i) {
     half.push_back(connect());
     try {
-      send_all(half.back().get(), begun, Deadline::after(60));
+      half.back().send_all(begun, Deadline::after(60));
     } catch (const Error&) {
       // closed already
     }

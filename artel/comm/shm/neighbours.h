@@ -11,17 +11,18 @@
 #include <vector>
 
 #include "artel/base/time.h"
+#include "artel/comm/options.h"
 #include "artel/comm/shm/mailbox.h"
 
-namespace artel::comm::gloo {
+namespace artel::comm::shm {
 
 class Neighbours {
  public:
   // `ranks` are those on the machine, in order, at least two; `name` is the same on all of them and
-  // unique. Throws if they do not all share memory before the deadline, or what `meanwhile` throws,
-  // which is called now and then.
-  Neighbours(std::vector<int> ranks, int own_rank, const std::string& name, Deadline deadline,
-             std::function<void()> meanwhile);
+  // unique, `token` the run's. Throws if they do not all share memory before the deadline, or what
+  // `meanwhile` throws, which is called now and then.
+  Neighbours(std::vector<int> ranks, int own_rank, const std::string& name,
+             const std::string& token, Deadline deadline, std::function<void()> meanwhile);
   ~Neighbours();
 
   // Call once for each other rank that shares the memory too.
@@ -51,8 +52,8 @@ class Neighbours {
 
   std::vector<int> ranks_;
   std::vector<bool> included_;  // by place in ranks_
-  shm::Segment segment_;
-  shm::Mailbox mailbox_;
+  Segment segment_;
+  Mailbox mailbox_;
   std::mutex mutex_;  // protects what follows
   std::condition_variable changed_;
   int wanted_ = 0;
@@ -60,4 +61,24 @@ class Neighbours {
   std::thread thread_;
 };
 
-}  // namespace artel::comm::gloo
+// Where a rank is, as it tells the others.
+struct Whereabouts {
+  std::string machine;  // "": one that shares no memory
+  std::string contact;  // different for all ranks of all groups
+};
+
+// Finds the ranks on this rank's machine that share memory with it, of all ranks of a transport
+// that can exchange messages already; nothing if there are none. `look` is called now and then, and
+// throws when the group cannot be formed any more.
+std::unique_ptr<Neighbours> meet_neighbours(Transport& transport,
+                                            const std::vector<Whereabouts>& places,
+                                            const GroupOptions& options,
+                                            const std::function<void()>& look);
+
+// While a group forms: gives each of these ranks its text (all are of one length), and returns
+// theirs, by rank.
+std::vector<std::string> exchange_texts(Transport& transport, const std::vector<int>& ranks,
+                                        const std::vector<std::string>& texts,
+                                        std::string_view label, const GroupOptions& options);
+
+}  // namespace artel::comm::shm

@@ -1,0 +1,21 @@
+// Where the secret of a run comes from.
+#pragma once
+
+#include <string>
+
+namespace artel {
+
+// A secret that only the processes know to which it is given.
+std::string random_token();
+
+// What the user has given: the token itself, else what the file contains, else the environment
+// variable ARTEL_TOKEN, else nothing. Throws if the file has none; warns if other users can read
+// it.
+std::string given_token(const std::string& token, const std::string& file);
+
+// The token for something that has this name, which only processes of this user can know, on all
+// machines with their home folder. It is derived from a random key in the folder of their
+// configuration ($XDG_CONFIG_HOME/artel, ~/.config/artel), which the first one that needs it makes.
+std::string private_token(const std::string& name);
+
+}  // namespace artel

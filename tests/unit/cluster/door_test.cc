@@ -1,0 +1,85 @@
+// Who is heard at a worker's door, and who is not.
+#include "artel/cluster/door.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "artel/base/error.h"
+#include "artel/cluster/entrance.h"
+
+namespace artel {
+namespace {
+
+using namespace comm::control;
+
+Participant member(int number, const std::string& door) {
+  return {.number = number, .host = "h", .process = 1, .door = door};
+}
+
+std::string error_of_leaving(const LeaveRequest& request) {
+  try {
+    ask_to_leave(request, Deadline::after(20));
+    return "it has left";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+class DoorInUse : public testing::TestWithParam<bool> {
+ protected:
+  Door door_{{.host = "127.0.0.1"}, "secret", GetParam()};
+
+  void SetUp() override {
+    door_.set_membership(0, {member(0, door_.address()), member(1, "127.0.0.1:1")}, 0, 2);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Encrypted, DoorInUse, testing::Bool());
+
+TEST_P(DoorInUse, NobodyIsDismissedWithoutTheToken) {
+  const std::string error =
+      error_of_leaving({.door = door_.address(), .token = "Secret", .encrypt = GetParam()});
+  EXPECT_NE(error.find("wrong token"), error.npos) << error;
+  EXPECT_FALSE(door_.dismissed());
+}
+
+TEST_P(DoorInUse, ANewcomerIsHeardWithTheTokenOnly) {
+  std::thread newcomer([&] {
+    Entrance entrance({.doors = {door_.address()},
+                       .token = "secret",
+                       .encrypt = GetParam(),
+                       .knock = {.wish = Knock::Wish::join,
+                                 .generation = -1,
+                                 .self = member(-1, "127.0.0.1:2"),
+                                 .introduction = "the same"}});
+    EXPECT_EQ(entrance.wait().generation, 7);
+  });
+  const Deadline deadline = Deadline::after(60);
+  while (door_.newcomers().empty() && !deadline.passed()) door_.wait(0.05);
+  const std::vector<Door::Guest> guests = door_.newcomers();
+  ASSERT_EQ(guests.size(), 1u);
+  EXPECT_EQ(guests[0].knock.introduction, "the same");
+  door_.tell(guests[0].id, {FrameType::roster, to_body(Roster{.generation = 7})});
+  newcomer.join();
+
+  Entrance stranger({.doors = {door_.address()},
+                     .token = "",
+                     .encrypt = GetParam(),
+                     .knock = {.wish = Knock::Wish::join, .generation = -1, .self = {}}});
+  EXPECT_THROW(stranger.wait(), Error);
+  EXPECT_TRUE(door_.newcomers().empty());
+}
+
+TEST_P(DoorInUse, OneThatEncryptsDifferentlyIsToldSo) {
+  const std::string error =
+      error_of_leaving({.door = door_.address(), .token = "secret", .encrypt = !GetParam()});
+  EXPECT_NE(error.find("try the same cluster.encrypt"), error.npos) << error;
+}
+
+TEST(Door, NeedsATokenWhereOthersCanReachIt) {
+  EXPECT_THROW(Door({.host = "0.0.0.0"}, ""), Error);
+  EXPECT_NO_THROW(Door({.host = "127.0.0.1"}, ""));
+}
+
+}  // namespace
+}  // namespace artel
