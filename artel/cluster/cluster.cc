@@ -292,6 +292,12 @@ std::string Cluster::objection_to(const Door::Guest& guest, bool room) const {
     return fmt::format("it has {} already, as many as it can use ({})",
                        serves ? counted(servers_, "server") : counted(size(), "worker"),
                        serves ? "cluster.servers" : "cluster.lanes, cluster.workers");
+  constexpr int kMostMissed = 3;
+  if (const auto missed = missed_.find(guest.knock.self.door);
+      missed != missed_.end() && missed->second >= kMostMissed)
+    return fmt::format(
+        "it was let in {} times, but could not be reached at {} when the group formed", kMostMissed,
+        guest.knock.self.door);
   const std::string expected = serves ? server_introduction() : introduction_;
   if (guest.knock.introduction == expected) return {};
   return "it was started differently: " + first_difference(guest.knock.introduction, expected);
@@ -394,8 +400,18 @@ std::map<int, std::string> Cluster::meet_again(Deadline deadline) {
     accepted_.clear();
     for (const Roster::Change& change : roster.changes) reasons[change.number] = change.what;
     take(roster);
+    for (const std::string& newcomer : admitted_)
+      if (std::ranges::none_of(roster.members,
+                               [&](const Participant& member) { return member.door == newcomer; }))
+        ++missed_[newcomer];
+    admitted_.clear();
+    for (const Roster::Change& change : roster.changes)
+      if (change.what == "joins")
+        for (const Participant& member : roster.members)
+          if (member.number == change.number) admitted_.insert(member.door);
     try {
       form_group(roster.address, [&] { meeting.check(); });
+      admitted_.clear();
       return reasons;
     } catch (const Error& error) {
       // Somebody was lost on the way: those who are left meet once more.
@@ -428,7 +444,8 @@ MembershipChange Cluster::regroup(const Error& cause) {
     if (!earlier.contains(member.number)) change.came.push_back(member);
   // If nothing has changed, something else is wrong with the group: perhaps only for once.
   constexpr int kMostInVain = 3;
-  in_vain_ = change.gone.empty() && change.came.empty() ? in_vain_ + 1 : 0;
+  // A newcomer who was let in and never came is no fault of the others.
+  in_vain_ = change.gone.empty() && change.came.empty() && reasons.empty() ? in_vain_ + 1 : 0;
   if (in_vain_ > kMostInVain) throw cause;
   require(!membership_.members.empty(), ErrorKind::cancelled, "[cluster] no worker is left: {}",
           cause.what());

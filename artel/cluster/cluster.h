@@ -152,6 +152,8 @@ class Cluster {
   bool outside_ = false;
   std::string introduction_;
   std::set<int64_t> accepted_;         // newcomers at the door
+  std::set<std::string> admitted_;     // by their doors, while the group with them is formed
+  std::map<std::string, int> missed_;  // how often it was formed without them after all
   std::map<int, int64_t> lost_after_;  // by place
   std::string meeting_place_;          // of the first group
   Clock::time_point next_look_{};      // whether somebody listens there

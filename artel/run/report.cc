@@ -38,6 +38,7 @@ nlohmann::ordered_json to_json(const ChangedWorkers& change) {
           {"at_second", change.at},
           {"seconds_to_regroup", change.seconds},
           {"seconds_to_next_step", change.until_next_step},
+          {"repeated_steps", change.repeated},
           {"went_on", change.staying}};
 }
 
@@ -165,6 +166,8 @@ void RunReport::after_step(const TrainingState& state) {
     scalars.emplace_back("cluster/workers", state.workers);
   if (state.left > 0) scalars.emplace_back("cluster/left", state.left);
   if (state.joined > 0) scalars.emplace_back("cluster/joined", state.joined);
+  if (state.repeated > 0)
+    scalars.emplace_back("cluster/repeated", static_cast<double>(state.repeated));
   if (state.seconds_lost > 0) scalars.emplace_back("cluster/seconds_lost", state.seconds_lost);
   write([&] { metrics_->write(state.step, scalars); });
 }
@@ -249,8 +252,12 @@ observe::Table RunReport::table_of(const FitResult& result, int64_t parameters) 
   add_server_report(table, result.servers);
   for (const ChangedWorkers& change : result.changes) {
     for (const auto& [worker, why] : change.gone)
-      table.add({name_of(worker), fmt::format("{} after step {}; the others went on after {:.2f} s",
-                                              why, format_count(change.step), change.seconds)});
+      table.add({name_of(worker),
+                 fmt::format("{} after step {}; the others went on after {:.2f} s{}", why,
+                             format_count(change.step), change.seconds,
+                             change.repeated > 0
+                                 ? fmt::format(" and repeated {}", counted(change.repeated, "step"))
+                                 : "")});
     for (const comm::control::Participant& worker : change.came)
       table.add({name_of(worker), fmt::format("joined after step {}; the others waited {:.2f} s",
                                               format_count(change.step), change.seconds)});

@@ -25,6 +25,7 @@
 #include "artel/run/published_config.h"
 #include "artel/train/name_prefixes.h"
 #include "artel/train/strategies/registry.h"
+#include "artel/train/strategies/shared_options.h"
 
 namespace artel {
 namespace {
@@ -259,8 +260,11 @@ bool outlives_workers(const RunConfig& config) {
 
 bool is_elastic(const RunConfig& config) {
   if (!config.cluster.elastic || !strategy_of(config.cluster).elastic) return false;
+  // What only one worker keeps, others have a copy of.
+  const StrategyOptions& options = config.cluster.strategy_options;
+  if (options.of<MirrorOptions>().mirror_every > 0) return true;
   return std::ranges::none_of(strategy_kinds(), [&](const StrategyKind* kind) {
-    return kind->needs_all_workers && kind->needs_all_workers(config.cluster.strategy_options);
+    return kind->needs_all_workers && kind->needs_all_workers(options);
   });
 }
 

@@ -61,6 +61,7 @@ std::string ranges_text(const std::vector<DividedState::Part>& parts) {
 
 DividedState::DividedState(comm::Group& group, std::vector<Part> parts)
     : group_(group.split(0)), parts_(std::move(parts)) {
+  for (size_t i = 0; i < parts_.size(); ++i) part_of_.emplace(parts_[i].name, i);
   const std::vector<std::string> texts = gather_text(group_, ranges_text(parts_));
   if (group_.rank() != 0) return;
   holders_.resize(parts_.size());
@@ -94,10 +95,8 @@ DividedState::DividedState(comm::Group& group, std::vector<Part> parts)
 }
 
 void DividedState::complete(std::vector<TensorSource>& sources) {
-  std::map<std::string_view, size_t> divided;
-  for (size_t i = 0; i < parts_.size(); ++i) divided.emplace(parts_[i].name, i);
   for (TensorSource& source : sources)
-    if (const auto found = divided.find(source.name); found != divided.end())
+    if (const auto found = part_of_.find(source.name); found != part_of_.end())
       source.give = [this, part = found->second](const TensorSource::Write& write) {
         give(part, write);
       };
@@ -190,6 +189,24 @@ bool DividedState::divides(const std::string& name) const {
                      [&](const Part& part) { return part.is_weight && part.name == name; });
 }
 
+bool DividedState::take(const std::string& name, size_t first, std::span<const float> values) {
+  const auto found = part_of_.find(name);
+  if (found == part_of_.end()) return false;
+  const Part& part = parts_[found->second];
+  for (const Range& range : part.kept) {
+    const size_t begin = std::max(range.first, first);
+    const size_t end = std::min(range.first + range.count, first + values.size());
+    if (begin < end)
+      std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(begin - first), end - begin,
+                  part.values.begin() + static_cast<std::ptrdiff_t>(begin));
+  }
+  return true;
+}
+
+void DividedState::forget_others() {
+  for (const Part& part : parts_) for_gaps(part, part.is_weight ? forget : leave_out);
+}
+
 void DividedState::hand_out(const std::function<std::span<const float>(const Part&)>& values,
                             const std::function<void(const Part&)>& make) {
   for (size_t i = 0; i < parts_.size(); ++i) {
@@ -203,8 +220,10 @@ void DividedState::hand_out(const std::function<std::span<const float>(const Par
       receive(part);
     else
       for (const Holder& holder : holders_[i]) hand(part, holder, all);
-    for_gaps(part, part.is_weight ? forget : leave_out);
+    if (sends == 0) for_gaps(part, part.is_weight ? forget : leave_out);
   }
+  // Until all have theirs, worker 0 has everything: nothing is lost if another one dies meanwhile.
+  forget_others();
 }
 
 void DividedState::hand(const Part& part, const Holder& holder, std::span<const float> all) {

@@ -17,20 +17,25 @@
 
 namespace artel {
 
+// Elements of a tensor, as they lie in memory.
+struct KeptRange {
+  size_t first = 0, count = 0;
+};
+
+// A tensor of which a worker keeps some elements.
+struct DividedPart {
+  std::string name;  // in checkpoints
+  Shape shape;
+  Layout layout;
+  std::span<float> values;      // all of it; what this worker does not keep is only address space
+  std::vector<KeptRange> kept;  // by this worker, in order
+  bool is_weight = false;       // else what the optimizer remembers
+};
+
 class DividedState {
  public:
-  // Elements of a tensor, as they lie in memory.
-  struct Range {
-    size_t first = 0, count = 0;
-  };
-  struct Part {
-    std::string name;  // in checkpoints
-    Shape shape;
-    Layout layout;
-    std::span<float> values;  // all of it; what this worker does not keep is only address space
-    std::vector<Range> kept;  // by this worker, in order
-    bool is_weight = false;   // else what the optimizer remembers
-  };
+  using Range = KeptRange;
+  using Part = DividedPart;
   // All workers name the same tensors in the same order, and each element is kept by at least one;
   // where several keep it, it is the same. A collective call.
   DividedState(comm::Group& group, std::vector<Part> parts);
@@ -50,6 +55,10 @@ class DividedState {
   // does.
   void hand_out(const std::function<std::span<const float>(const Part&)>& values,
                 const std::function<void(const Part&)>& make);
+  // The same one by one, whoever has the values: of some elements of a tensor, this worker takes
+  // those that it keeps; false: it does not lie in parts. After the last, `forget_others`.
+  bool take(const std::string& name, size_t first, std::span<const float> values);
+  void forget_others();
   // A collective call: worker 0 gets all that the optimizer remembers.
   void gather_optimizer();
   // Gives back the memory of weights that only others keep.
@@ -71,6 +80,7 @@ class DividedState {
 
   comm::Group group_;
   std::vector<Part> parts_;
+  std::map<std::string, size_t> part_of_;  // by name
   // On worker 0, of each part: who has to get it; and who gives each element, in order.
   std::vector<std::vector<Holder>> holders_, givers_;
 };

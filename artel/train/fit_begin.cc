@@ -12,6 +12,7 @@
 #include "artel/train/facts.h"
 #include "artel/train/fit_loop.h"
 #include "artel/train/kept_states.h"
+#include "artel/train/strategies/fitting_mesh.h"
 #include "artel/train/strategies/mesh_choice.h"
 #include "artel/train/strategies/registry.h"
 
@@ -39,13 +40,17 @@ void FitLoop::join() {
   if (strategy_) {
     require(strategy_->can_lose_workers(), ErrorKind::unsupported,
             "each worker has only a part of the network, so others cannot go on without it; resume "
-            "from a checkpoint");
+            "from a checkpoint, or set cluster.mirror_every above 0");
     const Strategy::Traffic traffic = strategy_->traffic();
     traffic_before_.waited_seconds += traffic.waited_seconds;
     traffic_before_.sent_bytes += traffic.sent_bytes;
     traffic_before_.received_bytes += std::max<int64_t>(0, traffic.received_bytes);
     traffic_before_.wire_seconds += traffic.wire_seconds;
   }
+  keep_parts();
+  const bool progressed = begun_at_ >= 0 && s_.step > begun_at_;
+  if (s_.cluster.membership().generation > 0)
+    s_.options.strategy_options = fitting_mesh(asked_, s_.cluster.size());
   s_.set_strategy(nullptr);
   strategy_.reset();
   workload_.reset();
@@ -63,7 +68,7 @@ void FitLoop::join() {
     throw;
   }
   s_.generation = s_.cluster.membership().generation;
-  check_losses();
+  check_losses(progressed);
   begin_counting();
   if (plateau_) plateau_.emplace(std::get<optim::Plateau>(s_.options.schedule.shape), s_.plateau);
   now_.step = s_.step;
@@ -98,9 +103,17 @@ void FitLoop::join() {
   if (const auto found = s_.kept.find(strategy->kept_as()); found != s_.kept.end())
     kept = found->second;
   if (group) kept.tensors = share_tensors(*group, kept.tensors, source);
-  if (divides_) hand_out_state(*group, *strategy->divided());
+  if (restoration_)
+    put_together(group, strategy->divided());
+  else if (divides_)
+    hand_out_state(*group, *strategy->divided());
   strategy->restore(kept);
   set_strategy(std::move(strategy));
+  mirrors_.keep_only(restoration_ && divides_ ? restoration_->step : -1);
+  restoration_.reset();
+  begun_at_ = s_.step;
+  if (divides_ && strategy_->mirror_every() > 0 && s_.cluster.elastic())
+    mirrors_.begin(*group, strategy_->updated_parts());
 }
 
 // Agrees with the others and goes on with the state of one of them, whose rank it returns. `text`
@@ -115,8 +128,16 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
     timeline_.meet(group);
   else if (options_.timeline)
     timeline_.start(group);
-  if (group) {
+  if (group)
     source = most_advanced(*group);
+  else
+    source.in_parts = !mirrors_.copies().empty();
+  if (source.in_parts) {
+    const int64_t before = s_.step;
+    s_.restore_state(find_parts(group));
+    source.rank = restoration_->text_from;
+    tell_repeated(before - s_.step);
+  } else if (group) {
     if (s_.choices.tune) {
       // Only one worker measures; all others get its choices.
       if (group->rank() == source.rank) workload_->compile();
@@ -140,9 +161,12 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
   metrics_ = workload_->metrics();
   if (group) {
     check_agreement(*group, workload_->facts());
-    if (!source.here && group->rank() != source.rank) text.clear();
-    if (!source.everywhere && !divides_) share_state(*group, source.rank);
-    text = s_.state_text();
+    if (!source.in_parts) {
+      if (!source.here && group->rank() != source.rank) text.clear();
+      // Worker 0 hands out what others are to keep.
+      if (divides_ ? !source.first : !source.everywhere) share_state(*group, source.rank);
+      text = s_.state_text();
+    }
     // Whoever becomes worker 0 goes on there.
     checkpoints_ = broadcast_text(*group, checkpoints_.string(), source.rank);
   }
@@ -160,18 +184,25 @@ FitLoop::Source FitLoop::most_advanced(comm::Group& group) const {
     int64_t ended;    // what is due at the end of an epoch is done
     int64_t in_step;  // whoever has finished as many steps has the same weights
     int64_t alone;    // it went its own way
+    int64_t parts;    // it has parts of a state that nobody has as a whole
     auto rank() const { return std::tuple(begun, step, -ended); }
   };
   const bool begun = s_.generation >= 0;
-  const Place own = {begun,      begun && s_.generation != s_.cluster.membership().generation,
-                     s_.step,    s_.step % per_epoch_ == 0 && s_.epoch.samples == 0,
-                     s_.in_step, begun && s_.alone};
+  const Place own = {begun,
+                     begun && s_.generation != s_.cluster.membership().generation,
+                     s_.step,
+                     s_.step % per_epoch_ == 0 && s_.epoch.samples == 0,
+                     s_.in_step,
+                     begun && s_.alone,
+                     !mirrors_.copies().empty()};
   std::vector<Place> all(static_cast<size_t>(group.size()));
   group.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
                    {.label = "finished steps"});
+  if (std::any_of(all.begin(), all.end(), [](const Place& p) { return p.parts != 0; }))
+    return {.in_parts = true};
   if (std::none_of(all.begin(), all.end(), [](const Place& p) { return p.regrouped != 0; })) {
     check_first_worker();
-    return {};
+    return {.first = true};
   }
   const auto by_rank = [](const Place& a, const Place& b) { return a.rank() < b.rank(); };
   const auto root = std::max_element(all.begin(), all.end(), by_rank);
@@ -181,6 +212,7 @@ FitLoop::Source FitLoop::most_advanced(comm::Group& group) const {
   };
   return {.rank = static_cast<int>(root - all.begin()),
           .here = has_it(own),
+          .first = root == all.begin() || has_it(all.front()),
           .everywhere = std::all_of(all.begin(), all.end(), has_it),
           .goes_on = root->alone && own.alone};
 }
@@ -214,8 +246,10 @@ void FitLoop::begin_counting() {
 Facts FitLoop::facts() const {
   Facts facts = {{"version", std::string(kHeaderVersion)},
                  {"servers", std::to_string(s_.cluster.servers())}};
+  TrainerOptions asked = s_.options;
+  asked.strategy_options = asked_;
   for (const Facts& part :
-       {facts_of(s_.options), facts_of(options_), facts_of("training", &loader_.set())})
+       {facts_of(asked), facts_of(options_), facts_of("training", &loader_.set())})
     facts.insert(facts.end(), part.begin(), part.end());
   return facts;
 }
@@ -229,7 +263,7 @@ void FitLoop::catch_up(comm::Group& group, int root) {
   std::vector<double> last(bytes.size() / sizeof(double));
   if (!last.empty()) std::memcpy(last.data(), bytes.data(), last.size() * sizeof(double));
   constexpr size_t kSums = 5;
-  const int64_t before = std::exchange(told_, s_.step);
+  const int64_t before = std::exchange(told_, std::max(told_, s_.step));
   if (before < 0 || before >= s_.step || last.size() != kSums + metrics_.sums() ||
       static_cast<int64_t>(last[0]) != s_.step)
     return;
@@ -244,6 +278,7 @@ void FitLoop::catch_up(comm::Group& group, int root) {
   now_.noise_scale.reset();
   now_.seconds = seconds_between(begin_, Clock::now());
   now_.left = now_.joined = 0;
+  now_.repeated = 0;
   now_.seconds_lost = 0;
   for (const Callback& callback : options_.after_step)
     if (!callback(now_)) s_.stop = true;

@@ -7,6 +7,7 @@
 #include "artel/base/disk.h"
 #include "artel/base/log.h"
 #include "artel/train/divided_state.h"
+#include "artel/train/strategies/shared_options.h"
 
 namespace artel {
 namespace {
@@ -36,6 +37,7 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
       s_(state),
       options_(options),
       kind_(find_strategy(s_.options.strategy, s_.cluster.servers())),
+      asked_(s_.options.strategy_options),
       validation_(options.validation && options.validation->size() > 0 ? options.validation
                                                                        : nullptr),
       loader_(train, {.sampling = {.batch_size = options.batch_size,
@@ -45,10 +47,14 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
                       .augmentation = options.augment,
                       .threads = options.loader_threads,
                       .epochs = options.steps > 0 && options.epochs <= 0 ? 0 : options.epochs}),
-      per_epoch_(loader_.sampler().batches_per_epoch()) {
+      per_epoch_(loader_.sampler().batches_per_epoch()),
+      mirrors_(asked_.of<MirrorOptions>().mirror_every) {
   checkpoints_ = options.checkpoints;
   s_.build(input_type(loader_.layout()));
-  s_.before_change = [this] { finish_saving(); };
+  s_.before_change = [this] {
+    finish_saving();
+    mirrors_.before_update(s_.step + 1);
+  };
   resume();
   const int64_t by_epochs = options.epochs > 0 ? options.epochs * per_epoch_ : INT64_MAX;
   now_.steps = options.steps > 0 ? std::min(options.steps, by_epochs) : by_epochs;
@@ -88,6 +94,7 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
 FitLoop::~FitLoop() {
   s_.before_change = {};
   s_.set_strategy(nullptr);
+  s_.options.strategy_options = asked_;
   s_.in_parts = s_.in_parts || (divides_ && !gathered_);
 }
 
@@ -111,6 +118,12 @@ void FitLoop::with_whoever_is_left(const std::function<void()>& body) {
 void FitLoop::regroup(const Error& cause) {
   if (strategy_ && !strategy_->can_lose_workers()) throw cause;
   broken_at_ = Clock::now();
+  try {
+    finish_saving();
+  } catch (const Error& error) {
+    // A checkpoint that needs the parts of others breaks off with the group.
+    if (error.kind() != ErrorKind::communication) throw;
+  }
   const MembershipChange change = s_.cluster.regroup(cause);
   rejoined_ = true;
   lost_.insert(lost_.end(), change.gone.begin(), change.gone.end());
@@ -118,6 +131,8 @@ void FitLoop::regroup(const Error& cause) {
     // What this worker has is not the state of the run any more.
     s_.generation = -1;
     saved_ = told_ = -1;
+    mirrors_.end();
+    mirrors_.keep_only(-1);
   }
   // Those who are behind do not know why the others have stopped: all find out once more.
   s_.stop = s_.stop || asked_to_stop_;
@@ -151,12 +166,14 @@ void FitLoop::knock() {
 // Between two steps: this worker leaves if it was asked to, and newcomers are let in. Returns
 // whether it has left.
 bool FitLoop::change_members() {
-  if (!s_.cluster.elastic() || !(s_.in_step || s_.alone) || !result_.stopped_by.empty())
+  if (!s_.cluster.elastic() || !(s_.in_step || s_.alone || mirrors_.at_work()) ||
+      !result_.stopped_by.empty())
     return false;
   if (s_.leave || s_.cluster.dismissed()) {
     if (s_.cluster.size() == 1) {
       s_.stop = true;
-    } else {
+    } else if (!mirrors_.at_work() || mirrors_.arrived(s_.step)) {  // nobody needs its part now
+      finish_saving();
       if (std::exchange(leads_, false) && options_.after_leading) options_.after_leading();
       s_.cluster.leave();
       result_.stopped_by = "leave";
@@ -172,9 +189,10 @@ bool FitLoop::change_members() {
 }
 
 // A worker that was started again and has died before it could finish a step would do so for ever.
-void FitLoop::check_losses() {
+// `progressed`: a step was finished with it, and may have to be made again.
+void FitLoop::check_losses(bool progressed) {
   for (const auto& [worker, why] : std::exchange(lost_, {})) {
-    require(worker.after_step != s_.step || why != "ended", ErrorKind::cancelled,
+    require(worker.after_step != s_.step || why != "ended" || progressed, ErrorKind::cancelled,
             "{} (process {} on host {}) ended in step {}, as did the one before it: the run stops",
             name_of(worker), worker.process, worker.host, s_.step + 1);
     if (worker.place >= 0 && why != "left") s_.cluster.note_loss(worker.place, s_.step);
@@ -214,6 +232,7 @@ void FitLoop::train() {
   }
   if (result_.stopped_by.empty() && s_.step >= now_.steps)
     result_.stopped_by = options_.steps > 0 ? "steps" : "epochs";
+  mirror();
   if (change_members()) return;
   while (result_.stopped_by.empty()) {
     follow_trace();
@@ -226,6 +245,7 @@ void FitLoop::train() {
     } else if (options_.save_every > 0 && s_.step % options_.save_every == 0) {
       save(false);
     }
+    mirror();
     if (change_members()) return;
   }
   if (traces()) end_trace();
@@ -244,6 +264,7 @@ void FitLoop::train() {
   }
   save(false);
   finish_saving();
+  mirrors_.wait();
   if (averages() && options_.whole)
     strategy_->with_averages([this] { result_.averaged = tensors_of(s_.parameters.sources()); });
   result_.last = now_;
@@ -273,6 +294,7 @@ TrainingState FitLoop::step_on(const Tensor& x, const Tensor& y,
     s_.epoch = epoch;
     s_.position = position;
     strategy_->after_step(s_.step);
+    mirror();
   });
   return now_;
 }
@@ -336,6 +358,11 @@ void FitLoop::set_strategy(std::unique_ptr<Strategy> strategy) {
   s_.in_step = strategy_->in_step();
 }
 
+// Where each worker keeps only a part of the state, it is copied to another one now and then.
+void FitLoop::mirror() {
+  if (result_.stopped_by.empty() && mirrors_.due(s_.step)) mirrors_.start(s_.step, s_.state_text());
+}
+
 void FitLoop::step(const data::Batch& batch) {
   const int64_t number = s_.step + 1;
   set_phase("step", number);
@@ -347,6 +374,7 @@ void FitLoop::step(const data::Batch& batch) {
       batch, {.number = number, .learning_rate = static_cast<float>(now_.learning_rate)});
   // Nothing that is kept has changed before this line; from here on the step is finished.
   s_.step = now_.step = number;
+  mirrors_.confirm(number);
   s_.position = loader_.state();
   if (!outcome.together) outcome.together = strategy_->meet(number);
   count(outcome);
@@ -403,16 +431,21 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   now_.noise = outcome.noise;
   now_.noise_scale = outcome.noise ? noise_scale() : std::nullopt;
   now_.left = now_.joined = 0;
+  now_.repeated = 0;
   now_.seconds_lost = 0;
-  if (!result_.changes.empty() && result_.changes.back().until_next_step == 0) {
+  const bool repeated = s_.step <= told_;  // its part of the state was lost
+  if (!repeated && !result_.changes.empty() && result_.changes.back().until_next_step == 0) {
     ChangedWorkers& change = result_.changes.back();
     now_.seconds_lost = change.until_next_step = seconds_between(broken_at_, Clock::now());
     now_.left = static_cast<int>(change.gone.size());
     now_.joined = static_cast<int>(change.came.size());
+    now_.repeated = change.repeated;
   }
-  told_ = s_.step;
   bool go_on = true;
-  for (const Callback& callback : options_.after_step) go_on = callback(now_) && go_on;
+  if (!repeated) {
+    told_ = s_.step;
+    for (const Callback& callback : options_.after_step) go_on = callback(now_) && go_on;
+  }
   const bool time_is_up = options_.max_seconds > 0 && now_.seconds >= options_.max_seconds;
   if (!go_on || time_is_up) s_.stop = true;
   if (reason_.empty()) reason_ = !go_on ? "callback" : time_is_up ? "time" : outcome.stops_by;
@@ -481,7 +514,7 @@ bool FitLoop::report() {
   now_.has_weights =
       strategy_->rests_after(s_.step) && (!divides_ || validation_ != nullptr || options_.whole);
   // Once, even if the group broke before all had finished it.
-  if (!result_.epochs.empty() && result_.epochs.back().step == now_.step) return true;
+  if (!result_.epochs.empty() && result_.epochs.back().step >= now_.step) return true;
   result_.epochs.push_back(now_);
   bool go_on = true;
   for (const Callback& callback : options_.after_epoch) go_on = callback(now_) && go_on;

@@ -13,6 +13,8 @@
 #include "artel/data/loader.h"
 #include "artel/optim/schedule.h"
 #include "artel/train/agreement.h"
+#include "artel/train/mirrors.h"
+#include "artel/train/restoration.h"
 #include "artel/train/strategies/registry.h"
 #include "artel/train/strategy.h"
 #include "artel/train/timeline.h"
@@ -38,7 +40,7 @@ class FitLoop {
   void regroup(const Error& cause);
   void knock();
   bool change_members();
-  void check_losses();
+  void check_losses(bool progressed);
   void lead();
   void set_phase(std::string_view what, int64_t step);
   void train();
@@ -50,14 +52,21 @@ class FitLoop {
   struct Source {
     int rank = 0;             // whose state all go on with
     bool here = false;        // this worker has the same already,
+    bool first = false;       // so has worker 0,
     bool everywhere = false;  // and so have all
     bool goes_on = false;     // each goes its own way: this one from its own step
+    bool in_parts = false;    // nobody has all of it: it is put together from parts
   };
   Source most_advanced(comm::Group& group) const;
   void check_first_worker() const;
   Facts facts() const;
   void share_state(comm::Group& group, int root);
   void hand_out_state(comm::Group& group, DividedState& divided);
+  void keep_parts();
+  std::string find_parts(comm::Group* group);
+  void put_together(comm::Group* group, DividedState* divided);
+  void tell_repeated(int64_t steps);
+  void mirror();
   void catch_up(comm::Group& group, int root);
   void begin_counting();
   void set_strategy(std::unique_ptr<Strategy> strategy);
@@ -97,6 +106,7 @@ class FitLoop {
   TrainerState& s_;
   const FitOptions& options_;
   const StrategyKind& kind_;           // that the options name
+  const StrategyOptions asked_;        // of a mesh that the present workers may be too few for
   const data::DatasetPtr validation_;  // none where the data set has no samples
   data::Loader loader_;
   int64_t per_epoch_;
@@ -110,6 +120,9 @@ class FitLoop {
   std::unique_ptr<Strategy> strategy_;
   bool divides_ = false;   // the strategy: each worker has only a part of the state,
   bool gathered_ = false;  // until it is whole again
+  Mirrors mirrors_;        // of these parts
+  std::optional<Restoration> restoration_;  // while a membership begins: how it is put together
+  int64_t begun_at_ = -1;                   // the step that this membership began with
   Strategy::Traffic traffic_before_ = {.received_bytes = 0};  // of memberships before this one
   std::optional<optim::Schedule> schedule_;
   std::optional<optim::PlateauReducer> plateau_;

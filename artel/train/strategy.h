@@ -70,6 +70,7 @@ struct Fit {
 };
 
 class DividedState;
+struct DividedPart;
 
 class Strategy {
  public:
@@ -126,7 +127,8 @@ class Strategy {
   virtual bool collective() const { return true; }
   // Whether all workers hold the same weights and optimizer state after each step.
   virtual bool in_step() const { return false; }
-  // Whether the others can go on when a worker is lost: each has all of the state.
+  // Whether the others can go on when a worker is lost: each has all of the state, or another one
+  // has a copy of its part.
   virtual bool can_lose_workers() const { return true; }
   // Whether the fit ends after the step just made. `wish`: this worker wants it to.
   virtual bool stops(const Outcome& outcome, bool wish) const;
@@ -151,6 +153,12 @@ class Strategy {
   virtual MeshCoordinates coordinates() const { return {}; }
   // What each worker keeps only a part of, so that it can be saved nevertheless; null: nothing.
   virtual DividedState* divided() { return nullptr; }
+  // Where `divided`: after how many steps parts are copied to other workers; what this worker
+  // updates, of which copies are made; and the step that it is of, also if a step has failed: -1 if
+  // it is a mixture.
+  virtual int64_t mirror_every() const { return 0; }
+  virtual std::vector<DividedPart> updated_parts() { return {}; }
+  virtual int64_t updated_step() const { return -1; }
   // Whether weights and optimizer state after the last finished step can be had. Not where they are
   // kept elsewhere and part of the next step, which is then repeated, is in them already.
   virtual bool has_state() const { return true; }

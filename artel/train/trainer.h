@@ -99,9 +99,10 @@ struct TrainingState {
   int own_lanes = 0;              // of the batch, in the last step; 0: not known
   int workers = 1;                // that made the step
   MeshCoordinates mesh = {};      // of this worker
-  // Of the first step after a change of the workers: how many went and came before it, and the
-  // seconds since the step was broken off.
+  // Of the first step after a change of the workers: how many went and came before it, the steps
+  // that were repeated, and the seconds since the step was broken off.
   int left = 0, joined = 0;
+  int64_t repeated = 0;
   double seconds_lost = 0;
   // Other measurements of the step by the strategy; on worker 0.
   std::vector<std::pair<std::string, double>> measures = {};
@@ -184,6 +185,7 @@ struct ChangedWorkers {
   double at = 0;               // seconds since fit began
   double seconds = 0;          // until they had found each other,
   double until_next_step = 0;  // and until they had finished the next step
+  int64_t repeated = 0;        // steps that had to be made again before that
 };
 
 // An epoch that was better than all before it.

@@ -5,6 +5,7 @@
 
 #include "artel/train/divided_state.h"
 #include "artel/train/strategies/registry.h"
+#include "artel/train/strategies/shared_options.h"
 #include "artel/train/strategy.h"
 #include "artel/train/swapped_averages.h"
 
@@ -37,7 +38,13 @@ class DividedStrategy : public Strategy {
     }
     spread_weights();
   }
-  bool can_lose_workers() const override { return false; }
+  bool can_lose_workers() const override { return mirror_every() > 0; }
+  int64_t mirror_every() const override { return fit_.options_of<MirrorOptions>().mirror_every; }
+  std::vector<DividedPart> updated_parts() override {
+    const KeptRanges ranges = updated();
+    return divided_parts(fit_.parameters, fit_.stepper->update(), ranges, ranges);
+  }
+  int64_t updated_step() const override { return updated_step_; }
 
  protected:
   // All workers get all weights, if they do not have them.
@@ -48,8 +55,18 @@ class DividedStrategy : public Strategy {
   virtual void spread_weights() = 0;
   // What this worker updates, by parameter.
   virtual KeptRanges updated() const = 0;
+  // Updates what this worker does: if that fails in the middle, it is a mixture of two steps.
+  template <typename Work>
+  void update_to(int64_t step, const Work& work) {
+    updated_step_ = -1;
+    work();
+    updated_step_ = step;
+  }
 
   bool whole_ = false;  // this worker has all weights
+
+ private:
+  int64_t updated_step_ = fit_.step;
 };
 
 // What was started uses the strategy, which must outlive it: all are waited for, whatever fails.

@@ -264,8 +264,10 @@ Memory Mesh::compute_total(const data::Batch& batch, const StepOptions& options)
                                                        .stop = fit_.stop,
                                                        .trace = fit_.trace > 0},
                                                       batch.x, batch.y);
-    for (int b = 0; b < count; ++b) exchange_->start(b, buckets[b], partials);
-    if (fit_.before_change) fit_.before_change();
+    for (int b = 0; b < count; ++b) {
+      if (b == count - 1 && fit_.before_change) fit_.before_change();
+      exchange_->start(b, buckets[b], partials);
+    }
   } else {
     compute(batch, options, {0, fit_.lanes}, [&](int bucket, const std::vector<Memory>& partials) {
       exchange_->start(bucket, buckets[bucket], partials);
@@ -325,14 +327,16 @@ void Mesh::exchange_norms(std::vector<optim::Norms>& norms) const {
 
 void Mesh::update_weights(const Memory& total, const Update::Options& how) {
   if (!sharded_) {
-    fit_.stepper->update().apply(total, how);
+    update_to(how.step, [&] { fit_.stepper->update().apply(total, how); });
   } else {
     // While a bucket is updated, the one before it travels, unless weights wait for the next step.
     std::vector<comm::Handle> gathers;
-    sharded_->apply(total, how, [&](int bucket) {
-      if (passing_) return;
-      gathers.push_back(axes_.across.group->start(
-          [this, bucket](comm::Group& group) { sharded_->gather_weights(group, bucket); }));
+    update_to(how.step, [&] {
+      sharded_->apply(total, how, [&](int bucket) {
+        if (passing_) return;
+        gathers.push_back(axes_.across.group->start(
+            [this, bucket](comm::Group& group) { sharded_->gather_weights(group, bucket); }));
+      });
     });
     wait_for_all(gathers);
     if (sharding_.gradients() && !runner_) forget(total.host());
@@ -437,7 +441,7 @@ StrategyKind mesh_kind() {
               "share each layer. Those who have the same part share the lanes.",
           .names = {},
           .visit_keys = keys_of<MeshOptions, PipelineOptions, TensorOptions, ShardsOptions,
-                                SynchronousOptions, ShardingOptions>(),
+                                SynchronousOptions, ShardingOptions, MirrorOptions>(),
           .needs_all_workers =
               [](const StrategyOptions& options) {
                 const auto& [mesh, chosen] = options.of<MeshOptions>();

@@ -91,10 +91,12 @@ Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& opt
   }
   // While a bucket is updated, the one before it travels, unless weights wait for the next step.
   std::vector<comm::Handle> gathers;
-  update_.apply(total, how, [&](int bucket) {
-    if (passing_) return;
-    gathers.push_back(fit_.group()->start(
-        [this, bucket](comm::Group& group) { update_.gather_weights(group, bucket); }));
+  update_to(options.number, [&] {
+    update_.apply(total, how, [&](int bucket) {
+      if (passing_) return;
+      gathers.push_back(fit_.group()->start(
+          [this, bucket](comm::Group& group) { update_.gather_weights(group, bucket); }));
+    });
   });
   wait_for_all(gathers);
   if (sharding_.gradients()) forget(total.host());
@@ -157,7 +159,7 @@ StrategyKind sharded_kind() {
               "With any of these names and `sharding`, each worker keeps only a part of the "
               "optimizer's memory, the gradients or the weights, and updates that part.",
           .names = {},
-          .visit_keys = keys_of<ShardingOptions, ShardsOptions, MeshOptions>(),
+          .visit_keys = keys_of<ShardingOptions, ShardsOptions, MeshOptions, MirrorOptions>(),
           .needs_all_workers =
               [](const StrategyOptions& options) { return options.of<ShardingOptions>().any(); },
           .check = check_sharding,
@@ -165,8 +167,7 @@ StrategyKind sharded_kind() {
               [](const Situation& now) {
                 const StrategyOptions& options = now.options.strategy_options;
                 return now.cluster.size() > 1 && adds_sums(now) &&
-                       options.of<ShardingOptions>().any() &&
-                       mesh_size(options).workers() == 1;
+                       options.of<ShardingOptions>().any() && mesh_size(options).workers() == 1;
               },
           .make = [](const Fit& fit) { return std::make_unique<Sharded>(fit); }};
 }

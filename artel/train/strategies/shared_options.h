@@ -28,6 +28,21 @@ struct ShardsOptions {
   }
 };
 
+struct MirrorOptions {
+  int64_t mirror_every = 16;
+
+  void visit(KeyVisitor& field) {
+    field({.name = "cluster.mirror_every",
+           .help = "Steps after which what only one worker keeps is copied into the memory of "
+                   "another one, from where the run goes on if a worker is lost; `0`: never, the "
+                   "run then ends and is resumed from a checkpoint. Costs each worker up to four "
+                   "times the memory of what it keeps, but never more than a quarter of what is "
+                   "free: then there are no copies.",
+           .least = 0},
+          mirror_every);
+  }
+};
+
 struct EconomyOptions {
   bool allow_lossy = false;
 

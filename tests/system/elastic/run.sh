@@ -67,6 +67,48 @@ test_together() {
   same_as_undisturbed
 }
 
+# Each worker has only a part of the network: another one has a copy of it, steps are repeated from there, and those who are
+# left form another mesh. The last one has all of it.
+test_mesh() {
+  local options
+  for options in cluster.pipeline=3 "cluster.sharding=weights --set cluster.transport=gloo"; do
+    rm -rf run one
+    workers=()
+    start_endless_run 3 --set $options
+    kill_worker 1
+    goes_on
+    contains err "ended: going on with 2 workers"
+    kill_worker 0
+    goes_on
+    same_as_undisturbed
+    contains run/summary.json '"repeated_steps":'
+  done
+}
+
+# Two pipelines, of which one loses a stage: the new worker gets its part.
+test_mesh_restart() {
+  start_endless_run 4 --set cluster.pipeline=2 --set cluster.restarts=8 --set cluster.sharding=optimizer
+  kill_worker 3
+  awaits "joins: going on with 4 workers"
+  goes_on
+  kill_worker 0
+  awaits "going on with 4 workers" 2
+  goes_on
+  same_as_undisturbed
+}
+
+# A worker that leaves a mesh hands its part over; one that joins gets a part.
+test_mesh_leave() {
+  start_endless_run 3 --set cluster.pipeline=3
+  kill -TERM "${workers[1]}"
+  awaits "worker 1 (process ${workers[1]} on host $(hostname)) left: going on with 2 workers"
+  goes_on
+  join_as newcomer --join run --set cluster.pipeline=3
+  awaits "joins: going on with 3 workers"
+  goes_on
+  same_as_undisturbed
+}
+
 # The first to die is the one at whose address all have met.
 test_gloo() {
   start_endless_run 4 --set cluster.transport=gloo

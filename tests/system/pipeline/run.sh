@@ -37,9 +37,9 @@ test_resume() {
   expect 0 "$artel" verify text back
 }
 
-# The run ends and names the worker with its stage; it can be resumed.
+# Without copies of its parts the run ends and names the worker with its stage; it can be resumed.
 test_killed() {
-  start_endless_run 2 --set cluster.pipeline=2
+  start_endless_run 2 --set cluster.pipeline=2 --set cluster.mirror_every=0
   kill_one "${workers[1]}"
   contains err "rank 1 on host"
   contains err "died"

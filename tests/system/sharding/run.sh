@@ -30,9 +30,9 @@ test_resume() {
   expect 0 "$artel" verify text mixed
 }
 
-# The run ends and names the worker; it can be resumed.
+# Without copies of its parts the run ends and names the worker; it can be resumed.
 test_killed() {
-  start_endless_run 2 --set cluster.sharding=weights
+  start_endless_run 2 --set cluster.sharding=weights --set cluster.mirror_every=0
   kill_one "${workers[1]}"
   contains err "rank 1 on host"
   contains err "died"
@@ -48,7 +48,7 @@ test_killed_while_saving() {
   local mesh
   for mesh in cluster.sharding=weights cluster.pipeline=2; do
     rm -rf run
-    start_endless_run 2 --set $mesh --set train.save_every=1 --set train.keep_checkpoints=2
+    start_endless_run 2 --set $mesh --set cluster.mirror_every=0 --set train.save_every=1 --set train.keep_checkpoints=2
     kill_one "${workers[1]}"
     contains err "rank 1 on host"
     local step

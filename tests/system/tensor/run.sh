@@ -38,12 +38,12 @@ test_resume() {
   contains err "cluster.shards: got 2, but the run has 4"
 }
 
-# The run ends and names the worker; it can be resumed.
+# Without copies of its parts the run ends and names the worker; it can be resumed.
 test_killed() {
   make_wide
   cp run.toml wide.toml
   make_run() { cp wide.toml run.toml; }
-  start_endless_run 4 --set cluster.tensor=2
+  start_endless_run 4 --set cluster.tensor=2 --set cluster.mirror_every=0
   kill_one "${workers[3]}"
   contains err "rank 3 on host"
   contains err "died"
