@@ -14,9 +14,7 @@
 namespace artel {
 namespace {
 
-using Ranges = std::vector<KeptRange>;
-
-std::string text_of(const Ranges& ranges) {
+std::string text_of_ranges(const std::vector<KeptRange>& ranges) {
   std::string text;
   for (const KeptRange& range : ranges) text += fmt::format("{}+{} ", range.first, range.count);
   return text;
@@ -40,11 +38,11 @@ TEST(Mirrors, CopiesLieOnOtherMachinesWherePossible) {
 }
 
 TEST(Mirrors, WhatOthersKeepIsNotSent) {
-  EXPECT_EQ(text_of(exclusive_ranges({{0, 10}}, {})), "0+10 ");
-  EXPECT_EQ(text_of(exclusive_ranges({{0, 10}}, {{{0, 10}}})), "");
-  EXPECT_EQ(text_of(exclusive_ranges({{0, 10}}, {{{2, 3}}, {{7, 9}}})), "0+2 5+2 ");
-  EXPECT_EQ(text_of(exclusive_ranges({{0, 4}, {8, 4}}, {{{3, 6}}})), "0+3 9+3 ");
-  EXPECT_EQ(text_of(exclusive_ranges({{5, 5}}, {{{0, 5}, {10, 5}}})), "5+5 ");
+  EXPECT_EQ(text_of_ranges(exclusive_ranges({{0, 10}}, {})), "0+10 ");
+  EXPECT_EQ(text_of_ranges(exclusive_ranges({{0, 10}}, {{{0, 10}}})), "");
+  EXPECT_EQ(text_of_ranges(exclusive_ranges({{0, 10}}, {{{2, 3}}, {{7, 9}}})), "0+2 5+2 ");
+  EXPECT_EQ(text_of_ranges(exclusive_ranges({{0, 4}, {8, 4}}, {{{3, 6}}})), "0+3 9+3 ");
+  EXPECT_EQ(text_of_ranges(exclusive_ranges({{5, 5}}, {{{0, 5}, {10, 5}}})), "5+5 ");
 }
 
 size_t ten_elements(const std::string&) { return 10; }
