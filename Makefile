@@ -1,5 +1,5 @@
 # The two commands to know: `make demo` and `make test`. Everything else is CMake (see CMakePresets.json).
-.PHONY: demo test build setup format check check-sanitizers check-asan check-tsan check-aarch64 clean fuzz-models
+.PHONY: demo test build setup format check check-sanitizers check-asan check-tsan check-aarch64 clean fuzz fuzz-models
 MINUTES ?= 10
 
 build: setup
@@ -19,6 +19,10 @@ test: build
 fuzz-models: setup
 	tools/build release artel_model_fuzz
 	build/release/artel_model_fuzz --seconds $$(($(MINUTES) * 60)) --jobs $$(nproc) --failures build/failures
+
+# libFuzzer with sanitizers on every reader of files and receiver of messages; says executions and coverage.
+fuzz: setup
+	tools/fuzz $(MINUTES)
 
 setup:
 	tools/setup build

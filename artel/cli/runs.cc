@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "artel/observe/metrics.h"
 #include "artel/observe/plot.h"
 #include "artel/observe/table.h"
+#include "artel/observe/terminal.h"
 #include "artel/run/overview.h"
 
 namespace artel::cli {
@@ -68,6 +70,61 @@ std::vector<RunOverview> chosen(const Arguments& arguments) {
   return runs;
 }
 
+struct ListColumn {
+  const char* header;
+  int importance;  // columns of less are left out first
+  std::string (*cell)(const RunOverview&);
+};
+
+const ListColumn kListColumns[] = {
+    {"run", 9, [](const RunOverview& run) { return run.path.string(); }},
+    {"status", 9, [](const RunOverview& run) { return std::string(to_string(run.status)); }},
+    {"step", 2, [](const RunOverview& run) { return format_count(run.step); }},
+    {"loss", 3, [](const RunOverview& run) { return number_or_blank(run.loss, "{:.4f}"); }},
+    {"result", 4,
+     [](const RunOverview& run) {
+       return run.metric ? fmt::format("{} {:.4f}", run.metric_name, *run.metric) : "";
+     }},
+    {"time", 1, [](const RunOverview& run) { return format_duration(run.seconds); }},
+    {"size", 0,
+     [](const RunOverview& run) { return format_bytes(static_cast<double>(run.bytes)); }},
+};
+
+// The columns of at least this importance, and remarks of at most so many characters.
+std::string run_table(const std::vector<RunOverview>& runs, int importance, size_t remark) {
+  std::vector<const ListColumn*> shown;
+  for (const ListColumn& column : kListColumns)
+    if (column.importance >= importance) shown.push_back(&column);
+  std::vector<std::string> headers;
+  for (const ListColumn* column : shown) headers.emplace_back(column->header);
+  if (remark > 0) headers.emplace_back("remark");
+  observe::Table table(headers);
+  for (const RunOverview& run : runs) {
+    std::vector<std::string> cells;
+    for (const ListColumn* column : shown) cells.push_back(column->cell(run));
+    if (remark > 0)
+      cells.push_back(run.remark.size() > remark ? run.remark.substr(0, remark - 3) + "..."
+                                                 : run.remark);
+    table.add(std::move(cells));
+  }
+  return table.text();
+}
+
+// What fits into this many columns: remarks are cut, then less important columns are left out.
+std::string listing(const std::vector<RunOverview>& runs, size_t width) {
+  constexpr size_t kShort = 20;
+  size_t longest = 0;
+  for (const RunOverview& run : runs) longest = std::max(longest, run.remark.size());
+  const size_t remark = longest == 0 ? 0 : std::clamp<size_t>(longest, 6, kShort) + 2;
+  for (int importance = 0;; ++importance) {
+    const std::string text = run_table(runs, importance, 0);
+    const size_t begin = text.find('\n') + 1, used = text.find('\n', begin) - begin;  // the rules
+    const bool fits = width >= used + remark;
+    if (fits || importance > 4)
+      return run_table(runs, importance, fits && remark > 0 ? width - used - 2 : 0);
+  }
+}
+
 void list(const Arguments& arguments) {
   const std::vector<RunOverview> runs = chosen(arguments);
   if (arguments.json) {
@@ -78,14 +135,9 @@ void list(const Arguments& arguments) {
     println("no runs in {}", arguments.folder);
     return;
   }
-  observe::Table table({"run", "status", "step", "loss", "result", "time", "size", "remark"});
-  for (const RunOverview& run : runs)
-    table.add({run.path.string(), std::string(to_string(run.status)), format_count(run.step),
-               number_or_blank(run.loss, "{:.4f}"),
-               run.metric ? fmt::format("{} {:.4f}", run.metric_name, *run.metric) : "",
-               format_duration(run.seconds), format_bytes(static_cast<double>(run.bytes)),
-               run.remark});
-  fmt::print("{}", table.text());
+  const bool terminal = observe::is_terminal(stdout);
+  fmt::print("{}", listing(runs, terminal ? static_cast<size_t>(observe::terminal_width(stdout))
+                                          : SIZE_MAX));
 }
 
 // One panel for each number that all runs have, with a line for each run.

@@ -9,6 +9,8 @@
 namespace artel {
 namespace {
 
+constexpr int64_t kMostCoordinate = 1 << 16;  // more than any mesh has workers or stages
+
 using Words = std::array<uint64_t, sizeof(Vitals) / sizeof(uint64_t)>;
 
 }  // namespace
@@ -22,6 +24,9 @@ std::optional<Vitals> vitals_from(std::string_view bytes) {
   if (bytes.size() < sizeof vitals) return {};
   std::memcpy(&vitals, bytes.data(), sizeof vitals);
   if (!(vitals.at > 0)) return {};
+  const MeshCoordinates& mesh = vitals.mesh;
+  for (const int64_t each : {mesh.data, mesh.stage, mesh.stages, mesh.pipeline, mesh.tensor})
+    if (each < -1 || each > kMostCoordinate) return {};
   return vitals;
 }
 

@@ -33,7 +33,7 @@ struct Vitals {
 static_assert(sizeof(Vitals) <= comm::kVitalsBytes && sizeof(Vitals) % sizeof(uint64_t) == 0);
 
 std::string to_bytes(const Vitals& vitals);
-// Nothing if it is too short, or nothing has been said yet.
+// Nothing if it is too short, cannot be, or nothing has been said yet.
 std::optional<Vitals> vitals_from(std::string_view bytes);
 
 // Where the threads that work leave what they count, for the one that tells it. They never wait.

@@ -160,6 +160,7 @@ class Server::Http {
     page("/app.js", "app.js", "text/javascript");
     page("/charts.js", "charts.js", "text/javascript");
     page("/workers.js", "workers.js", "text/javascript");
+    page("/mesh.js", "mesh.js", "text/javascript");
     page("/exhibits.js", "exhibits.js", "text/javascript");
     page("/timeline.js", "timeline.js", "text/javascript");
     page("/app.css", "app.css", "text/css");

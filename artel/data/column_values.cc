@@ -28,9 +28,8 @@ int unnamed_file(const std::filesystem::path& folder, size_t bytes) {
     if (file < 0) fail_with(errno);
     ::unlink(name.c_str());
   }
-  int problem = ::fallocate(file, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-  if (problem == EOPNOTSUPP)
-    problem = ::ftruncate(file, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  // Writes to each block where the file system cannot take them at once.
+  const int problem = ::posix_fallocate(file, 0, static_cast<off_t>(bytes));
   if (problem == 0) return file;
   ::close(file);
   fail_with(problem);

@@ -100,14 +100,27 @@ class Fetcher {
     const std::string url = source.address + file.from;
     const fs::path path = downloads_ / fs::path(file.from).filename();
     if (fs::exists(path) && has_digest(path, file)) return path;
-    // Continues where an earlier attempt stopped; gives up after 30 seconds without data.
-    const ProcessResult result =
-        run_program({"curl", "--proto", "=https", "--fail", "--silent", "--show-error",
-                     "--location", "--continue-at", "-", "--connect-timeout", "10", "--speed-limit",
-                     "1000", "--speed-time", "30", "--output", path.string(), url},
-                    downloads_, deadline_, watch(url, path));
+    const bool resumes = fs::exists(path);
+    ProcessResult result = curl(url, path);
+    // The server has no more of it, or something else: what is there is of no use.
+    constexpr int kHttpError = 22, kNoRanges = 33, kNoResume = 36;
+    const bool useless = result.exit_code == kHttpError || result.exit_code == kNoRanges ||
+                         result.exit_code == kNoResume;
+    if (resumes && useless) {
+      fs::remove(path);
+      result = curl(url, path);
+    }
     require(result.exit_code == 0, ErrorKind::io, "[{}] {}", url, last_line(result.output));
     return path;
+  }
+
+  // Continues where an earlier attempt stopped; gives up after 30 seconds without data.
+  ProcessResult curl(const std::string& url, const fs::path& path) const {
+    return run_program(
+        {"curl", "--proto", "=https", "--fail", "--silent", "--show-error", "--location",
+         "--continue-at", "-", "--connect-timeout", "10", "--speed-limit", "1000", "--speed-time",
+         "30", "--output", path.string(), url},
+        downloads_, deadline_, watch(url, path));
   }
 
   fs::path npm_pack(const RemoteFile& file) const {

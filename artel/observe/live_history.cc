@@ -51,7 +51,6 @@ LiveHistory::LiveHistory(std::filesystem::path path, size_t most)
 }
 
 void LiveHistory::add(const LiveRun& run) {
-  next_ = run.at + interval_;
   nlohmann::ordered_json line = {{"at", std::round(run.at * 10) / 10}, {"step", run.step}};
   for (const LiveWorker& worker : run.workers) {
     if (!worker.computing) continue;
@@ -59,7 +58,8 @@ void LiveHistory::add(const LiveRun& run) {
                                     rounded(worker.workers), rounded(worker.wire),
                                     rounded(worker.samples_per_second)};
   }
-  if (!line.contains("workers")) return;
+  if (!line.contains("workers")) return;  // nothing is known yet
+  next_ = run.at + interval_;
   if (!file_) file_.emplace(path_);
   file_->append(line.dump() + '\n');
   file_->flush();

@@ -271,22 +271,41 @@ bool is_section(std::string_view name) {
          name == "observe";
 }
 
+// The place behind a string that begins at `at`. One that does not end is the parser's business.
+size_t end_of_string(std::string_view text, size_t at) {
+  const char quote = text[at];
+  const bool several_lines = text.substr(at).starts_with(std::string(3, quote));
+  const std::string close(several_lines ? 3 : 1, quote);
+  for (size_t i = at + close.size(); i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') {
+      ++i;
+    } else if (text.substr(i).starts_with(close)) {
+      i += close.size();
+      // Up to two quotes before the closing ones are part of the string.
+      for (int more = 0; several_lines && more < 2 && i < text.size() && text[i] == quote; ++more)
+        ++i;
+      return i;
+    } else if (text[i] == '\n' && !several_lines) {
+      return i;
+    }
+  }
+  return text.size();
+}
+
 // Throws if a key has so many parts that a parser which recurses into them would run out of stack.
 void check_dotted_keys(std::string_view text, std::string_view name) {
   constexpr int kMostParts = 64;
-  int line = 1, dots = 0;
-  char until = 0;  // the end of a string or a comment
-  for (const char c : text) {
-    if (c == '\n') ++line;
-    if (until != 0) {
-      if (c == until || c == '\n') until = 0;
-    } else if (c == '"' || c == '\'') {
-      until = c;
+  int dots = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      i = end_of_string(text, i) - 1;
     } else if (c == '#') {
-      until = '\n';
+      i = std::min(text.find('\n', i), text.size()) - 1;
     } else if (c == '.') {
       require(++dots < kMostParts, ErrorKind::corrupt, "[{}:{}] a key of more than {} parts", name,
-              line, kMostParts);
+              1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(i), '\n'),
+              kMostParts);
     } else if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) {
       dots = 0;
     }

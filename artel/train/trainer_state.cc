@@ -46,6 +46,19 @@ std::optional<BestEpoch> best_in(const Json& state) {
   return BestEpoch{best.at("by"), best.at("value"), best.at("epoch"), best.at("step")};
 }
 
+constexpr int kMostLanes = 1 << 20;
+
+// A member of an object, if it is a whole number that can be meant.
+template <typename T>
+T whole_number(const Json& object, const char* name, T least,
+               T most = std::numeric_limits<T>::max()) {
+  const Json& value = object.at(name);
+  if (!value.is_number_integer() || value < least || value > most)
+    fail(ErrorKind::corrupt, "[checkpoint] {}: got {}, expected a whole number from {} to {}", name,
+         json_excerpt(value), least, most);
+  return value.get<T>();
+}
+
 }  // namespace
 
 TensorType input_type(const data::SampleLayout& layout) {
@@ -253,7 +266,7 @@ void TrainerState::restore(checkpoint::Checkpoint saved) {
 void TrainerState::restore_state(const std::string& text) {
   try {
     const Json state = parse_json(text, "checkpoint");
-    const int saved_lanes = state.at("lanes"), lanes_before = lanes;
+    const int saved_lanes = whole_number(state, "lanes", 1, kMostLanes), lanes_before = lanes;
     const std::string choices_before = to_string(choices);
     require(options.lanes == 0 || options.lanes == saved_lanes, ErrorKind::invalid_argument,
             "cluster.lanes: got {}, but the run has {}; with another number the result would have "
@@ -265,8 +278,10 @@ void TrainerState::restore_state(const std::string& text) {
             "cluster.shards: got {}, but the run has {}; with another number the result would have "
             "other bits; try cluster.shards = {}",
             shards, saved_shards, saved_shards);
-    step = state.at("step");
-    position = {state.at("loader").at("epoch"), state.at("loader").at("position")};
+    step = whole_number<int64_t>(state, "step", 0);
+    const Json& loader = state.at("loader");
+    position = {whole_number<int64_t>(loader, "epoch", 0),
+                whole_number<int64_t>(loader, "position", 0)};
     const Json& p = state.at("plateau");
     plateau = {p.at("started"), number_in(p.at("best")), p.at("bad_epochs"), p.at("cooldown_left"),
                p.at("factor")};

@@ -1,29 +1,97 @@
-// Runs a fuzz target without libFuzzer: every seed, then mutations of them in a reproducible order,
-// for about a second. `PROGRAM FILE...` reads files instead, to look at a failure.
+// Runs a fuzz target without libFuzzer: the kept corpus and the seeds, then mutations of them with
+// new random numbers for a moment. An input that ends badly is kept as a file.
+//
+//   artel_fuzz TARGET [--corpus FOLDER] [--failures FOLDER] [--seconds S] [--seed N] [FILE...]
+//
+// With files it reads only those, to look at a failure.
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <csignal>
 #include <cstdio>
-#include <span>
+#include <cstdlib>
+#include <cstring>
+#include <random>
 
 #include "artel/base/file.h"
 #include "artel/base/random.h"
 #include "artel/base/time.h"
 #include "tests/fuzz/target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-
-// Normally provided by libFuzzer.
-extern "C" size_t LLVMFuzzerMutate(uint8_t*, size_t size, size_t) { return size; }
-
 namespace {
 
-constexpr double kSeconds = 1.0;
+namespace fs = std::filesystem;
+
 constexpr size_t kMaxSize = 1 << 16;
 constexpr rlim_t kMaxMemory = rlim_t{2} << 30;
 
-void run(const std::string& input) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
+struct Arguments {
+  std::string target;
+  fs::path corpus, failures = ".";
+  double seconds = 0.5;
+  uint64_t seed = std::random_device{}();
+  std::vector<fs::path> files;
+};
+
+Arguments arguments_of(int argc, char** argv) {
+  Arguments arguments;
+  const auto number = [](std::string_view text, auto& value) {
+    const char* const end = text.data() + text.size();
+    artel::require(std::from_chars(text.data(), end, value).ptr == end,
+                   artel::ErrorKind::invalid_argument, "'{}' is not a number", text);
+  };
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const bool option = word.starts_with("--");
+    artel::require(!option || i + 1 < argc, artel::ErrorKind::invalid_argument, "{} needs a value",
+                   word);
+    if (word == "--corpus")
+      arguments.corpus = argv[++i];
+    else if (word == "--failures")
+      arguments.failures = argv[++i];
+    else if (word == "--seconds")
+      number(argv[++i], arguments.seconds);
+    else if (word == "--seed")
+      number(argv[++i], arguments.seed);
+    else if (option)
+      artel::fail(artel::ErrorKind::invalid_argument, "unknown option '{}'", word);
+    else if (arguments.target.empty())
+      arguments.target = word;
+    else
+      arguments.files.emplace_back(word);
+  }
+  return arguments;
+}
+
+// What a signal handler needs to keep the input that the process is about to end with. A handler
+// gets no arguments, so there is one of these.
+struct Current {
+  std::string file;
+  std::string input;
+};
+Current& current() {
+  static Current value;
+  return value;
+}
+
+void keep_input(int signal) {
+  const int file = ::open(current().file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file >= 0 && ::write(file, current().input.data(), current().input.size()) >= 0) {
+    constexpr std::string_view kNote = "the input is in ";
+    (void)!::write(STDERR_FILENO, kNote.data(), kNote.size());
+    (void)!::write(STDERR_FILENO, current().file.data(), current().file.size());
+    (void)!::write(STDERR_FILENO, "\n", 1);
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+void run(const artel::fuzz::Target& target, const std::string& input) {
+  current().input = input;
+  artel::fuzz::try_input(target, input);
 }
 
 // Numbers that tend to break readers: limits of lengths and signs.
@@ -34,7 +102,7 @@ uint64_t interesting(artel::Random& random) {
   return kNumbers[random.below(std::size(kNumbers))];
 }
 
-void mutate(std::string& input, const std::vector<std::string>& seeds, artel::Random& random) {
+void mutate(std::string& input, const std::vector<std::string>& known, artel::Random& random) {
   const size_t at = input.empty() ? 0 : random.below(input.size());
   const size_t length = std::min<size_t>(1 + random.below(16), input.size() - at);
   switch (random.below(8)) {
@@ -60,8 +128,8 @@ void mutate(std::string& input, const std::vector<std::string>& seeds, artel::Ra
       break;
     }
     case 6: {
-      const std::string& other = seeds[random.below(seeds.size())];
-      const size_t from = random.below(other.size());
+      const std::string& other = known[random.below(known.size())];
+      const size_t from = other.empty() ? 0 : random.below(other.size());
       input = input.substr(0, at) + other.substr(from);
       break;
     }
@@ -71,27 +139,61 @@ void mutate(std::string& input, const std::vector<std::string>& seeds, artel::Ra
   if (input.size() > kMaxSize) input.resize(kMaxSize);
 }
 
-}  // namespace
+std::vector<std::string> corpus_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  if (fs::is_directory(folder))
+    for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+  std::ranges::sort(files);
+  std::vector<std::string> inputs;
+  for (const fs::path& file : files) inputs.push_back(artel::read_file(file));
+  return inputs;
+}
 
-int main(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) run(artel::read_file(argv[i]));
-  if (argc > 1) return 0;
+int fuzz(const Arguments& arguments) {
+  const artel::fuzz::Target& target = artel::fuzz::target(arguments.target);
+  for (const fs::path& file : arguments.files)
+    artel::fuzz::try_input(target, artel::read_file(file));
+  if (!arguments.files.empty()) return 0;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   // A disproportionate allocation throws std::bad_alloc, which nobody catches.
   const rlimit limit{kMaxMemory, kMaxMemory};
   ::setrlimit(RLIMIT_AS, &limit);
 #endif
-  const std::vector<std::string> seeds = artel::fuzz::seeds();
-  for (const std::string& seed : seeds)
-    artel::fuzz::read_untrusted(artel::make_bytes(seed, "seed"));
+  fs::create_directories(arguments.failures);
+  current().file =
+      (arguments.failures / fmt::format("fuzz-{}-{}", target.name, arguments.seed)).string();
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    std::signal(signal, keep_input);
+  std::printf("seed %llu\n", static_cast<unsigned long long>(arguments.seed));
+  std::fflush(stdout);
+  std::vector<std::string> known = target.seeds();
+  for (const std::string& seed : known) target.read(artel::make_bytes(seed, "seed"));
+  const std::vector<std::string> corpus = corpus_in(arguments.corpus);
+  for (const std::string& input : corpus) run(target, input);
+  known.insert(known.end(), corpus.begin(), corpus.end());
   const auto start = artel::Clock::now();
-  int64_t count = 0;
-  while (artel::seconds_between(start, artel::Clock::now()) < kSeconds) {
-    artel::Random random{static_cast<uint64_t>(count++)};
-    std::string input = seeds[random.below(seeds.size())];
-    for (uint64_t i = 0; i <= random.below(8); ++i) mutate(input, seeds, random);
-    run(input);
+  uint64_t count = 0;
+  while (artel::seconds_between(start, artel::Clock::now()) < arguments.seconds) {
+    artel::Random random{arguments.seed, count++};
+    std::string input = known[random.below(known.size())];
+    for (uint64_t i = 0; i <= random.below(8); ++i) mutate(input, known, random);
+    run(target, input);
   }
-  std::printf("%lld inputs\n", static_cast<long long>(count));
+  std::printf("%zu of the corpus, %llu mutations\n", corpus.size(),
+              static_cast<unsigned long long>(count));
   return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return fuzz(arguments_of(argc, argv));
+  } catch (const artel::Error& error) {
+    std::fprintf(stderr, "artel_fuzz: %s\n", error.what());
+    return 2;
+  }
+}
+
+// Normally provided by libFuzzer.
+extern "C" size_t LLVMFuzzerMutate(uint8_t*, size_t size, size_t) { return size; }

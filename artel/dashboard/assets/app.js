@@ -126,11 +126,20 @@ function shownColumns() {
   return [columns[0], ...added, ...columns.slice(1)];
 }
 
-function drawRuns() {
+// The table is drawn anew each second; whoever moves through it with the Tab key stays where they are.
+function keepFocus(draw) {
+  const label = $('runs').contains(document.activeElement) ? document.activeElement.ariaLabel : null;
+  draw();
+  if (label) [...$('runs').querySelectorAll('[aria-label]')].find(node => node.ariaLabel === label)?.focus({preventScroll: true});
+}
+
+const drawRuns = () => keepFocus(drawTable);
+
+function drawTable() {
   const all = shownColumns();
   const head = el('tr', {}, el('th', {}), ...all.map(column => {
     const arrow = state.sort.key === column.key ? (state.sort.down ? ' ↓' : ' ↑') : '';
-    const button = el('button', {type: 'button'}, column.title + arrow);
+    const button = el('button', {type: 'button', ariaLabel: `Sort by ${column.title}`}, column.title + arrow);
     button.addEventListener('click', () => {
       state.sort = {key: column.key, down: state.sort.key === column.key ? !state.sort.down : column.key !== 'name'};
       drawRuns();
@@ -369,7 +378,10 @@ async function update(changed) {
 function listen() {
   const stream = new EventSource('api/stream');
   stream.onmessage = event => update(JSON.parse(event.data));
-  stream.onerror = () => report(new Error('the dashboard does not answer; trying again'));
+  stream.onerror = () => {
+    report(new Error('the dashboard does not answer; trying again'));
+    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 5000);  // refused: too many pages are open
+  };
 }
 
 // ---- the page itself

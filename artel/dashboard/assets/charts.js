@@ -29,7 +29,7 @@ function chartOf(name) {
   return part === 'cluster' ? {chart: name, part} : {chart: name.slice(slash + 1), part};
 }
 
-const firstCharts = ['loss', 'accuracy', 'learning_rate'];
+const firstCharts = ['loss', 'accuracy', 'learning_rate', 'gradient_norm'];
 function byImportance(a, b) {
   const place = name => { const i = firstCharts.indexOf(name); return i < 0 ? (name.startsWith('cluster/') ? 99 : 50) : i; };
   return place(a) - place(b) || a.localeCompare(b);

@@ -1,4 +1,4 @@
-// What each worker does: now as a table and a picture, and over time as a heat map.
+// What each worker does: now as a table, and over time as a heat map.
 'use strict';
 
 const parts = [['computing', 'computing', 'computing'], ['data', 'waiting for data', 'waiting_for_data'],
@@ -52,47 +52,6 @@ function workerTable(live) {
     })));
 }
 
-// Workers grouped by host, or in a row by stage; the thicker a line, the more travels on it.
-function mesh(live) {
-  const space = 'http://www.w3.org/2000/svg';
-  const svg = (tag, attributes, text) => {
-    const node = document.createElementNS(space, tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    if (text != null) node.textContent = text;
-    return node;
-  };
-  const workers = live.workers.filter(w => !w.server), servers = live.workers.filter(w => w.server);
-  const hosts = [...new Set(live.workers.map(w => w.host))];
-  const places = new Map();
-  const most = Math.max(1, ...hosts.map(h => live.workers.filter(w => w.host === h).length));
-  const step = 104, rowHeight = 112, width = Math.max(320, most * step + 30);
-  const picture = svg('svg', {viewBox: `0 0 ${width} ${hosts.length * rowHeight + 10}`, class: 'mesh', role: 'img', 'aria-label': 'mesh of workers'});
-  hosts.forEach((host, row) => {
-    picture.append(svg('rect', {x: 6, y: row * rowHeight + 6, width: width - 12, height: rowHeight - 10, rx: 10, class: 'host'}));
-    picture.append(svg('text', {x: 16, y: row * rowHeight + 22, class: 'host-name'}, host));
-    live.workers.filter(w => w.host === host).forEach((w, i) => places.set(w.name, [i * step + step / 2 + 14, row * rowHeight + 56]));
-  });
-  const busiest = Math.max(1, ...workers.map(w => w.sent_per_second ?? 0));
-  const link = (a, b, rate) => {
-    const [x1, y1] = places.get(a.name), [x2, y2] = places.get(b.name);
-    const bend = y1 === y2 ? Math.min(46, 14 + Math.abs(x2 - x1) / 8) : 0;
-    const line = svg('path', {d: `M${x1} ${y1} Q${(x1 + x2) / 2} ${(y1 + y2) / 2 + bend} ${x2} ${y2}`, class: 'link', 'stroke-width': 1 + 5 * (rate ?? 0) / busiest});
-    line.append(svg('title', {}, `${a.name} → ${b.name}: ${rate == null ? 'unknown' : bytes(rate) + '/s'}`));
-    picture.append(line);
-  };
-  if (servers.length) workers.forEach(w => servers.forEach(s => link(w, s, (w.sent_per_second ?? 0) / servers.length)));
-  else if (workers.length > 1) workers.forEach((w, i) => { if (i + 1 < workers.length || workers.length > 2) link(w, workers[(i + 1) % workers.length], w.sent_per_second); });
-  for (const w of live.workers) {
-    const [x, y] = places.get(w.name);
-    const shape = w.server ? svg('rect', {x: x - 15, y: y - 15, width: 30, height: 30, rx: 5}) : svg('circle', {cx: x, cy: y, r: 17});
-    shape.style.fill = w.silent_seconds >= 5 ? 'var(--bad)' : w.server ? 'var(--accent)'
-      : w.computing == null ? 'var(--quiet)' : `color-mix(in srgb, var(--good) ${Math.round(100 * w.computing)}%, var(--bad))`;
-    shape.append(svg('title', {}, `${w.name} on ${w.host}: computing ${percent(w.computing)}${w.mesh ? ', ' + w.mesh : ''}`));
-    picture.append(shape, svg('text', {x, y: y + 32}, w.name + (w.stage >= 0 ? `, stage ${w.stage}` : '')));
-  }
-  return picture;
-}
-
 // A row for each worker, a column for each moment; the darker, the larger the share.
 function heatMap(history, kind) {
   const names = Object.keys(history.workers), moments = history.at.length, row = 24;
@@ -113,10 +72,23 @@ function heatMap(history, kind) {
     const name = names[Math.min(names.length - 1, Math.floor((event.clientY - box.top) / row))];
     canvas.title = `${name}, step ${history.step[moment].toLocaleString('en')}: ${percent(history.workers[name][kind][moment])}`;
   });
-  return el('div', {className: 'heat-rows'}, el('div', {}, ...names.map(name => el('span', {style: 'display:block'}, name))), canvas);
+  const ends = el('div', {className: 'step-axis'}, ...[0, moments - 1].map(at => el('span', {}, `step ${history.step[at].toLocaleString('en')}`)));
+  return el('div', {className: 'heat-rows'}, el('div', {}, ...names.map(name => el('span', {style: 'display:block'}, name))), el('div', {}, canvas, ends));
 }
 
 let heatKind = 'computing';
+
+// The frame of the view stays while what is in it is drawn anew, so that nobody who is just choosing something loses it.
+function workersFrame(root) {
+  if (!root.querySelector('#over-time')) {
+    const choice = el('select', {ariaLabel: 'What the heat map shows'}, ...parts.map(([kind, text]) => el('option', {value: kind}, text)));
+    choice.addEventListener('change', () => { heatKind = choice.value; drawTab().catch(report); });
+    root.replaceChildren(el('div', {id: 'now'}),
+      el('div', {className: 'grid'},
+        el('div', {className: 'card'}, el('h2', {}, 'Over time ', choice), el('div', {id: 'over-time'})),
+        el('div', {className: 'card'}, el('h2', {}, 'Mesh'), el('div', {id: 'mesh'}))));
+  }
+}
 
 function drawWorkers(root, name, view, history, trace) {
   const live = view.live;
@@ -129,13 +101,11 @@ function drawWorkers(root, name, view, history, trace) {
   const says = running ? live.diagnosis : `${name}: ${view.status}${view.remark ? ' (' + view.remark + ')' : ''}. This is what was last seen.`;
   const progress = `step ${live.step.toLocaleString('en')}${live.steps > 0 && live.steps < 1e15 ? ' of ' + live.steps.toLocaleString('en') : ''}, ` +
     `${short(Math.round(live.samples_per_second))} samples/s`;
-  const choice = el('select', {ariaLabel: 'What the heat map shows'}, ...parts.map(([kind, text]) => el('option', {value: kind, selected: kind === heatKind}, text)));
-  choice.addEventListener('change', () => { heatKind = choice.value; drawWorkers(root, name, view, history, trace); });
-  root.replaceChildren(
+  workersFrame(root);
+  $('now').replaceChildren(
     el('div', {className: `card says ${running ? (fine ? 'fine' : '') : 'over'}`}, el('strong', {}, says), el('div', {className: 'quiet'}, progress)),
     el('div', {className: 'card wide-card'}, workerTable(live), legend()),
-    stepCard(name, live, trace),
-    el('div', {className: 'grid'},
-      el('div', {className: 'card'}, el('h2', {}, 'Over time ', choice), history.at.length ? heatMap(history, heatKind) : el('p', {className: 'quiet'}, 'The first line comes after ten seconds.')),
-      el('div', {className: 'card'}, el('h2', {}, 'Mesh'), mesh(live))));
+    stepCard(name, live, trace));
+  $('over-time').replaceChildren(history.at.length ? heatMap(history, heatKind) : el('p', {className: 'quiet'}, 'Nothing has been measured yet.'));
+  $('mesh').replaceChildren(meshPicture(live));
 }

@@ -30,7 +30,31 @@ try:
     browser.evaluate("setCurrent('run')")
     browser.key("2")
     browser.wait_for("document.querySelector('#workers')?.innerText.includes('worker 1')")
-    browser.wait_for("document.querySelector('#workers svg.mesh circle') !== null")
+    browser.wait_for("document.querySelectorAll('#workers svg.mesh circle').length === 2")
+    browser.wait_for("document.querySelectorAll('#workers svg.mesh .link').length === 1")
+    browser.wait_for("document.querySelector('#workers svg.mesh').textContent.includes('/s')")
+
+    # Whoever is choosing something, or moving through the table with Tab, is not disturbed by what is new.
+    browser.evaluate("document.querySelector('#workers select').focus()")
+    updates = browser.evaluate("Number(document.body.dataset.updates)")
+    browser.wait_for(f"Number(document.body.dataset.updates) > {updates + 1}")
+    browser.wait_for("document.activeElement === document.querySelector('#workers select')")
+    browser.evaluate("document.querySelector('#runs tbody input').focus()")
+    label = browser.evaluate("document.activeElement.ariaLabel")
+    browser.wait_for(f"Number(document.body.dataset.updates) > {updates + 3}")
+    browser.wait_for(f"document.activeElement.ariaLabel === {label!r}")
+
+    # A heat map for each kind of time.
+    browser.wait_for("document.querySelector('#over-time canvas') !== null")
+    for kind in ("data", "waiting", "wire", "computing"):
+        browser.evaluate(f"const s = document.querySelector('#workers select'); s.value = {kind!r}; s.dispatchEvent(new Event('change'))".replace("const s", "var s"))
+        browser.wait_for(f"heatKind === {kind!r} && document.querySelector('#over-time canvas').height === 48")
+
+    # Where workers form a mesh, the picture follows its axes.
+    links = browser.evaluate("""linksOf({workers: ['data 0, stage 0', 'data 0, stage 1', 'data 1, stage 0', 'data 1, stage 1']
+        .map((mesh, i) => ({name: `worker ${i}`, host: 'a', mesh}))}).map(pair => pair.map(w => w.name.slice(7)).join('')).sort().join()""")
+    if links != "01,02,13,23":
+        sys.exit(f"links of a mesh: {links}")
 
     # A step: its average, then, when it has been traced, what came when.
     browser.wait_for("document.querySelector('#step h2').innerText === 'An average step'")

@@ -88,6 +88,41 @@ test_ended() {
   contains out "killed is dead: its process ended without a word"
 }
 
+# fits COLUMNS: no line of out is wider.
+fits() {
+  python3 - "$1" <<'PYTHON'
+import re, sys
+wide = [line for line in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", open("out").read()).replace("\r", "\n").split("\n") if len(line) > int(sys.argv[1])]
+sys.exit(f"wider than {sys.argv[1]} columns: {wide}" if wide else 0)
+PYTHON
+}
+
+# In a terminal: colours unless nobody wants them, nothing wider than it is, and no run is removed before somebody has agreed.
+test_terminal() {
+  make_run
+  local shown=(python3 "$here/terminal.py")
+  expect 0 "${shown[@]}" 70 "" "$artel" train run.toml --out runs/done
+  fits 70
+  contains out "test accuracy"
+  expect 0 "${shown[@]}" 50 "" "$artel" top runs/done
+  fits 50
+  contains out $'\e['
+  expect 0 env NO_COLOR=1 "${shown[@]}" 50 "" "$artel" top runs/done --once
+  fits 50
+  ! grep -q $'\e\[[0-9;]*m' out || fail "colours in spite of NO_COLOR"
+  expect 0 "${shown[@]}" 60 "" "$artel" runs
+  fits 60
+  contains out "done"
+  expect 0 "${shown[@]}" 80 n "$artel" runs clean done --in runs
+  contains out "remove 1 run and free"
+  [[ -e runs/done/config.toml ]] || fail "removed, although nobody had agreed"
+  expect 0 "${shown[@]}" 80 "" "$artel" runs clean done --in runs
+  [[ -e runs/done/config.toml ]] || fail "removed by an empty answer"
+  expect 0 "${shown[@]}" 80 y "$artel" runs clean done --in runs
+  contains out "removed 1 run"
+  [[ ! -e runs/done ]] || fail "still there"
+}
+
 # checks_trace FILE SUMMARY: both workers have recorded the same five steps, by one clock, and the summary adds up.
 checks_trace() {
   python3 - "$1" "$2" <<'PYTHON'

@@ -24,6 +24,16 @@ TEST(Vitals, SurviveTheWayToWorkerZero) {
   EXPECT_GT(read->processor_seconds, 0);
 }
 
+TEST(Vitals, PlacesThatNoMeshHasAreUnknown) {
+  const auto known = [](MeshCoordinates mesh) {
+    return vitals_from(to_bytes({.at = 1, .mesh = mesh})).has_value();
+  };
+  EXPECT_TRUE(known({.data = 1, .stage = 2, .stages = 2, .pipeline = 4}));
+  EXPECT_FALSE(known({.stage = 0, .stages = int64_t{1} << 60, .pipeline = 1}));  // to be listed
+  EXPECT_FALSE(known({.stage = 0, .stages = 2, .pipeline = INT64_MAX}));
+  EXPECT_FALSE(known({.data = -7}));
+}
+
 TEST(Vitals, WhoHasSaidNothingIsUnknown) {
   EXPECT_FALSE(vitals_from(""));
   EXPECT_FALSE(vitals_from(std::string(comm::kVitalsBytes, '\0')));

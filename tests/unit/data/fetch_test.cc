@@ -46,6 +46,7 @@ class Fetch : public testing::Test {
                 "/$(basename \"$last\")\"\n"
                 "[ -e \"$from\" ] || { echo 'curl: (22) not found'; exit 22; }\n"
                 "have=$(stat -c %s \"$2\" 2>/dev/null || echo 0)\n"
+                "[ $have -le $(stat -c %s \"$from\") ] || { echo 'curl: (22) 416'; exit 22; }\n"
                 "echo $have >> \"" +
                 (folder_ / "log").string() +
                 "\"\n"
@@ -111,6 +112,20 @@ TEST_F(Fetch, ContinuesAnInterruptedDownload) {
       {{SourceKind::server, "https://one/", {{"a", digest_of("content"), {}}}}}};
   EXPECT_EQ(read_file(get_set(entry) / "a"), "content");
   EXPECT_EQ(read_file(folder_ / "log"), "4\n");
+}
+
+TEST_F(Fetch, BeginsAnewWhereNothingCanBeContinued) {
+  serve("a.bin", "all of it");
+  const fs::path downloads = folder_ / "data" / "downloads" / "set";
+  fs::create_directories(downloads);
+  write_file_atomically(downloads / "a.bin", "longer than all of it, of another version");
+  const CatalogueEntry entry{"set",
+                             "",
+                             {{"a.bin"}},
+                             {{SourceKind::server,
+                               "https://example.org/",
+                               {{"a.bin", digest_of("all of it"), {}}}}}};
+  EXPECT_EQ(read_file(get_set(entry) / "a.bin"), "all of it");
 }
 
 TEST_F(Fetch, TwoAtOnceDoNotMeet) {

@@ -164,9 +164,15 @@ TEST(Config, AKeyOfManyPartsIsRefused) {
   for (int i = 0; i < 200'000; ++i) key += ".a";
   for (const std::string& text : {key + " = 1", "[" + key + "]", "x = {" + key + " = 1}"})
     EXPECT_THROW(parse_config(text, "file"), Error);
+  // Behind strings whose end is hard to see.
+  for (const char* text : {R"("\"")", R"("""a"b""")", R"("""a""""")", "'\\'", "'''a'b'''"})
+    EXPECT_THROW(parse_config(fmt::format("x = {{y = {}, {} = 1}}", text, key), "file"), Error);
   const std::string dots(1000, '.');
   EXPECT_EQ(parse_config("# " + dots + "\n[data]\npath = \"" + dots + "\"", "file").data.path,
             dots);
+  EXPECT_EQ(
+      parse_config("[data]\npath = \"\"\"" + dots + "\n\"" + dots + "\"\"\"", "file").data.path,
+      dots + "\n\"" + dots);
 }
 
 TEST(Config, OldNamesOfKeysStillWorkAndSaySo) {

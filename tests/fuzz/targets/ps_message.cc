@@ -8,7 +8,7 @@
 #include "artel/ps/setup.h"
 #include "tests/fuzz/target.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::ps_message {
 namespace {
 
 void read_message(std::span<const std::byte> bytes) {
@@ -40,7 +40,7 @@ std::string message_of(ps::Header header, const std::vector<uint64_t>& keys, std
 }  // namespace
 
 // A message from an untrusted process: its header, its lists, its packed values and its texts.
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   with_name(bytes, [&] { read_message(bytes.data); });
 }
 
@@ -51,4 +51,4 @@ std::vector<std::string> seeds() {
           message_of({.kind = ps::Kind::text}, {}, ps::to_text(ps::Report{.staleness = {{0, 1}}}))};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::ps_message

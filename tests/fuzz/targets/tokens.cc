@@ -5,7 +5,7 @@
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_folder.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::tokens {
 namespace {
 
 const std::shared_ptr<const data::WordPiece>& tokenizer() {
@@ -28,7 +28,7 @@ void read_all(const data::Dataset& set) {
 }  // namespace
 
 // A file of tokens, as windows and as masked text.
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   with_name(bytes, [&] {
     const Tensor tokens = parse_npy(bytes);
     read_all(*data::token_windows(tokens, tokenizer()->size(), {.context = 5}));
@@ -44,4 +44,4 @@ std::vector<std::string> seeds() {
   return {read_file(folder / "a.npy"), read_file(folder / "b.npy")};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::tokens

@@ -2,10 +2,10 @@
 #include "tests/fuzz/target.h"
 #include "tests/support/pictures.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::cifar {
 
 // The first byte says how to read the rest.
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   if (bytes.data.empty()) return;
   const Bytes rest = bytes.part(1, bytes.data.size() - 1);
   const auto kind = std::to_integer<int>(bytes.data[0]);
@@ -25,4 +25,4 @@ std::vector<std::string> seeds() {
           std::string(1, '\0') + picture + std::string("\0[3, 4]", 7)};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::cifar

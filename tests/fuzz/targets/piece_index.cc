@@ -1,9 +1,9 @@
 #include "artel/checkpoint/pieces.h"
 #include "tests/fuzz/target.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::piece_index {
 
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   checkpoint::parse_piece_index(std::string(bytes.text()), bytes.name);
 }
 
@@ -13,4 +13,4 @@ std::vector<std::string> seeds() {
       R"("b": "model-00002-of-00002.safetensors"}})"};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::piece_index

@@ -1,12 +1,12 @@
+#include "artel/tensor/npy.h"
 #include "artel/base/file.h"
 #include "artel/base/zip.h"
-#include "artel/tensor/npy.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_folder.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::npy {
 
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   if (is_zip(bytes))
     parse_npz(bytes);
   else
@@ -23,4 +23,4 @@ std::vector<std::string> seeds() {
   return {read_file(folder / "a.npy"), read_file(folder / "a.npz"), fortran};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::npy

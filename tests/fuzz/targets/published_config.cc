@@ -1,11 +1,9 @@
 #include "artel/run/published_config.h"
 #include "tests/fuzz/target.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::published_config {
 
-void read_untrusted(const Bytes& bytes) {
-  parse_published_config(std::string(bytes.text()), bytes.name);
-}
+void read(const Bytes& bytes) { parse_published_config(std::string(bytes.text()), bytes.name); }
 
 std::vector<std::string> seeds() {
   return {R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, )"
@@ -15,4 +13,4 @@ std::vector<std::string> seeds() {
           R"("intermediate_size": 1536, "hidden_act": "gelu", "vocab_size": 30522})"};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::published_config

@@ -2,10 +2,10 @@
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_folder.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::word_piece {
 
 // vocab.txt or, if it begins with a brace, tokenizer.json. What can be read can be used and saved.
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   static const TemporaryFolder folder;
   const std::string input(bytes.text());
   const auto file = folder / (input.starts_with('{') ? "fuzz.json" : "fuzz.txt");
@@ -25,4 +25,4 @@ std::vector<std::string> seeds() {
                 R"("[SEP]": 3, "the": 4}}, "normalizer": {"lowercase": true}})"};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::word_piece

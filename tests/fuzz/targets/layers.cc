@@ -3,10 +3,10 @@
 #include "artel/nn/parse_layers.h"
 #include "tests/fuzz/target.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::layers {
 
 // A network as text, one layer per line, is parsed and its shapes are inferred.
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size());
   with_name(bytes, [&] {
     inference_graph(nn::parse_layers(split(text, '\n')), {DType::f32, Shape{2, 3, 8, 8}});
@@ -20,4 +20,4 @@ std::vector<std::string> seeds() {
           "flatten\ndropout 0.5\ndense 4 no_bias\ngelu\nlayer_norm\nsoftmax"};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::layers

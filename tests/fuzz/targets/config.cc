@@ -1,11 +1,11 @@
-#include "artel/base/error.h"
 #include "artel/run/config.h"
+#include "artel/base/error.h"
 #include "tests/fuzz/target.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::config {
 
 // What can be read can be written and read again.
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   const RunConfig config = parse_config(
       {reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size()}, bytes.name);
   const std::string written = to_toml(config);
@@ -22,4 +22,4 @@ std::vector<std::string> seeds() {
       "schedule = { name = \"multi_step\", milestones = [3, 6.5] }\n[cluster]\ndelay = \"none\"\n"};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::config

@@ -5,9 +5,9 @@
 #include "tests/support/pickle.h"
 #include "tests/support/temporary_folder.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::torch {
 
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   checkpoint::parse_torch(bytes);
   checkpoint::parse_torch(bytes, checkpoint::TorchPart::model);
 }
@@ -25,4 +25,4 @@ std::vector<std::string> seeds() {
                                                        pickle::little(6, 8) + storage)};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::torch

@@ -1,11 +1,11 @@
-#include "artel/base/compress.h"
 #include "artel/base/tar.h"
+#include "artel/base/compress.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/gzip.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::tar {
 
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   constexpr uint64_t kMaxBytes = 1 << 24;
   parse_tar(is_gzip(bytes) ? gunzip(bytes, kMaxBytes) : bytes);
 }
@@ -20,4 +20,4 @@ std::vector<std::string> seeds() {
   return {archive, gzip(archive)};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::tar

@@ -1,11 +1,11 @@
-#include "artel/base/file.h"
 #include "artel/checkpoint/safetensors.h"
+#include "artel/base/file.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_folder.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::safetensors {
 
-void read_untrusted(const Bytes& bytes) { checkpoint::parse_safetensors(bytes); }
+void read(const Bytes& bytes) { checkpoint::parse_safetensors(bytes); }
 
 std::vector<std::string> seeds() {
   const TemporaryFolder folder;
@@ -16,4 +16,4 @@ std::vector<std::string> seeds() {
   return {read_file(folder / "a")};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::safetensors

@@ -1,10 +1,10 @@
-#include "artel/base/log.h"
 #include "artel/data/labelled_text.h"
+#include "artel/base/log.h"
 #include "tests/fuzz/target.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::labelled_text {
 
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   set_log_level(LogLevel::error);  // warnings about cut texts do not matter here
   static const auto tokenizer = std::make_shared<const data::WordPiece>(
       std::vector<std::string>{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "buy", "now", "##s"}, true, "-");
@@ -17,4 +17,4 @@ std::vector<std::string> seeds() {
           "first,second,class\nbuy,nows,1\na b c d e f g,h,0\n"};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::labelled_text

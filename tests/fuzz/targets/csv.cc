@@ -2,9 +2,9 @@
 #include "artel/data/table_encoder.h"
 #include "tests/fuzz/target.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::csv {
 
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   const data::Table table = data::parse_csv(bytes, {.threads = 1});
   const data::Table pieces = data::parse_csv(bytes, {.threads = 1, .piece_bytes = 5});
   require(pieces.rows == table.rows, ErrorKind::internal, "{} rows in pieces, {} in one",
@@ -26,4 +26,4 @@ std::vector<std::string> seeds() {
           "\xef\xbb\xbf,a,b\n0,1.6e9,16777217\n1,1e-400,3\n2,N/A,0.5\n"};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::csv

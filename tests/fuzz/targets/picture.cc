@@ -2,9 +2,9 @@
 #include "tests/fuzz/target.h"
 #include "tests/support/pictures.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::picture {
 
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   data::picture_size(bytes);
   for (const int channels : {0, 1, 3}) data::decode_picture(bytes, channels, 8 * channels);
 }
@@ -16,4 +16,4 @@ std::vector<std::string> seeds() {
           png(8, 12, 2, samples),  jpeg(16, 12, 3, samples), jpeg(16, 36, 1, samples)};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::picture

@@ -1,9 +1,9 @@
 #include "artel/data/libsvm.h"
 #include "tests/fuzz/target.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::libsvm {
 
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   data::SparseFile file(bytes);
   file.count_from(0);
   data::SparseSample sample;
@@ -15,4 +15,4 @@ std::vector<std::string> seeds() {
           "16777217 5:3e38 2:1 5:1e-400\n"};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::libsvm

@@ -1,11 +1,11 @@
-#include "artel/base/compress.h"
 #include "artel/data/idx.h"
+#include "artel/base/compress.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/gzip.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::idx {
 
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   constexpr uint64_t kMaxBytes = 1 << 24;
   data::parse_idx(is_gzip(bytes) ? gunzip(bytes, kMaxBytes) : bytes);
 }
@@ -16,4 +16,4 @@ std::vector<std::string> seeds() {
   return {bytes, numbers, gzip(bytes)};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::idx

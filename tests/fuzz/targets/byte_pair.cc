@@ -1,13 +1,13 @@
-#include "artel/base/file.h"
 #include "artel/data/text/byte_pair.h"
+#include "artel/base/file.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_folder.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::byte_pair {
 
 // The vocabulary ends with its last brace; merges follow. Without them it is a tokenizer.json. A
 // tokenizer that can be read restores any text.
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   static const TemporaryFolder folder;
   const std::string input(bytes.text());
   const size_t end = input.rfind('}') + 1;
@@ -32,4 +32,4 @@ std::vector<std::string> seeds() {
               R"("pre_tokenizer": {"type": "ByteLevel"}})"};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::byte_pair

@@ -1,0 +1,25 @@
+// Somebody who connects to where workers meet, says something, and hears the rest.
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "artel/base/error.h"
+#include "artel/base/time.h"
+#include "artel/comm/file_handle.h"
+
+namespace artel::fuzz {
+
+// Says it and hangs up. Whoever listens must hang up, too, within seconds.
+inline void say(const comm::FileHandle& socket, std::string_view text) {
+  ::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
+  ::shutdown(socket.get(), SHUT_WR);
+  const Deadline deadline = Deadline::after(20);
+  for (char buffer[4096];;) {
+    pollfd entry{socket.get(), POLLIN, 0};
+    if (::poll(&entry, 1, 1000) == 1 && ::recv(socket.get(), buffer, sizeof buffer, 0) <= 0) return;
+    require(!deadline.passed(), ErrorKind::internal, "whoever listens does not hang up");
+  }
+}
+
+}  // namespace artel::fuzz
