@@ -2,6 +2,7 @@
 #include <arrow/csv/writer.h>
 #include <arrow/io/file.h>
 #include <arrow/io/memory.h>
+#include <arrow/ipc/writer.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
 #include <unistd.h>
