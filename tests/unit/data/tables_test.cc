@@ -432,6 +432,26 @@ TEST(Csv, ReadsDecimalCommas) {
   EXPECT_EQ(table("1,5;2,5\n3,5;4,5\n", {.separator = ';', .decimal_comma = true}).rows, 2);
 }
 
+// As a table where Arrow is installed; elsewhere what would be needed is said.
+TEST(Parquet, IsATableOrIsRefusedByName) {
+  const TemporaryFolder folder;
+  ::setenv("ARTEL_DATA", folder.path().c_str(), 1);
+  Table t;
+  const std::string why = reason([&] { t = read_csv(ARTEL_GOLDEN_DIR "/table.parquet"); });
+  ::unsetenv("ARTEL_DATA");
+  if (why != "accepted") {
+    EXPECT_NE(why.find("table.parquet] is a Parquet file"), std::string::npos) << why;
+    EXPECT_NE(why.find("Arrow's C++ library"), std::string::npos) << why;
+    return;
+  }
+  ASSERT_EQ(t.rows, 4);
+  EXPECT_EQ(t.columns[0].numbers[2], 2.25);
+  EXPECT_TRUE(std::isnan(t.columns[0].numbers[1]));
+  EXPECT_EQ(t.columns[1].categories, (std::vector<std::string>{"Oslo", "Rome"}));
+  EXPECT_EQ(t.columns[1].codes[2], -1);
+  EXPECT_EQ(t.columns[2].numbers[3], 4);
+}
+
 TEST(Csv, LeavesOutRowsWithoutATarget) {
   const TemporaryFolder folder;
   std::string text = "x,y\n";
