@@ -13,10 +13,10 @@ namespace byte_pair {
 Read read;
 Seeds seeds;
 }  // namespace byte_pair
-namespace checkpoint {
+namespace checkpoint_manifest {
 Read read;
 Seeds seeds;
-}  // namespace checkpoint
+}  // namespace checkpoint_manifest
 namespace choices {
 Read read;
 Seeds seeds;
@@ -53,6 +53,10 @@ namespace environment {
 Read read;
 Seeds seeds;
 }  // namespace environment
+namespace hdf5 {
+Read read;
+Seeds seeds;
+}  // namespace hdf5
 namespace hub {
 Read read;
 Seeds seeds;
@@ -81,6 +85,10 @@ namespace npy {
 Read read;
 Seeds seeds;
 }  // namespace npy
+namespace onnx {
+Read read;
+Seeds seeds;
+}  // namespace onnx
 namespace picture {
 Read read;
 Seeds seeds;
@@ -129,6 +137,10 @@ namespace text_archive {
 Read read;
 Seeds seeds;
 }  // namespace text_archive
+namespace tfjs {
+Read read;
+Seeds seeds;
+}  // namespace tfjs
 namespace tokenizer_files {
 Read read;
 Seeds seeds;
@@ -158,7 +170,7 @@ const std::vector<Target>& targets() {
   static const std::vector<Target> all = {
       {"augment", augment::read, augment::seeds},
       {"byte_pair", byte_pair::read, byte_pair::seeds},
-      {"checkpoint", checkpoint::read, checkpoint::seeds},
+      {"checkpoint_manifest", checkpoint_manifest::read, checkpoint_manifest::seeds},
       {"choices", choices::read, choices::seeds},
       {"cifar", cifar::read, cifar::seeds},
       {"codec", codec::read, codec::seeds},
@@ -168,6 +180,7 @@ const std::vector<Target>& targets() {
       {"dashboard", dashboard::read, dashboard::seeds},
       {"door", door::read, door::seeds},
       {"environment", environment::read, environment::seeds},
+      {"hdf5", hdf5::read, hdf5::seeds},
       {"hub", hub::read, hub::seeds},
       {"idx", idx::read, idx::seeds},
       {"labelled_text", labelled_text::read, labelled_text::seeds},
@@ -175,6 +188,7 @@ const std::vector<Target>& targets() {
       {"libsvm", libsvm::read, libsvm::seeds},
       {"measured_times", measured_times::read, measured_times::seeds},
       {"npy", npy::read, npy::seeds},
+      {"onnx", onnx::read, onnx::seeds},
       {"picture", picture::read, picture::seeds},
       {"piece_index", piece_index::read, piece_index::seeds},
       {"ps_message", ps_message::read, ps_message::seeds},
@@ -187,6 +201,7 @@ const std::vector<Target>& targets() {
       {"table", table::read, table::seeds},
       {"tar", tar::read, tar::seeds},
       {"text_archive", text_archive::read, text_archive::seeds},
+      {"tfjs", tfjs::read, tfjs::seeds},
       {"tokenizer_files", tokenizer_files::read, tokenizer_files::seeds},
       {"tokens", tokens::read, tokens::seeds},
       {"torch", torch::read, torch::seeds},

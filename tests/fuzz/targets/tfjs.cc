@@ -1,9 +1,9 @@
 #include "artel/checkpoint/tfjs.h"
 #include "tests/fuzz/target.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::tfjs {
 
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   checkpoint::is_tfjs_manifest(bytes);
   checkpoint::parse_tfjs(bytes, [&](const std::string& name) {
     return make_bytes(std::string(12, '\x3c'), bytes.name + ": " + name);
@@ -20,4 +20,4 @@ std::vector<std::string> seeds() {
       R"({"name": "i", "shape": [1], "dtype": "int32"}]}]})"};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::tfjs

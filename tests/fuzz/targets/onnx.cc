@@ -2,9 +2,9 @@
 #include "tests/fuzz/target.h"
 #include "tests/support/onnx_writer.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::onnx {
 
-void read_untrusted(const Bytes& bytes) {
+void read(const Bytes& bytes) {
   checkpoint::is_onnx(bytes);
   checkpoint::parse_onnx(bytes, [&](const std::string&) { return bytes; });
 }
@@ -19,4 +19,4 @@ std::vector<std::string> seeds() {
        onnx_tensor("apart", 2, {4}, wire_field(13, place) + wire_field(14, uint64_t{1}))})};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::onnx

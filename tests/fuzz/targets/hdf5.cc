@@ -2,9 +2,9 @@
 #include "tests/fuzz/target.h"
 #include "tests/support/hdf5_writer.h"
 
-namespace artel::fuzz {
+namespace artel::fuzz::hdf5 {
 
-void read_untrusted(const Bytes& bytes) { checkpoint::parse_hdf5(bytes); }
+void read(const Bytes& bytes) { checkpoint::parse_hdf5(bytes); }
 
 std::vector<std::string> seeds() {
   Hdf5Writer writer;
@@ -13,4 +13,4 @@ std::vector<std::string> seeds() {
   return {writer.finish()};
 }
 
-}  // namespace artel::fuzz
+}  // namespace artel::fuzz::hdf5

@@ -6,7 +6,7 @@
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_folder.h"
 
-namespace artel::fuzz::checkpoint {
+namespace artel::fuzz::checkpoint_manifest {
 namespace {
 
 namespace saved = artel::checkpoint;
@@ -45,4 +45,4 @@ std::vector<std::string> seeds() {
   return {text, older.dump()};
 }
 
-}  // namespace artel::fuzz::checkpoint
+}  // namespace artel::fuzz::checkpoint_manifest
