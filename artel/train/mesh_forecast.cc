@@ -22,7 +22,7 @@ constexpr double kForwardShare = 1.0 / 3;
 // What is faster by less than this part is not worth a less simple mesh.
 constexpr double kWorthwhile = 0.03;
 // As many workers are suggested at most.
-constexpr int kMostWorkers = 1024;
+constexpr int kMostSuggested = 1024;
 
 double all_reduce_seconds(const MeshQuestion& question, std::vector<int> hosts, double bytes) {
   if (hosts.size() < 2) return 0;
@@ -277,7 +277,7 @@ std::string what_would_fit(MeshQuestion question) {
   question.sharding.clear();
   question.hosts.clear();
   double least = 0;
-  for (int workers = question.workers; workers <= std::min(kMostWorkers, question.lanes * 2);
+  for (int workers = question.workers; workers <= std::min(kMostSuggested, question.lanes * 2);
        workers = workers == question.workers ? std::bit_ceil(static_cast<unsigned>(workers) + 1)
                                              : workers * 2) {
     MeshQuestion more = question;

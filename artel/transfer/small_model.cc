@@ -85,9 +85,9 @@ Tensor products(const Tensor& a, const Tensor& b, int threads) {
 }
 
 // For some rows: the training samples in the order of their distance, at most `most` of them.
-class Neighbours {
+class NearestRows {
  public:
-  Neighbours(const Tensor& rows, int threads)
+  NearestRows(const Tensor& rows, int threads)
       : rows_(rows), squares_(row_lengths(rows)), threads_(threads) {}
 
   struct Near {
@@ -128,7 +128,7 @@ class Neighbours {
 };
 
 // Votes for classes, nearer ones counting more, as logarithms of shares.
-void vote(const std::vector<Neighbours::Near>& near, std::span<const int32_t> labels, int64_t k,
+void vote(const std::vector<NearestRows::Near>& near, std::span<const int32_t> labels, int64_t k,
           std::span<float> scores) {
   std::vector<double> votes(scores.size(), 1e-3);
   for (int64_t i = 0; i < std::min<int64_t>(k, std::ssize(near)); ++i)
@@ -231,7 +231,7 @@ void fit_neighbours(SmallModel& model, const Tensor& rows, const Tensor& targets
   const int64_t most = *std::ranges::max_element(choices);
   if (choices.size() == 1 || some.rows.shape()[0] < 3) return;
   // Each sample is judged by all others.
-  auto near = Neighbours(some.rows, options.threads).of(some.rows, most + 1);
+  auto near = NearestRows(some.rows, options.threads).of(some.rows, most + 1);
   for (size_t i = 0; i < near.size(); ++i)
     std::erase_if(near[i], [&](const auto& each) { return each.sample == static_cast<int>(i); });
   for (const int64_t k : choices) {
@@ -297,7 +297,7 @@ Tensor SmallModel::scores(const Tensor& rows, int threads) const {
         value = static_cast<float>(target_mean + target_scale * value);
     return scores;
   }
-  const auto near = Neighbours(weights, threads).of(x, static_cast<int64_t>(choice));
+  const auto near = NearestRows(weights, threads).of(x, static_cast<int64_t>(choice));
   Tensor scores({rows.shape()[0], made.classes});
   for (size_t i = 0; i < near.size(); ++i)
     vote(near[i], more.values<int32_t>(), static_cast<int64_t>(choice),
