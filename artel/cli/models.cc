@@ -26,7 +26,7 @@ void get_models(const Arguments& arguments) {
   }
 }
 
-void list_models() {
+void list_bases() {
   observe::Table table({"base", "what", "features", "licence", "where"});
   for (const transfer::BaseDescription& base : transfer::base_list()) {
     const auto folder = transfer::find_base_folder(base);
@@ -102,7 +102,7 @@ void add_models(CLI::App& program) {
 
   CLI::App* listing = command->add_subcommand("list", "List the networks that can be fetched");
   listing->footer("Example:\n  artel models list");
-  listing->callback(list_models);
+  listing->callback(list_bases);
 
   CLI::App* showing = command->add_subcommand(
       "info", "Show a network's licence, source, digests, and what it expects of pictures");
