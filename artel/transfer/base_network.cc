@@ -100,7 +100,7 @@ BaseNetwork base_of_zoo(const nn::ModelDescription& network, const BaseSource& s
   return base;
 }
 
-// A base by its name.
+// A base by its name or folder.
 BaseNetwork published_base(const BaseSource& source) {
   const Base base = load_base(source.name);
   if (base.reads_text()) return base_of_text_model(source, base.config.weights);
@@ -143,7 +143,7 @@ BaseNetwork open_base(const BaseSource& source) {
   const bool published =
       std::ranges::find(base_list(), source.name, &BaseDescription::name) != base_list().end();
   if (published && !fs::exists(path)) return published_base(source);
-  if (fs::exists(path / kPublishedConfig)) return base_of_text_model(source, path);
+  if (fs::exists(path / kPublishedConfig)) return published_base(source);
   if (fs::exists(path))
     if (const std::optional<RunFolder> run = find_run(path)) return base_of_run(*run, source);
   require(!fs::exists(path), ErrorKind::invalid_argument,
