@@ -18,6 +18,7 @@ void add_finetune(CLI::App& program);
 void add_advise(CLI::App& program);
 void add_pretrain(CLI::App& program);
 void add_probe(CLI::App& program);
+void add_adapters(CLI::App& program);
 void add_info(CLI::App& program);
 void add_data(CLI::App& program);
 void add_models(CLI::App& program);

@@ -51,6 +51,11 @@ void show_plan(const transfer::Finetuning& plan) {
     trained += plan.blocks[i].parameters;
     names.push_back(plan.blocks[i].name);
   }
+  if (!plan.config.model.adapters.empty()) {
+    println("training adapters ({}) beside the layers of all blocks, and {}",
+            plan.config.model.adapters, names.empty() ? "nothing else" : join(names, ", "));
+    return;
+  }
   println("training {} of {} parameters: {}", format_count(trained), format_count(all),
           names.size() == plan.blocks.size() ? "all blocks" : join(names, ", "));
 }
@@ -165,6 +170,12 @@ void add_finetune(CLI::App& program) {
                    "twice as many")
       ->type_name("N")
       ->check(at_least(1));
+  command
+      ->add_option("--lora", arguments->options.lora,
+                   "Train low-rank adapters of this rank and the head, instead of blocks; for "
+                   "transformers")
+      ->type_name("RANK")
+      ->check(CLI::Range(1, 4096));
   command->add_flag("--new-head", arguments->options.new_head,
                     "Begin with a new head even if that of the base tells the same classes");
   command->add_option("--size", arguments->options.side, "Side of the images (default: the base's)")
@@ -185,6 +196,7 @@ void add_finetune(CLI::App& program) {
       "  artel finetune resnet18 --weights resnet18.safetensors --data flowers --train \"last 2\"\n"
       "  artel finetune runs/bert_pretrain --data reviews.csv --train all -n 2\n"
       "  artel finetune runs/cifar --data photos --train all --gradually 2\n"
+      "  artel finetune minilm --data reviews.csv --lora 8\n"
       "  artel finetune runs/cifar --data photos --print > photos.toml");
   command->callback([arguments] { finetune(*arguments); });
 }

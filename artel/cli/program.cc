@@ -78,6 +78,7 @@ int run(int argc, char** argv) {
   add_advise(program);
   add_pretrain(program);
   add_probe(program);
+  add_adapters(program);
   add_info(program);
   add_plan(program);
   add_data(program);

@@ -65,6 +65,7 @@ struct ModelConfig {
   double epsilon = 0;
   bool untied_head = false;
   double dropout = 0;
+  std::string adapters;
 };
 
 // A number of bytes; in files "512 MiB", "2 GiB" or a plain number.

@@ -181,6 +181,12 @@ void visit_keys(RunConfig& config, auto& field) {
          .most = 0.9},
         model.dropout);
 
+  field({"model.adapters",
+         "`lora RANK [ALPHA]`: low-rank adapters beside the dense layers of a transformer, which are "
+         "trained while the weights of these layers may be frozen; their names begin with `lora.`. "
+         "Empty: none."},
+        model.adapters);
+
   auto& train = config.train;
   field({.name = "train.batch_size", .help = "Samples in one step, over all workers.", .least = 1},
         train.batch_size);

@@ -16,6 +16,7 @@
 #include "artel/data/fetch.h"
 #include "artel/data/sets.h"
 #include "artel/data/text/tokenizer.h"
+#include "artel/nn/adapters.h"
 #include "artel/nn/named_values.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/names.h"
@@ -232,7 +233,9 @@ Model make_model(ModelConfig config, const data::SampleLayout& layout) {
   require(config.classes == 0 || config.classes >= layout.classes, ErrorKind::invalid_argument,
           "model.classes: got {}, but the data has {}; leave it out", config.classes,
           layout.classes);
-  const Model model = make_model(config, layout.classes);
+  Model model = make_model(config, layout.classes);
+  if (!config.adapters.empty())
+    model = nn::with_adapters(model, nn::parse_adapters(config.adapters));
   if (layout.parts.empty()) return model;
   std::vector<std::pair<std::string, Shape>> inputs;
   for (const data::InputPart& part : layout.parts) inputs.emplace_back(part.name, part.shape);

@@ -6,6 +6,7 @@
 #include "artel/base/file.h"
 #include "artel/base/log.h"
 #include "artel/data/fetch.h"
+#include "artel/nn/adapters.h"
 #include "artel/nn/zoo/names.h"
 #include "artel/run/fetch.h"
 #include "artel/run/published_config.h"
@@ -49,6 +50,11 @@ TextModel open_trained(const RunFolder& folder, const fs::path& source) {
   model.classes = layout.classes;
   model.tokenizer = layout.tokenizer;
   model.weights = weights_for(model.config, source);
+  if (!model.config.adapters.empty()) {
+    model.weights = nn::merge_adapters(model.weights, nn::parse_adapters(model.config.adapters),
+                                       model.config.name.starts_with("gpt2"));
+    model.config.adapters.clear();
+  }
   return model;
 }
 

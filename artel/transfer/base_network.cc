@@ -27,6 +27,9 @@ std::string word_of(const std::string& transform) { return split(transform, ' ')
 
 BaseNetwork base_of_run(const RunFolder& folder, const BaseSource& source) {
   const RunConfig config = read_config(folder.config(), source.overrides);
+  require(config.model.adapters.empty(), ErrorKind::unsupported,
+          "[{}] has adapters; merge them first: artel adapters {} -o FILE.safetensors", source.name,
+          source.name);
   const data::SampleLayout layout = folder.load_layout();
   const auto augment = data::Augmentation::parse(config.data.augment).for_testing();
   BaseNetwork base = {.name = source.name,

@@ -8,6 +8,7 @@
 #include "artel/base/plural.h"
 #include "artel/base/text.h"
 #include "artel/data/class_balance.h"
+#include "artel/nn/adapters.h"
 #include "artel/run/saved_run.h"
 
 namespace artel::transfer {
@@ -154,16 +155,26 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
   }
   std::string train = options.train;
   if (train == "auto") train = next_tokens ? "all" : automatic_choice(samples, plan.notes);
+  if (options.lora > 0) train = "head";
   plan.trained = trained_blocks(plan.blocks, train);
+  if (options.lora > 0 && next_tokens) plan.trained.back() = false;  // it is no new head
   if (!plan.keeps_head && !next_tokens)
     config.model.new_layers = new_layers(base, config.model, plan.blocks.back());
   choose_training(options, plan.blocks, plan.trained, samples, config);
+  if (options.lora > 0) {
+    config.model.adapters = fmt::format("lora {}", options.lora);
+    config.model.new_layers.emplace_back(nn::kAdapterPrefix);
+    config.train.epochs = 20;
+    config.train.optimizer["lr"] = fmt::format("{}", options.rate > 0 ? options.rate : 1e-3);
+  }
   if (!next_tokens) {
     config.train.metrics = {"accuracy"};
     config.train.best_by = "accuracy";
   } else {
     config.train.epochs = 3;
-    config.train.optimizer["lr"] = fmt::format("{}", options.rate > 0 ? options.rate : 1e-4);
+    config.train.optimizer["lr"] = fmt::format("{}", options.rate > 0   ? options.rate
+                                                     : options.lora > 0 ? 1e-3
+                                                                        : 1e-4);
     config.train.optimizer["rates"] = "";
   }
   // Photographs may be mirrored, as long as what lies below the trained layers must be computed in
@@ -171,7 +182,7 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
   if (config.data.set == "folder" && std::ranges::count(plan.trained, true) > 1)
     config.data.augment.insert(config.data.augment.begin(), "flip");
   else
-    config.train.cache = base.reads_images() && !config.train.freeze.empty();
+    config.train.cache = base.reads_images() && !config.train.freeze.empty() && options.lora == 0;
   config = with_overrides(config, options.overrides);
   return plan;
 }

@@ -23,6 +23,9 @@ namespace artel::transfer {
 struct FinetuneOptions {
   // Which blocks are trained (blocks.h), or "auto": more of them the more samples there are.
   std::string train = "auto";
+  // Low-rank adapters of this rank (nn/adapters.h) are trained besides the head, in place of
+  // blocks; 0: none. For transformers.
+  int64_t lora = 0;
   bool new_head = false;  // also if the head of the base tells the same classes
   int64_t side = 0;       // of images; 0: the base's
   double rate = 0;        // learning rate of the head; 0: by what is trained
