@@ -84,55 +84,12 @@ Tensor products(const Tensor& a, const Tensor& b, int threads) {
   return LinearFitter::outputs({.weights = b, .bias = Tensor({b.shape()[0]})}, a, threads);
 }
 
-// For some rows: the training samples in the order of their distance, at most `most` of them.
-class NearestRows {
- public:
-  NearestRows(const Tensor& rows, int threads)
-      : rows_(rows), squares_(row_lengths(rows)), threads_(threads) {}
-
-  struct Near {
-    float distance;  // squared
-    int32_t sample;
-    auto operator<=>(const Near&) const = default;
-  };
-  std::vector<std::vector<Near>> of(const Tensor& queries, int64_t most) const {
-    constexpr int64_t kQueries = 256;
-    const int64_t count = queries.shape()[0], known = rows_.shape()[0];
-    std::vector<std::vector<Near>> all(static_cast<size_t>(count));
-    for (int64_t begin = 0; begin < count; begin += kQueries) {
-      const int64_t end = std::min(count, begin + kQueries);
-      const Tensor some = queries.rows(begin, end).clone();
-      const Tensor together = products(some, rows_, threads_);
-      const std::vector<double> lengths = row_lengths(some);
-      ThreadPool pool(threads_);
-      parallel_for(pool, end - begin, 1, [&](int64_t first, int64_t last) {
-        std::vector<Near> near(static_cast<size_t>(known));
-        for (int64_t i = first; i < last; ++i) {
-          for (int64_t j = 0; j < known; ++j)
-            near[j] = {static_cast<float>(lengths[i] + squares_[j] -
-                                          2.0 * together.values<float>()[i * known + j]),
-                       static_cast<int32_t>(j)};
-          const auto middle = near.begin() + std::min(most, known);
-          std::partial_sort(near.begin(), middle, near.end());
-          all[static_cast<size_t>(begin + i)].assign(near.begin(), middle);
-        }
-      });
-    }
-    return all;
-  }
-
- private:
-  const Tensor& rows_;
-  std::vector<double> squares_;
-  int threads_;
-};
-
 // Votes for classes, nearer ones counting more, as logarithms of shares.
-void vote(const std::vector<NearestRows::Near>& near, std::span<const int32_t> labels, int64_t k,
+void vote(const Neighbours& near, std::span<const int32_t> labels, int64_t k,
           std::span<float> scores) {
   std::vector<double> votes(scores.size(), 1e-3);
   for (int64_t i = 0; i < std::min<int64_t>(k, std::ssize(near)); ++i)
-    votes[labels[near[i].sample]] += 1 / (1e-6 + std::sqrt(std::max(0.0f, near[i].distance)));
+    votes[labels[near[i].row]] += 1 / (1e-6 + near[i].distance);
   const double all = std::accumulate(votes.begin(), votes.end(), 0.0);
   for (size_t c = 0; c < votes.size(); ++c)
     scores[c] = static_cast<float>(std::log(votes[c] / all));
@@ -231,9 +188,10 @@ void fit_neighbours(SmallModel& model, const Tensor& rows, const Tensor& targets
   const int64_t most = *std::ranges::max_element(choices);
   if (choices.size() == 1 || some.rows.shape()[0] < 3) return;
   // Each sample is judged by all others.
-  auto near = NearestRows(some.rows, options.threads).of(some.rows, most + 1);
+  ThreadPool pool(options.threads);
+  auto near = make_index(some.rows)->nearest(pool, some.rows, most + 1);
   for (size_t i = 0; i < near.size(); ++i)
-    std::erase_if(near[i], [&](const auto& each) { return each.sample == static_cast<int>(i); });
+    std::erase_if(near[i], [&](const auto& each) { return each.row == static_cast<int64_t>(i); });
   for (const int64_t k : choices) {
     Tensor scores({some.rows.shape()[0], model.made.classes});
     for (size_t i = 0; i < near.size(); ++i)
@@ -297,7 +255,8 @@ Tensor SmallModel::scores(const Tensor& rows, int threads) const {
         value = static_cast<float>(target_mean + target_scale * value);
     return scores;
   }
-  const auto near = NearestRows(weights, threads).of(x, static_cast<int64_t>(choice));
+  ThreadPool pool(threads);
+  const auto near = index->nearest(pool, x, static_cast<int64_t>(choice));
   Tensor scores({rows.shape()[0], made.classes});
   for (size_t i = 0; i < near.size(); ++i)
     vote(near[i], more.values<int32_t>(), static_cast<int64_t>(choice),
@@ -339,7 +298,10 @@ SmallModel fit_small(const std::string& kind, const Features& features,
       value = static_cast<float>((value - mean) / model.target_scale);
   }
   if (kind == "linear") fit_linear(model, rows, targets, options);
-  if (kind == "knn") fit_neighbours(model, rows, targets, options);
+  if (kind == "knn") {
+    fit_neighbours(model, rows, targets, options);
+    model.index = make_index(model.weights);
+  }
   if (kind == "centroid") fit_centroids(model, rows, targets);
   return model;
 }
@@ -401,6 +363,7 @@ SmallModel SmallModel::load(const fs::path& folder) {
             (folder / "model.npz").string(), name);
     *to = *found;
   }
+  if (model.kind == "knn") model.index = make_index(model.weights);
   return model;
 }
 

@@ -8,10 +8,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "artel/transfer/features.h"
+#include "artel/transfer/vector_index.h"
 
 namespace artel::transfer {
 
@@ -42,7 +44,8 @@ struct SmallModel {
   // linear: [classes, numbers] and [classes]; centroid: [classes, numbers] and one number, by which
   // squared distances are multiplied; knn: rows of training samples and their classes.
   Tensor weights, more;
-  double target_mean = 0, target_scale = 1;  // of values
+  std::shared_ptr<const VectorIndex> index = {};  // knn: of the rows
+  double target_mean = 0, target_scale = 1;       // of values
 
   // For rows [samples, numbers]: for each class the logarithm of its probability, up to a number
   // that is the same for all of a row; or [samples, 1] values.
