@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "artel/train/divided_state.h"
 #include "artel/train/exchange.h"
 #include "artel/train/name_prefixes.h"
 #include "artel/train/strategies/registry.h"
@@ -17,6 +18,8 @@ constexpr int64_t kNormEvery = 20;
 }  // namespace
 
 bool Fit::trained(const std::string& name) const { return !begins_with_any(name, options.freeze); }
+
+std::vector<DividedPart> Strategy::updated_parts() { return {}; }
 
 std::string Strategy::kept_as() const {
   return find_strategy(fit_.options.strategy, fit_.cluster.servers()).names.front();

@@ -157,7 +157,7 @@ class Strategy {
   // updates, of which copies are made; and the step that it is of, also if a step has failed: -1 if
   // it is a mixture.
   virtual int64_t mirror_every() const { return 0; }
-  virtual std::vector<DividedPart> updated_parts() { return {}; }
+  virtual std::vector<DividedPart> updated_parts();
   virtual int64_t updated_step() const { return -1; }
   // Whether weights and optimizer state after the last finished step can be had. Not where they are
   // kept elsewhere and part of the next step, which is then repeated, is in them already.

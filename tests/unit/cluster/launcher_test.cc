@@ -65,7 +65,7 @@ TEST(Launcher, SlurmMeetsWithoutMpi) {
     EXPECT_EQ(launched_group()->token, token);
     std::filesystem::remove_all(variables["XDG_CONFIG_HOME"]);
     EXPECT_NE(launched_group()->token, token);
-    const Environment given({{"ARTEL_TOKEN", "of the job"}});
+    const Environment given(std::map<std::string, std::string>{{"ARTEL_TOKEN", "of the job"}});
     EXPECT_EQ(launched_group()->token, "of the job");
   }
   std::filesystem::remove_all(variables["XDG_CONFIG_HOME"]);

@@ -12,7 +12,7 @@ TEST(Vitals, SurviveTheWayToWorkerZero) {
   VitalSigns signs;
   signs.set({.step = 7, .samples = 640, .lanes = 3, .training = 1.5, .received_bytes = 12});
   const std::string bytes = to_bytes(signs.now()) + std::string(40, '\0');
-  const std::optional<Vitals> read = vitals_from(bytes);
+  const std::optional<Vitals> read = artel::vitals_from(bytes);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->step, 7);
   EXPECT_EQ(read->samples, 640);
@@ -26,7 +26,7 @@ TEST(Vitals, SurviveTheWayToWorkerZero) {
 
 TEST(Vitals, PlacesThatNoMeshHasAreUnknown) {
   const auto known = [](MeshCoordinates mesh) {
-    return vitals_from(to_bytes({.at = 1, .mesh = mesh})).has_value();
+    return artel::vitals_from(to_bytes({.at = 1, .mesh = mesh})).has_value();
   };
   EXPECT_TRUE(known({.data = 1, .stage = 2, .stages = 2, .pipeline = 4}));
   EXPECT_FALSE(known({.stage = 0, .stages = int64_t{1} << 60, .pipeline = 1}));  // to be listed
@@ -35,9 +35,9 @@ TEST(Vitals, PlacesThatNoMeshHasAreUnknown) {
 }
 
 TEST(Vitals, WhoHasSaidNothingIsUnknown) {
-  EXPECT_FALSE(vitals_from(""));
-  EXPECT_FALSE(vitals_from(std::string(comm::kVitalsBytes, '\0')));
-  EXPECT_FALSE(vitals_from("short"));
+  EXPECT_FALSE(artel::vitals_from(""));
+  EXPECT_FALSE(artel::vitals_from(std::string(comm::kVitalsBytes, '\0')));
+  EXPECT_FALSE(artel::vitals_from("short"));
 }
 
 TEST(Vitals, PushesOfAllThreadsAreCounted) {

@@ -192,14 +192,14 @@ TEST(Zoo, MobileNetHasPublishedNames) {
 }
 
 TEST(Zoo, FacesBecomeNumbers) {
-  const Graph graph = graph_of(model_by_name("face_resnet"), {1, 3, 150, 150});
+  Graph graph = graph_of(model_by_name("face_resnet"), {1, 3, 150, 150});
   EXPECT_EQ(graph.output("prediction").shape(), (Shape{1, 128}));
   EXPECT_EQ(shape_of(graph, "conv256_down_out.conv2.weight"), (Shape{256, 256, 3, 3}));
 }
 
 TEST(Zoo, TheOriginalResNetHalvesInItsFirstConvolutions) {
   const Graph theirs = graph_of(model_by_name("resnet50"), {1, 3, 64, 64});
-  const Graph original = graph_of(model_by_name("resnet50_original"), {1, 3, 64, 64});
+  Graph original = graph_of(model_by_name("resnet50_original"), {1, 3, 64, 64});
   EXPECT_EQ(count_parameters(theirs), count_parameters(original));
   EXPECT_EQ(original.output("prediction").shape(), (Shape{1, 1000}));
 }
