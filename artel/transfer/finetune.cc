@@ -9,7 +9,9 @@
 #include "artel/base/text.h"
 #include "artel/data/class_balance.h"
 #include "artel/nn/adapters.h"
+#include "artel/run/frozen_layers.h"
 #include "artel/run/saved_run.h"
+#include "artel/train/name_prefixes.h"
 
 namespace artel::transfer {
 namespace {
@@ -49,12 +51,16 @@ void replace_head(const BaseNetwork& base, const data::SampleLayout& layout, Mod
   }
 }
 
-std::vector<std::string> new_layers(const BaseNetwork& base, const ModelConfig& model,
-                                    const Block& head) {
-  std::vector<std::string> layers = head.prefixes;
-  if (is_of_bert(model.name) && !find_tensor(base.weights, "bert.pooler.dense.weight"))
-    layers.emplace_back("bert.pooler.");
-  return layers;
+// What a network that reads text has and the base lacks, such as the head that guesses hidden
+// tokens.
+std::vector<std::string> missing_layers(const BaseNetwork& base, const Model& network,
+                                        const TensorType& sample,
+                                        const std::vector<std::string>& known) {
+  std::vector<std::string> missing;
+  if (!base.reads_text()) return missing;
+  for (const std::string& name : parameter_names(network, sample))
+    if (!find_tensor(base.weights, name) && !begins_with_any(name, known)) missing.push_back(name);
+  return missing;
 }
 
 std::string automatic_choice(int64_t samples, std::vector<std::string>& notes) {
@@ -158,8 +164,10 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
   if (options.lora > 0) train = "head";
   plan.trained = trained_blocks(plan.blocks, train);
   if (options.lora > 0 && next_tokens) plan.trained.back() = false;  // it is no new head
-  if (!plan.keeps_head && !next_tokens)
-    config.model.new_layers = new_layers(base, config.model, plan.blocks.back());
+  if (!plan.keeps_head && !next_tokens) config.model.new_layers = plan.blocks.back().prefixes;
+  for (std::string& name :
+       missing_layers(base, make_model(config.model, layout), sample, config.model.new_layers))
+    config.model.new_layers.push_back(std::move(name));
   choose_training(options, plan.blocks, plan.trained, samples, config);
   if (options.lora > 0) {
     config.model.adapters = fmt::format("lora {}", options.lora);
