@@ -165,9 +165,12 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
   plan.trained = trained_blocks(plan.blocks, train);
   if (options.lora > 0 && next_tokens) plan.trained.back() = false;  // it is no new head
   if (!plan.keeps_head && !next_tokens) config.model.new_layers = plan.blocks.back().prefixes;
-  for (std::string& name :
-       missing_layers(base, make_model(config.model, layout), sample, config.model.new_layers))
-    config.model.new_layers.push_back(std::move(name));
+  for (const std::string& name :
+       missing_layers(base, make_model(config.model, layout), sample, config.model.new_layers)) {
+    config.model.new_layers.push_back(name);
+    for (size_t i = 0; i < plan.blocks.size(); ++i)  // what begins at random has to be trained
+      if (begins_with_any(name, plan.blocks[i].prefixes)) plan.trained[i] = true;
+  }
   choose_training(options, plan.blocks, plan.trained, samples, config);
   if (options.lora > 0) {
     config.model.adapters = fmt::format("lora {}", options.lora);

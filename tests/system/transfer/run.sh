@@ -156,6 +156,47 @@ TOML
   expect 0 "$artel" probe masked shapes --layer 2 --pool whole --labels 1
 }
 
+# Both stages of a BERT on one's own texts, and a GPT-2.
+test_text() {
+  for i in {1..80}; do
+    echo "the quick brown fox number $((i % 7)) jumps over the lazy dog . it runs away from place $((i % 5)) ."
+  done >plain.txt
+  { echo "text,kind"; for i in {1..60}; do echo "the fox number $i runs,animal"; echo "the price is $i coins,money"; done; } >kinds.csv
+  cat >bert.toml <<'TOML'
+[data]
+set = "text"
+path = "plain.txt"
+task = "masked"
+tokenizer = "wordpiece 200"
+context = 16
+[model]
+name = "bert_pretraining"
+depth = 2
+heads = 2
+width = 16
+positions = 32
+[train]
+batch_size = 8
+optimizer = "adam lr=0.003"
+TOML
+  expect 0 "$artel" train bert.toml --out first
+  expect 0 "$artel" finetune first --data plain.txt --epochs 1 --out second
+  expect 0 "$artel" finetune second --data kinds.csv --train all --epochs 3 --out kinds
+  contains out "test accuracy"
+  expect 0 "$artel" predict kinds --best --text "the fox runs" --top 1
+  # Adapters beside frozen layers, merged or apart.
+  expect 0 "$artel" finetune second --data kinds.csv --lora 2 --epochs 2 --out adapted
+  contains out "training adapters (lora 2)"
+  expect 0 "$artel" predict adapted --text "the fox runs"
+  expect 0 "$artel" adapters adapted -o merged.safetensors
+  expect 0 "$artel" adapters adapted --apart -o apart.safetensors
+  [[ $(stat -c %s apart.safetensors) -lt $(stat -c %s merged.safetensors) ]] || fail "what is apart is not smaller"
+  sed -e 's/task = "masked"//; s/wordpiece 200/character/; s/bert_pretraining/gpt2/' bert.toml >gpt.toml
+  expect 0 "$artel" train gpt.toml --out gpt
+  expect 0 "$artel" finetune gpt --data plain.txt --epochs 1 --lora 2 --out own
+  expect 0 "$artel" generate own --prompt "the " --tokens 5
+}
+
 test_advise() {
   make_base
   draw lines bar line
