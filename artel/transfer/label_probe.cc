@@ -35,8 +35,9 @@ double from_scratch(const BaseNetwork& base, const RunData& data,
                     const std::vector<int64_t>& samples, const LabelProbeOptions& options,
                     const std::vector<std::string>& layers) {
   const Model body = ending_at(base.network(), {layers.back()}, options.request.pooling);
-  const Model network = nn::sequential({nn::named("body", body.network()), nn::flatten(),
-                                        nn::named("head", nn::dense(data.layout().classes))});
+  // No scope around the layers: they are found by their names.
+  const Model network = nn::chain(
+      {body.network(), nn::flatten(), nn::named("head", nn::dense(data.layout().classes))});
   Cluster alone;
   Trainer trainer(
       alone, network,
