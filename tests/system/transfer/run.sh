@@ -224,7 +224,7 @@ test_refused() {
   contains err "did you mean 'head'?"
   expect 1 "$artel" features base shapes --layer 44
   contains err "[layer '44'] the network has no such layer"
-  expect 1 "$artel" features resnet18 shapes
+  expect 1 "$artel" features lenet5 shapes
   contains err "is a network without weights; give a file of them with --weights"
   expect 1 "$artel" features basse shapes
   contains err "[basse] no such base"

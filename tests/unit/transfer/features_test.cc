@@ -102,7 +102,7 @@ TEST(Features, OfLayersAndBasesThatDoNotExistAreRefused) {
   const DataConfig data = data_for(base, "dark_spots");
   EXPECT_NE(error_of([&] { extract(base, data, {.layers = {"17"}}, 1); }).find("no such layer"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { open_base({.name = "resnet18"}); }).find("without weights"),
+  EXPECT_NE(error_of([&] { open_base({.name = "lenet5"}); }).find("without weights"),
             std::string::npos);
   EXPECT_NE(error_of([&] { open_base({.name = "no/such"}); }).find("no such base"),
             std::string::npos);
