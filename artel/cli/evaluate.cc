@@ -7,6 +7,7 @@
 #include "artel/base/plural.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
+#include "artel/cli/launched.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/observe/progress.h"
 #include "artel/observe/table.h"
@@ -26,6 +27,7 @@ struct Arguments {
   bool confusion = false;
   std::string svg;
   std::string mistakes;
+  int workers = 1;
 };
 
 // Draws them to a file, and returns what they are.
@@ -50,22 +52,26 @@ std::string table_of(const nlohmann::ordered_json& mistakes) {
   return table.text();
 }
 
-void evaluate(Arguments& arguments) {
+void evaluate(Arguments& arguments, const std::shared_ptr<Cluster>& cluster) {
   const Part part = arguments.part == "train"        ? Part::train
                     : arguments.part == "validation" ? Part::validation
                                                      : Part::test;
   std::vector<std::string>& more = arguments.source.more_metrics;
   more.emplace_back("per class");
   if (arguments.confusion || !arguments.svg.empty()) more.emplace_back("confusion matrix");
-  const SavedRun run = open_run(arguments.source);
+  const SavedRun run = open_run(arguments.source, cluster);
   require(arguments.mistakes.empty() || are_pictures(run.layout), ErrorKind::invalid_argument,
           "--mistakes: got a network for samples {}, expected pictures with classes; try without "
           "it",
           to_string(run.layout.input));
   observe::Progress progress;
   const Evaluation result = run.evaluate(
-      part, [&](int64_t done, int64_t samples) { progress.work("evaluating", done, samples); },
+      part,
+      [&](int64_t done, int64_t samples) {
+        if (cluster->rank() == 0) progress.work("evaluating", done, samples);
+      },
       arguments.mistakes.empty() ? 0 : kMistakes);
+  if (cluster->rank() > 0) return;
   progress.clear();
   const nlohmann::ordered_json mistakes = draw(result.mistakes, run, part, arguments.mistakes);
   const std::vector<std::string> classes = names_of_classes(run.layout);
@@ -126,10 +132,16 @@ void add_evaluate(CLI::App& program) {
       "  artel evaluate runs/mnist\n"
       "  artel evaluate runs/mnist --best --on validation\n"
       "  artel evaluate runs/mnist --confusion --svg confusion.svg\n"
+      "  artel evaluate runs/mnist -n 4                        # each sees some of the samples\n"
+      "  artel evaluate runs/gpt -n 2 --set cluster.pipeline=2  # each has some of the layers\n"
       "  artel evaluate runs/mnist --mistakes mistakes.png\n"
       "  artel evaluate runs/mnist/checkpoints/step-000000468\n"
       "  artel evaluate resnet20.th --config examples/cifar_resnet20.toml");
-  command->callback([arguments] { evaluate(*arguments); });
+  add_workers(command, arguments->workers);
+  command->callback([arguments] {
+    on_workers(arguments->workers,
+               [&](const std::shared_ptr<Cluster>& cluster) { evaluate(*arguments, cluster); });
+  });
 }
 
 }  // namespace artel::cli

@@ -84,33 +84,43 @@ void predict(Arguments& arguments, Cluster& cluster) {
   // The cores are those of all workers on this machine.
   if (cluster.size() > 1)
     arguments.source.overrides.push_back(fmt::format("cluster.threads={}", cluster.cores()));
-  const SavedRun run = open_run(arguments.source);
+  const SavedRun run = open_run(arguments.source, {&cluster, [](Cluster*) {}});
   PredictionOptions options = arguments.options;
   options.format = format_of(arguments, run);
   options.header = cluster.rank() == 0;
   options.top = classes_shown(options);
   PredictionLines lines(run.layout, options);
   observe::Progress progress;
+  // Where each has only some of the layers, all see all samples, and the first one writes.
+  Cluster alone;
+  const bool divided = run.trainer->divided_for_predictions();
+  const auto texts = [&](const std::function<void(std::string_view)>& write) {
+    for (size_t i = 0; i < arguments.texts.size(); ++i) {
+      const std::string& text = arguments.texts[i];
+      std::optional<std::string> second;
+      if (!arguments.seconds.empty()) second = arguments.seconds[i];
+      const SampleBatch batch{.inputs = text_sample(text, second, run.layout),
+                              .names = {second ? text + " | " + *second : text}};
+      write(lines.of("", batch, run.trainer->predict(batch.inputs, lines.output())));
+    }
+  };
   if (cluster.rank() > 0) {
-    share_predictions(run, arguments.files, lines, cluster, {}, {});
+    share_predictions(
+        run, arguments.files, lines, divided ? alone : cluster, [](std::string_view) {},
+        [](const std::string&, double) {});
+    if (divided) texts([](std::string_view) {});
     return;
   }
   PredictionOutput output(arguments.out);
   // Lines that people read as they come need no progress.
   const bool shown = !arguments.out.empty() || !observe::is_terminal(stdout);
   share_predictions(
-      run, arguments.files, lines, cluster, [&](std::string_view text) { output.write(text); },
+      run, arguments.files, lines, divided ? alone : cluster,
+      [&](std::string_view text) { output.write(text); },
       [&](const std::string& file, double share) {
         if (shown) progress.share("predicting for " + file, share);
       });
-  for (size_t i = 0; i < arguments.texts.size(); ++i) {
-    const std::string& text = arguments.texts[i];
-    std::optional<std::string> second;
-    if (!arguments.seconds.empty()) second = arguments.seconds[i];
-    const SampleBatch batch{.inputs = text_sample(text, second, run.layout),
-                            .names = {second ? text + " | " + *second : text}};
-    output.write(lines.of("", batch, run.trainer->predict(batch.inputs, lines.output())));
-  }
+  texts([&](std::string_view text) { output.write(text); });
   progress.clear();
   output.finish();
 }
@@ -155,9 +165,11 @@ void add_predict(CLI::App& program) {
       ->type_name("FILE");
   command->add_flag("--json", arguments->json, "Print one JSON object a line");
   command
-      ->add_option("-n,--workers", arguments->workers,
-                   "Processes that share the samples, for networks that need most of the time; each "
-                   "reads tables in full (default: 1, which uses all cores)")
+      ->add_option(
+          "-n,--workers", arguments->workers,
+          "Processes that share the samples, for networks that need most of the time; each "
+          "reads tables in full (default: 1, which uses all cores). With --set "
+          "cluster.pipeline=N they share the layers, for networks larger than one")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   command
@@ -181,6 +193,7 @@ void add_predict(CLI::App& program) {
       "  artel predict models/flowers photo.jpg        # a model of `artel fit`\n"
       "  artel predict runs/houses new.csv -o prices.csv\n"
       "  artel predict runs/animals photographs/ --json -o found.jsonl\n"
+      "  artel predict runs/large photo.jpg -n 2 --set cluster.pipeline=2\n"
       "  mpirun -n 4 artel predict runs/animals photographs/ -o found.csv\n"
       "  artel predict runs/bert_classify --text \"Claim your free prize now\"");
   command->callback([arguments] { predict_here_or_with_others(*arguments); });

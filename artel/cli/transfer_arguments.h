@@ -6,9 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "artel/cli/launched.h"
 #include "artel/cli/shared_arguments.h"
-#include "artel/cluster/cluster.h"
-#include "artel/cluster/launcher.h"
 #include "artel/transfer/base_network.h"
 
 namespace artel::cli {
@@ -24,19 +23,6 @@ inline void add_base(CLI::App* command, transfer::BaseSource& source) {
       ->add_option("--weights", source.weights,
                    "Weights of a network of the zoo, in a file of any known format")
       ->type_name("FILE");
-}
-
-// What -n asks for.
-inline void add_workers(CLI::App* command, int& workers) {
-  command->add_option("-n,--workers", workers, "Number of workers on this machine; the same bits")
-      ->type_name("N")
-      ->check(CLI::Range(1, 4096));
-}
-
-// This process among those that the launcher started.
-inline Cluster launched_cluster() {
-  const std::optional<comm::GroupOptions> place = launched_group();
-  return place ? Cluster(*place) : Cluster();
 }
 
 }  // namespace artel::cli

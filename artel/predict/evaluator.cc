@@ -42,6 +42,8 @@ const Program& Evaluator::program(int64_t samples) {
         y_ ? evaluation_graph(model_, x, batch_of(*y_, samples), loss_, wanted_, part_)
            : inference_graph(model_, x, part_);
     found = std::make_unique<Program>(std::move(model.graph), CompileOptions{}, choices_);
+    activation_bytes_[samples] = found->plan().activation_bytes;
+    if (parts_of_) parts_of_->restrict(*found);
   }
   return *found;
 }
@@ -49,7 +51,8 @@ const Program& Evaluator::program(int64_t samples) {
 // A function of the network and the rows alone: results must depend on nothing else.
 int64_t Evaluator::chunk_of(int64_t rows) {
   const auto fits = [&](int64_t samples) {
-    return program(samples).plan().activation_bytes <= kMostChunkBytes;
+    program(samples);
+    return activation_bytes_.at(samples) <= kMostChunkBytes;
   };
   const int64_t all = std::clamp<int64_t>(rows, 1, kChunk);
   if (fits(all)) return all;
@@ -72,7 +75,7 @@ void Evaluator::run(const Tensor& x, const Tensor* y,
   const int64_t chunks = (rows + size - 1) / size;
   for (int64_t chunk = 0; chunk < chunks; ++chunk)
     program(std::min(size, rows - chunk * size));  // compiled here, not in the threads
-  pool_.run(chunks, [&](int64_t chunk) {
+  const auto run_chunk = [&](int64_t chunk) {
     const int64_t begin = chunk * size, end = std::min(rows, begin + size);
     std::unique_ptr<Memory> memory;
     {
@@ -88,11 +91,16 @@ void Evaluator::run(const Tensor& x, const Tensor* y,
     if (!frame) frame = std::make_unique<Frame>(compiled, parameters_);
     frame->set_input("x", x.rows(begin, end));
     if (y) frame->set_input("y", y->rows(begin, end));
-    compiled.run(*frame, memory->serial, {});
+    if (parts_of_)
+      parts_of_->run(compiled, *frame, memory->serial);
+    else
+      compiled.run(*frame, memory->serial, {});
     done(chunk, begin, end, *frame);
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(memory));
-  });
+  };
+  if (!parts_of_) return pool_.run(chunks, run_chunk);
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) run_chunk(chunk);
 }
 
 Evaluator::Sums Evaluator::evaluate(const Tensor& x, const Tensor& y, Tensor* answers) {

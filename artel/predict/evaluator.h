@@ -13,6 +13,17 @@
 
 namespace artel {
 
+// Runs programs of which each of several workers has only a part (train/forward_pipeline.h).
+class ProgramParts {
+ public:
+  virtual ~ProgramParts() = default;
+
+  // Leaves this worker's part of a program.
+  virtual void restrict(Program& program) = 0;
+  // Runs it when its turn comes. Afterwards all workers have all outputs. A collective call.
+  virtual void run(const Program& program, Frame& frame, ThreadPool& pool) = 0;
+};
+
 class Evaluator {
  public:
   // Types of one sample; without `y` there is no loss. `parameters`, which are those of a network
@@ -20,6 +31,10 @@ class Evaluator {
   Evaluator(const Model& model, const TensorType& x, std::optional<TensorType> y, const Loss& loss,
             Parameters& parameters, KernelChoices& choices, int threads,
             std::vector<Metric> metrics = {}, int shards = 1);
+
+  // Before anything is computed: all workers make the same calls with the same rows, and each has
+  // only a part of the network. Borrowed.
+  void set_parts(ProgramParts* parts) { parts_of_ = parts; }
 
   struct Sums {
     double loss = 0;  // summed over samples
@@ -56,6 +71,8 @@ class Evaluator {
   ThreadPool pool_;
   std::vector<Metric> wanted_;
   ShardPart part_;
+  ProgramParts* parts_of_ = nullptr;
+  std::map<int64_t, size_t> activation_bytes_;            // of whole programs, by samples
   std::optional<Metrics> metrics_;                        // once they are asked for
   std::map<int64_t, std::unique_ptr<Program>> programs_;  // by samples
   struct Memory {

@@ -11,6 +11,7 @@
 #include "artel/data/text/tokenizer.h"
 #include "artel/run/fingerprint.h"
 #include "artel/run/run_folder.h"
+#include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/registry.h"
 
 namespace artel {
@@ -52,13 +53,13 @@ bool asks_for_other_data(const std::vector<std::string>& overrides) {
   });
 }
 
-SavedRun untrained(const RunSource& asked) {
+SavedRun untrained(const RunSource& asked, const std::shared_ptr<Cluster>& workers) {
   const auto& [source, config_file, overrides, best, more_metrics, trained] = asked;
   require(fs::exists(source), ErrorKind::not_found,
           "[{}] no such file or folder, expected a run or weights", source);
   if (!config_file.empty()) {
     const RunConfig config = read_config(config_file, overrides);
-    return SavedRun(config, open_data(config).layout(), more_metrics);
+    return SavedRun(config, open_data(config).layout(), more_metrics, workers);
   }
   const std::optional<RunFolder> folder = find_run(source);
   require(folder.has_value(), ErrorKind::not_found,
@@ -72,7 +73,7 @@ SavedRun untrained(const RunSource& asked) {
   if (config.data.set == "folder" && config.data.image_size == 0 &&
       layout.input[1] == layout.input[2])
     config.data.image_size = layout.input[1];
-  SavedRun run(config, std::move(layout), more_metrics);
+  SavedRun run(config, std::move(layout), more_metrics, workers);
   if (!asks_for_other_data(overrides)) run.trained_on = folder->fingerprint();
   return run;
 }
@@ -91,11 +92,11 @@ fs::path best_of(const std::string& source) {
 }  // namespace
 
 SavedRun::SavedRun(RunConfig given, data::SampleLayout samples,
-                   const std::vector<std::string>& more_metrics)
+                   const std::vector<std::string>& more_metrics, std::shared_ptr<Cluster> workers)
     : config(std::move(given)),
       layout(std::move(samples)),
       augment(data::Augmentation::parse(config.data.augment).for_testing()),
-      cluster(std::make_unique<Cluster>()),
+      cluster(workers ? std::move(workers) : std::make_shared<Cluster>()),
       trainer(std::make_unique<Trainer>(*cluster, make_model(config.model, layout),
                                         options_with(config, layout, more_metrics))) {
   trainer->build(sample());
@@ -116,12 +117,14 @@ Evaluation SavedRun::evaluate(Part part, const TestProgress& progress, int64_t m
   return trainer->evaluate(data.at(part), augment, kBatch, progress, mistakes);
 }
 
-SavedRun open_run(const RunSource& source) {
-  SavedRun run = untrained(source);
+SavedRun open_run(const RunSource& source, std::shared_ptr<Cluster> workers) {
+  SavedRun run = untrained(source, workers);
   const std::string weights = source.best ? best_of(source.path).string() : source.path;
   run.load(
       weights_for(run.config.model, weights, source.trained ? Weights::trained : Weights::averaged),
       weights);
+  if (run.config.cluster.strategy_options.of<PipelineOptions>().pipeline > 1)
+    run.trainer->divide_for_predictions();
   return run;
 }
 

@@ -13,7 +13,8 @@ struct SavedRun {
   // With the initial weights of training. `more_metrics` are measured besides those of the
   // configuration, where they fit.
   SavedRun(RunConfig config, data::SampleLayout layout,
-           const std::vector<std::string>& more_metrics = {});
+           const std::vector<std::string>& more_metrics = {},
+           std::shared_ptr<Cluster> workers = nullptr);
   // `where` names the source of the weights in messages.
   void load(const NamedTensors& weights, const std::string& where);
 
@@ -24,8 +25,8 @@ struct SavedRun {
   RunConfig config;
   data::SampleLayout layout;  // of the data, before augmentation
   data::Augmentation augment;
-  std::string trained_on;  // fingerprint of the data; empty: unknown
-  std::unique_ptr<Cluster> cluster;
+  std::string trained_on;            // fingerprint of the data; empty: unknown
+  std::shared_ptr<Cluster> cluster;  // one worker, unless others were given
   std::unique_ptr<Trainer> trainer;
 };
 
@@ -42,6 +43,8 @@ struct RunSource {
   bool trained = false;
 };
 
-SavedRun open_run(const RunSource& source);
+// By these workers, if there are any: then each has only some of the layers if the configuration
+// asks for pipelines, and what the run computes are collective calls.
+SavedRun open_run(const RunSource& source, std::shared_ptr<Cluster> workers = nullptr);
 
 }  // namespace artel

@@ -147,6 +147,8 @@ FitResult Trainer::fit(Tensor x, Tensor y, const FitOptions& options) {
 }
 
 FitResult Trainer::fit(data::DatasetPtr train, const FitOptions& options) {
+  require(!state_->stages, ErrorKind::invalid_argument,
+          "fit: the network was divided for predictions; train it with another trainer");
   require(options.epochs > 0 || options.steps > 0, ErrorKind::invalid_argument,
           "train.epochs: got {} with train.steps = {}, expected a positive number of one of them; "
           "for a limit of time only, try many epochs with train.max_seconds",
@@ -210,12 +212,13 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
        .threads = 1,
        .epochs = 1});
   s.build(input_type(loader.layout()));
-  s.fill();
+  if (!s.stages) s.fill();
   Evaluator evaluator(s.model, s.sample, target_type(loader.layout()), s.test_loss, s.parameters,
                       s.choices, s.threads, s.metrics_for(loader.layout()), s.shards);
+  evaluator.set_parts(s.stages.get());
   // Workers take batches in turn; sums are added in the order of batches, so that the result does
-  // not depend on the number of workers.
-  comm::Group* const group = s.alone ? nullptr : s.cluster.group();
+  // not depend on the number of workers. Those who have only parts of the network see all of them.
+  comm::Group* const group = s.alone || s.stages ? nullptr : s.cluster.group();
   const int64_t workers = group ? group->size() : 1, rank = group ? group->rank() : 0;
   const size_t width = 2 + evaluator.metrics().sums();  // loss, samples, metrics
   const size_t most = std::max<size_t>(width, kMostSums / sizeof(double));
@@ -266,12 +269,27 @@ Tensor Trainer::predict(const Tensor& x, std::string_view output) {
   Shape sample = x.shape();
   sample = Shape(std::vector<int64_t>(sample.extents().begin() + 1, sample.extents().end()));
   s.build({x.dtype(), sample});
-  s.fill();
-  if (!s.predictor)
+  if (!s.stages) s.fill();
+  if (!s.predictor) {
     s.predictor =
         std::make_unique<Evaluator>(s.model, s.sample, std::nullopt, s.test_loss, s.parameters,
                                     s.choices, s.threads, std::vector<Metric>(), s.shards);
+    s.predictor->set_parts(s.stages.get());
+  }
   return s.predictor->predict(x, output);
+}
+
+bool Trainer::divided_for_predictions() const { return state_->stages != nullptr; }
+
+void Trainer::divide_for_predictions() {
+  TrainerState& s = *state_;
+  if (!s.cluster.group()) return;
+  require(s.first_values.pending() && s.step == 0, ErrorKind::invalid_argument,
+          "divide_for_predictions: this worker has all of the network already; call it after "
+          "build and load_weights, and before anything else");
+  s.stages = std::make_unique<ForwardPipeline>(*s.cluster.group(), [&s](const std::string& name) {
+    s.first_values.set(s.parameters.entry(name), s.parameters);
+  });
 }
 
 }  // namespace artel

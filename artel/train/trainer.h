@@ -248,6 +248,11 @@ class Trainer {
                       int64_t mistakes = 0);
   // The network's output for rows of inputs; of a network with several, by name (nn::output).
   Tensor predict(const Tensor& x, std::string_view output = "prediction");
+  // Before either of them, for a network that is larger than a worker: from now on each worker has
+  // only some of its layers (train/forward_pipeline.h), and both are collective calls with the same
+  // rows on all workers. It cannot be trained after that. Has no effect on one worker.
+  void divide_for_predictions();
+  bool divided_for_predictions() const;
 
   // Makes parameters for inputs of this type (of one sample) if there are none yet. fit, evaluate
   // and predict do so by themselves; weights can be loaded only afterwards.

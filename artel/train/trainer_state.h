@@ -8,6 +8,7 @@
 
 #include "artel/data/loader.h"
 #include "artel/predict/evaluator.h"
+#include "artel/train/forward_pipeline.h"
 #include "artel/train/first_values.h"
 #include "artel/train/stepper.h"
 #include "artel/train/strategy_state.h"
@@ -34,7 +35,8 @@ struct TrainerState {
   FirstValues first_values;
   bool built = false;
   std::unique_ptr<Stepper> stepper;
-  std::unique_ptr<Evaluator> predictor;  // made at the first prediction
+  std::unique_ptr<ForwardPipeline> stages;  // if it only predicts, and each worker has a part
+  std::unique_ptr<Evaluator> predictor;     // made at the first prediction
   TensorType stepper_target;
   int64_t stepper_generation = -1;  // of the membership whose memory its sums lie in
   NamedTensors pending_optimizer;   // for the next stepper, while there is none
