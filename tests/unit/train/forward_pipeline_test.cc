@@ -8,13 +8,13 @@
 namespace artel {
 namespace {
 
-struct Judged {
+struct StagedAnswers {
   double loss = 0, accuracy = 0;
   std::vector<float> scores;
-  bool operator==(const Judged&) const = default;
+  bool operator==(const StagedAnswers&) const = default;
 };
 
-Judged judge(Cluster& cluster, const TrainingTask& task, const NamedTensors& weights,
+StagedAnswers answers_of(Cluster& cluster, const TrainingTask& task, const NamedTensors& weights,
              const Tensor& rows, bool divides) {
   Trainer trainer(cluster, task.model, task.options);
   std::vector<int64_t> sample(rows.shape().extents().begin() + 1, rows.shape().extents().end());
@@ -30,10 +30,10 @@ Judged judge(Cluster& cluster, const TrainingTask& task, const NamedTensors& wei
 void expect_the_same_answers(const TrainingTask& task, const Tensor& rows) {
   Cluster one;
   const NamedTensors weights = train_task(one, task).weights;
-  const Judged expected = judge(one, task, weights, rows, false);
+  const StagedAnswers expected = answers_of(one, task, weights, rows, false);
   for (const int workers : {2, 3})
     on_workers(workers, [&](int rank, Cluster& cluster) {
-      EXPECT_EQ(judge(cluster, task, weights, rows, true), expected)
+      EXPECT_EQ(answers_of(cluster, task, weights, rows, true), expected)
           << "worker " << rank << " of " << workers;
     });
 }
