@@ -46,7 +46,7 @@ test_killed() {
   make_wide
   cp run.toml wide.toml
   make_run() { cp wide.toml run.toml; }
-  start_endless_run 8 --set cluster.pipeline=2 --set cluster.tensor=2
+  start_endless_run 8 --set cluster.pipeline=2 --set cluster.tensor=2 --set cluster.mirror_every=0
   kill_one "${workers[6]}"
   contains err "rank 6 on host"
   contains err "data 1, stage 1, tensor 0"
