@@ -166,9 +166,8 @@ void FitLoop::knock() {
 // Between two steps: this worker leaves if it was asked to, and newcomers are let in. Returns
 // whether it has left.
 bool FitLoop::change_members() {
-  if (!s_.cluster.elastic() || !(s_.in_step || s_.alone || mirrors_.at_work()) ||
-      !result_.stopped_by.empty())
-    return false;
+  if (!s_.cluster.elastic() || !result_.stopped_by.empty()) return false;
+  if (!s_.in_step && !s_.alone && !mirrors_.at_work() && !strategy_->has_met()) return false;
   if (s_.leave || s_.cluster.dismissed()) {
     if (s_.cluster.size() == 1) {
       s_.stop = true;

@@ -127,6 +127,9 @@ class Strategy {
   virtual bool collective() const { return true; }
   // Whether all workers hold the same weights and optimizer state after each step.
   virtual bool in_step() const { return false; }
+  // Between two steps, of workers that do not go in step: whether they have just come together, so
+  // that others may come and go.
+  virtual bool has_met() const { return false; }
   // Whether the others can go on when a worker is lost: each has all of the state, or another one
   // has a copy of its part.
   virtual bool can_lose_workers() const { return true; }

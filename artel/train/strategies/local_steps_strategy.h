@@ -25,6 +25,7 @@ class LocalSteps final : public Strategy {
   Outcome step(const data::Batch& batch, const StepOptions& options) override;
   bool computes_first() const override { return true; }
   std::optional<Counts> meet(int64_t step) override;
+  bool has_met() const override { return stepped_ && since_.samples == 0; }
   // Each worker has an optimizer state of its own; a checkpoint holds their mean, and all continue
   // from that, as a resumed run does.
   void settle(int64_t step, const Pause& pause) override;

@@ -268,6 +268,19 @@ test_join() {
   expect 0 "$artel" verify one run
 }
 
+# Workers that train apart let others in, and go, when they have averaged their weights.
+test_join_local() {
+  start_endless_run 2 --set cluster.local_steps=4
+  join_as newcomer --join run --set cluster.local_steps=4
+  awaits "joins: going on with 3 workers"
+  goes_on
+  "$artel" leave run 1 >left || fail "artel leave: $(cat err)"
+  awaits "left: going on with 2 workers"
+  goes_on
+  interrupt
+  expect 0 "$artel" evaluate run
+}
+
 # Over TCP the newcomer needs only the address at which the run began, also when its first group is gone.
 test_join_gloo() {
   make_run
