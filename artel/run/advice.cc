@@ -5,6 +5,8 @@
 #include "artel/base/error.h"
 #include "artel/base/plural.h"
 #include "artel/checkpoint/weights.h"
+#include "artel/data/text/tokenizer.h"
+#include "artel/nn/token_tables.h"
 #include "artel/predict/batches.h"
 #include "artel/train/name_prefixes.h"
 #include "artel/train/strategies/registry.h"
@@ -67,7 +69,27 @@ std::vector<std::string> check_classes(const RunConfig& config, int64_t classes,
   return {};
 }
 
+// Of texts that are continued: a score for each token of the vocabulary at each position.
+void check_tokens(const RunConfig& config, int64_t tokens, const Shape& output) {
+  if (config.train.loss != "cross_entropy" || output.rank() == 0) return;
+  require(output.back() >= tokens, ErrorKind::shape,
+          "[model] the network has {} for each token, but the vocabulary has {} tokens; try \"dense "
+          "{}\" as the last layer",
+          counted(output.back(), "output"), tokens, tokens);
+}
+
 }  // namespace
+
+void check_vocabulary(const data::SampleLayout& layout, const Model& model,
+                      const TensorType& sample) {
+  if (!layout.tokenizer || sample.dtype != DType::i32) return;
+  const int64_t tokens = layout.tokenizer->size();
+  const std::optional<nn::TokenTable> table = nn::smallest_token_table(model, sample);
+  require(!table || table->rows >= tokens, ErrorKind::shape,
+          "[model] '{}' has {}, but the vocabulary has {} tokens; try \"embedding {} {}\"",
+          table ? table->name : "", counted(table ? table->rows : 0, "row"), tokens, tokens,
+          table ? table->width : 0);
+}
 
 std::vector<std::string> check_outputs(const RunConfig& config, const data::SampleLayout& layout,
                                        const Shape& output) {
@@ -76,6 +98,9 @@ std::vector<std::string> check_outputs(const RunConfig& config, const data::Samp
     if (layout.target.rank() == 0 && layout.classes == 0) check_values(config, layout, output);
   } else if (layout.target_kind == data::TargetKind::classes && layout.target.rank() == 0) {
     return check_classes(config, layout.classes, output);
+  } else if (layout.target_kind == data::TargetKind::classes && layout.target.rank() == 1 &&
+             layout.tokenizer && layout.classes == layout.tokenizer->size()) {
+    check_tokens(config, layout.classes, output);
   }
   return {};
 }

@@ -11,6 +11,10 @@ namespace artel {
 std::vector<std::string> check_outputs(const RunConfig& config, const data::SampleLayout& layout,
                                        const Shape& output);
 
+// Throws for a network of layers that knows fewer tokens than the samples may have.
+void check_vocabulary(const data::SampleLayout& layout, const Model& model,
+                      const TensorType& sample);
+
 // The output of a network for one sample.
 Shape output_of(const Model& model, const TensorType& sample);
 

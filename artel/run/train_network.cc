@@ -167,6 +167,7 @@ class Worker {
         exhibits_(config, data_, judged_samples(config, data_), model_, trainer_,
                   threads_of(config, cluster)) {
     const TensorType sample = kept_ ? kept_->value : sample_type(data_.layout(), data_.augment);
+    check_vocabulary(data_.layout(), model_, sample);
     advice_ = check_outputs(config, data_.layout(), output_of(model_, sample));
     trainer_.build(sample);
   }

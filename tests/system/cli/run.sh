@@ -557,6 +557,9 @@ test_advice() {
   make_images
   advice '[model] the network'"'"'s output for one sample is [1, 4, 10], expected one row; try a layer "flatten" before the last "dense"' data.set=fashion_mnist data.path=images 'model.layers=["dense 10"]'
   advice "augmentation 'normalise 0.1 0.2 0.3 1 1 1': got 3 means for images of [1, 4, 4], expected 1" data.set=fashion_mnist data.path=images 'model.layers=["flatten", "dense 10"]' 'data.augment=["normalise 0.1 0.2 0.3 1 1 1"]'
+  for ((i = 0; i < 40; ++i)); do echo "abcdefghij klm"; done >letters.txt
+  advice '[model] '"'"'0.weight'"'"' has 4 rows, but the vocabulary has 15 tokens; try "embedding 15 8"' data.set=text data.path=letters.txt data.context=8 'model.layers=["embedding 4 8", "dense 15"]'
+  advice '[model] the network has 3 outputs for each token, but the vocabulary has 15 tokens; try "dense 15" as the last layer' data.set=text data.path=letters.txt data.context=8 'model.layers=["embedding 15 8", "dense 3"]'
   expect 0 "$artel" train run.toml --out more --set 'model.layers=["dense 5"]' --set train.steps=2
   contains err "warning: the network has 5 outputs, but the data has 2 classes"
   advice "[$folder"'/more] the weights do not fit the model: 0.weight is [5, 3], expected [2, 3] (and 1 more); to train it anew, set model.new_layers = ["0."]' 'model.layers=["dense 2"]' model.weights=more
