@@ -163,6 +163,13 @@ bool is_row_index(const Table& table) {
   return true;
 }
 
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 10;
+  if (names.size() <= kShown) return join(names, ", ");
+  return fmt::format("{}, ... ({} in all)",
+                     join({names.begin(), names.begin() + kShown}, ", "), names.size());
+}
+
 // Of those that are asked for by name.
 void check_columns(const Table& table, const std::vector<std::string>& names) {
   for (const std::string& name : names) find_column(table, name);
@@ -302,7 +309,7 @@ Tensor TableEncoder::targets_of(const Table& table, const std::vector<int64_t>& 
     const auto place = numbers.find(name);
     require(place != numbers.end(), ErrorKind::corrupt,
             "[{}] row {}: the class '{}' is not among those of the training rows: {}", table.name,
-            rows[i] + 1, name, join(class_names_, ", "));
+            rows[i] + 1, name, some_of(class_names_));
     targets.values<int32_t>()[i] = known[place_of_value] = place->second;
   }
   return targets;

@@ -429,7 +429,7 @@ TOML
   paste -d, data.csv classes.csv | awk -F, 'NR > 1 { right += $4 == $5 } END { exit !(right > 360) }' || fail "$(head classes.csv)"
   # Numbers with decimal commas, when told so; the same samples, bits and predictions as with points.
   sed 's/,/;/g; s/\./,/g' elsewhere.csv >commas.csv
-  expect 0 "$artel" data show houses.toml --set data.path=commas.csv
+  expect 0 "$artel" data show houses.toml --set data.path=commas.csv --set data.target=city
   contains out "set data.decimal_comma = true"
   cp elsewhere.csv houses.csv
   expect 0 "$artel" train houses.toml --out commas --set data.path=commas.csv --set data.decimal_comma=true

@@ -226,7 +226,7 @@ test_texts() {
   contains err "data.ignore"
   expect 0 "$artel" train texts.toml --out more --set data.path=more.csv --set 'data.ignore=["id"]' --set data.test_path=test.csv
   contains err "2 of 82 rows are left out: their text or class is missing"
-  contains err "80 training and 1 test samples"
+  contains err "80 training and 1 test sample "
   expect 0 "$artel" evaluate more --json
   grep -q '"correct":1' out || fail "$(cat out)"
   printf 'id,text,kind\n1,the tide was high,sky\n' >test.csv
