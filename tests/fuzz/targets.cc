@@ -53,6 +53,10 @@ namespace environment {
 Read read;
 Seeds seeds;
 }  // namespace environment
+namespace handshake {
+Read read;
+Seeds seeds;
+}  // namespace handshake
 namespace hdf5 {
 Read read;
 Seeds seeds;
@@ -180,6 +184,7 @@ const std::vector<Target>& targets() {
       {"dashboard", dashboard::read, dashboard::seeds},
       {"door", door::read, door::seeds},
       {"environment", environment::read, environment::seeds},
+      {"handshake", handshake::read, handshake::seeds},
       {"hdf5", hdf5::read, hdf5::seeds},
       {"hub", hub::read, hub::seeds},
       {"idx", idx::read, idx::seeds},
