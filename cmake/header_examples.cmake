@@ -23,7 +23,8 @@ function(artel_header_example header result)
   if(stripped STREQUAL "")
     string(REGEX MATCH "(examples|tests)/[a-z_/]+\\.cc" shown "${comment}")
     if(NOT shown)
-      message(FATAL_ERROR "[${header}] has no example: write one in its leading comment, indented by three spaces")
+      message(FATAL_ERROR "[${header}] is public, because another public header includes it or cmake/public_headers.cmake names it, "
+              "but has no example: write one in its leading comment, indented by three spaces, or include it in sources only")
     endif()
   endif()
   string(REPLACE "${semicolon}" ";" body "${body}")
@@ -33,13 +34,7 @@ function(artel_header_example header result)
 endfunction()
 
 function(artel_write_header_examples source_dir file)
-  file(STRINGS ${source_dir}/artel/artel.h lines REGEX "^#include \"artel/")
-  set(headers ${ARTEL_PUBLIC_HEADERS})
-  foreach(line ${lines})
-    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" header "${line}")
-    list(APPEND headers ${header})
-  endforeach()
-  list(REMOVE_DUPLICATES headers)
+  artel_public_headers(${source_dir} headers)
   string(CONCAT parameters
          "(int argc, char** argv, artel::Cluster& cluster, artel::Trainer& trainer,\n"
          "    const artel::Model& model, const artel::Tensor& images, const artel::Tensor& labels,\n"

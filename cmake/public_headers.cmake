@@ -1,6 +1,5 @@
-# The headers that a user's program includes: artel/artel.h with those it lists, and these for special uses. Each has an
-# example in its leading comment, which a test compiles (cmake/header_examples.cmake). The headers that they include are
-# installed, too, but no program should include those directly; all others are internal.
+# The public headers are these and all that they include; only they are installed. Each has an example in its leading comment,
+# which a test compiles (cmake/header_examples.cmake): so an internal header that a public one includes does not go unnoticed.
 set(ARTEL_PUBLIC_HEADERS
     artel/artel.h
     artel/base/file.h artel/base/keys.h artel/base/random.h artel/base/thread_pool.h
@@ -14,9 +13,9 @@ set(ARTEL_PUBLIC_HEADERS
     artel/tensor/named_tensor.h artel/tensor/shape.h artel/tensor/tensor.h
     artel/train/strategies/registry.h artel/train/strategy.h)
 
-# Stores all headers that those of `headers` include, and themselves.
-function(artel_included_headers source_dir headers result)
-  set(open ${headers})
+# Stores all public headers.
+function(artel_public_headers source_dir result)
+  set(open ${ARTEL_PUBLIC_HEADERS})
   set(found "")
   while(open)
     list(POP_FRONT open header)

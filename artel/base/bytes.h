@@ -2,6 +2,11 @@
 //
 // A reader never trusts a length before comparing it with the number of bytes left, and its errors
 // read `[file] offset N: what is wrong`.
+//
+//   const artel::Bytes bytes = artel::make_bytes(std::string("\x02\x00ab", 4), "example");
+//   artel::ByteReader reader(bytes);
+//   const auto size = reader.little<uint16_t>();         // 2
+//   const std::string_view text = reader.take_text(size);  // "ab"
 #pragma once
 
 #include <bit>

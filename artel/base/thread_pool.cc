@@ -93,7 +93,7 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(int threads, std::function<void()> on_start)
+ThreadPool::ThreadPool(int threads, const std::function<void()>& on_start)
     : threads_(std::max(1, threads)), state_(std::make_unique<State>()) {
   require(threads_ <= kMostThreads, ErrorKind::invalid_argument,
           "[threads] got {}, expected at most {}", threads_, kMostThreads);

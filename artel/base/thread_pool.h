@@ -19,7 +19,7 @@ namespace artel {
 class ThreadPool {
  public:
   // `threads` includes the thread that calls `run`. Each thread calls `on_start`, if given, once.
-  explicit ThreadPool(int threads, std::function<void()> on_start = {});
+  explicit ThreadPool(int threads, const std::function<void()>& on_start = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

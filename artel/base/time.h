@@ -1,4 +1,7 @@
 // Clocks and deadlines.
+//
+//   const artel::Deadline deadline = artel::Deadline::after(2);
+//   while (!deadline.passed()) artel::println("{} left", artel::format_duration(deadline.left()));
 #pragma once
 
 #include <chrono>

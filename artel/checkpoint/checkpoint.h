@@ -1,13 +1,16 @@
 // A run's folder of checkpoints.
 //
-//   folder/step-000000120/model.safetensors      weights
-//                         optimizer.safetensors  state of the optimizer
-//                         checkpoint.json        step, state of the run, size and CRC-32 of each
-//                         file
-//   folder/best                                  name of the best checkpoint, if there is one
+// - folder/step-000000120/model.safetensors: weights
+// - folder/step-000000120/optimizer.safetensors: state of the optimizer
+// - folder/step-000000120/checkpoint.json: step, state of the run, size and CRC-32 of each file
+// - folder/best: the name of the best checkpoint, if there is one
 //
 // A checkpoint is written under a temporary name, synced and renamed: after a crash it is complete
 // or absent.
+//
+//   artel::checkpoint::save_checkpoint("checkpoints", trainer.checkpoint());
+//   if (const auto newest = artel::checkpoint::load_newest("checkpoints"))
+//     trainer.restore(newest->checkpoint);
 #pragma once
 
 #include <cstdint>

@@ -24,6 +24,7 @@
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/regrouping.h"
 #include "artel/cluster/token.h"
+#include "artel/cluster/vitals.h"
 #include "artel/ps/server.h"
 
 namespace artel {
@@ -54,6 +55,19 @@ std::string first_difference(const std::string& theirs, const std::string& ours)
                      i < b.size() ? b[i] : "nothing");
 }
 
+// What the group knew of its members, also if it is broken.
+std::map<int, RegroupingOptions::Sign> signs_of(const Membership& membership) {
+  std::map<int, RegroupingOptions::Sign> signs;
+  if (!membership.group) return signs;
+  const comm::Group& group = membership.world ? *membership.world : *membership.group;
+  const std::vector<Participant> all = membership.everybody();
+  for (size_t peer = 0; peer < all.size(); ++peer) {
+    const comm::PeerStatus status = group.status(static_cast<int>(peer));
+    signs[all[peer].number] = {status.silent_seconds, status.phase};
+  }
+  return signs;
+}
+
 // A server needs to know nothing, but has to speak the same language.
 std::string server_introduction() { return fmt::format("version = {}", kHeaderVersion); }
 
@@ -67,7 +81,7 @@ cpu_set_t own_cores() {
 
 }  // namespace
 
-Cluster::Cluster() {
+Cluster::Cluster() : vitals_(std::make_shared<VitalSigns>()) {
   const cpu_set_t own = own_cores();
   cores_ = {std::max(1, CPU_COUNT(&own))};
 }
@@ -76,7 +90,9 @@ Cluster::Cluster(int, char**) : Cluster() {
   if (const std::optional<comm::GroupOptions> options = launched_group()) connect(*options);
 }
 
-Cluster::Cluster(const comm::GroupOptions& options) { connect(options); }
+Cluster::Cluster(const comm::GroupOptions& options) : vitals_(std::make_shared<VitalSigns>()) {
+  connect(options);
+}
 
 void Cluster::connect(const comm::GroupOptions& options) {
   options_ = options;
@@ -274,7 +290,7 @@ bool Cluster::accepts_newcomers(int most) {
   for (const Door::Guest& guest : door_->newcomers()) {
     int& count = guest.knock.self.server < 0 ? workers : servers;
     const std::string objection = objection_to(
-        guest, count < (&count == &servers ? servers_ : std::min(most, options_.most)));
+        guest.knock, count < (&count == &servers ? servers_ : std::min(most, options_.most)));
     if (!objection.empty()) {
       door_->tell(guest.id, {comm::control::FrameType::refusal, objection});
       continue;
@@ -286,21 +302,21 @@ bool Cluster::accepts_newcomers(int most) {
 }
 
 // Why a newcomer may not enter; empty: it may. `room`: another one of its kind can be used.
-std::string Cluster::objection_to(const Door::Guest& guest, bool room) const {
-  const bool serves = guest.knock.self.server >= 0;
+std::string Cluster::objection_to(const comm::control::Knock& newcomer, bool room) const {
+  const bool serves = newcomer.self.server >= 0;
   if (!room)
     return fmt::format("it has {} already, as many as it can use ({})",
                        serves ? counted(servers_, "server") : counted(size(), "worker"),
                        serves ? "cluster.servers" : "cluster.lanes, cluster.workers");
   constexpr int kMostMissed = 3;
-  if (const auto missed = missed_.find(guest.knock.self.door);
+  if (const auto missed = missed_.find(newcomer.self.door);
       missed != missed_.end() && missed->second >= kMostMissed)
     return fmt::format(
         "it was let in {} times, but could not be reached at {} when the group formed", kMostMissed,
-        guest.knock.self.door);
+        newcomer.self.door);
   const std::string expected = serves ? server_introduction() : introduction_;
-  if (guest.knock.introduction == expected) return {};
-  return "it was started differently: " + first_difference(guest.knock.introduction, expected);
+  if (newcomer.introduction == expected) return {};
+  return "it was started differently: " + first_difference(newcomer.introduction, expected);
 }
 
 void Cluster::invite() {
@@ -368,18 +384,6 @@ void Cluster::wait_for_newcomers(int most, const std::function<bool()>& stop) {
   if (group()) group()->barrier({.label = "more workers"});
 }
 
-// What the group knew of its members, also if it is broken.
-std::map<int, RegroupingOptions::Sign> Cluster::signs() const {
-  std::map<int, RegroupingOptions::Sign> signs;
-  if (!membership_.group) return signs;
-  const std::vector<Participant> all = membership_.everybody();
-  for (size_t peer = 0; peer < all.size(); ++peer) {
-    const comm::PeerStatus status = everybody().status(static_cast<int>(peer));
-    signs[all[peer].number] = {status.silent_seconds, status.phase};
-  }
-  return signs;
-}
-
 // Meets with those who are left until a group of them is formed. Returns what has changed, by the
 // numbers of workers.
 std::map<int, std::string> Cluster::meet_again(Deadline deadline) {
@@ -391,7 +395,7 @@ std::map<int, std::string> Cluster::meet_again(Deadline deadline) {
         {.self = own_card(),
          .patience = options_.watch.patience > 0 ? options_.watch.patience : kPatience,
          .deadline = deadline,
-         .signs = signs(),
+         .signs = signs_of(last),
          .accepted = accepted_,
          .next_number = last.next_number,
          .lost_after = lost_after_,

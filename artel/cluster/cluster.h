@@ -19,12 +19,17 @@
 
 #include "artel/base/error.h"
 #include "artel/base/time.h"
-#include "artel/cluster/door.h"
 #include "artel/cluster/membership.h"
-#include "artel/cluster/regrouping.h"
-#include "artel/cluster/vitals.h"
 
 namespace artel {
+
+namespace comm::control {
+struct Knock;
+struct Roster;
+}  // namespace comm::control
+
+class Door;
+class VitalSigns;
 
 // How one membership followed another.
 struct MembershipChange {
@@ -127,12 +132,11 @@ class Cluster {
   void stay_outside(std::vector<std::string> doors);
   void take(const comm::control::Roster& roster);
   void announce();
-  std::map<int, RegroupingOptions::Sign> signs() const;
   std::map<int, std::string> meet_again(Deadline deadline);
   comm::control::Participant own_card() const;
   std::string place_for_a_group() const;
   void form_group(const std::string& address, const std::function<void()>& meanwhile);
-  std::string objection_to(const Door::Guest& guest, bool room) const;
+  std::string objection_to(const comm::control::Knock& newcomer, bool room) const;
   void enter_once();
   // Gives up a membership that goes on without this process, to enter it anew.
   void step_outside();
@@ -140,7 +144,7 @@ class Cluster {
   void log_change(const MembershipChange& change, const Error& cause) const;
   void share_cores();
 
-  std::shared_ptr<VitalSigns> vitals_ = std::make_shared<VitalSigns>();
+  std::shared_ptr<VitalSigns> vitals_;
   comm::GroupOptions options_;  // of the present group
   std::vector<int> cores_;      // of each worker
   int servers_ = 0;

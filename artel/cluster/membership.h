@@ -2,13 +2,16 @@
 //
 // What is made for a membership (memory that others read, exchanges, the division of lanes) keeps a
 // copy for as long as it lives, and is made anew for the next one. Nothing else may keep a group.
+//
+//   const artel::Membership now = cluster.membership();
+//   artel::println("worker {} of {}", now.rank(), now.size());
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "artel/comm/control/wire.h"
+#include "artel/comm/control/participant.h"
 #include "artel/comm/group.h"
 
 namespace artel {

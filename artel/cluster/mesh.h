@@ -1,5 +1,7 @@
 // Where a worker is in the mesh: which copy of the network it works on, and which part of that it
 // has.
+//
+//   artel::println("{}", to_string(artel::MeshCoordinates{.data = 1, .stage = 2}));
 #pragma once
 
 #include <cstdint>

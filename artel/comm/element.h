@@ -1,5 +1,7 @@
 // Element types of the data that collectives reduce, in the order of the tensor layer's types. The
 // communication layer itself only ever sees bytes.
+//
+//   const size_t bytes = 100 * size_of(artel::comm::ElementType::bf16);  // 200
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,6 @@
 #include <vector>
 
 #include "artel/base/time.h"
-#include "artel/comm/calibration.h"
 #include "artel/comm/handle.h"
 #include "artel/comm/lane_tree.h"
 #include "artel/comm/options.h"
@@ -34,6 +33,8 @@
 #include "artel/comm/transport.h"
 
 namespace artel::comm {
+
+struct Calibration;
 
 // Options of one call.
 struct Call {

@@ -1,4 +1,10 @@
 // Waits for something that was started: a message, or a collective on the group's own thread.
+//
+//   float number = 1;
+//   if (artel::comm::Group* group = cluster.group(); group && group->rank() == 0) {
+//     artel::comm::Handle sent = group->send(1, 7, std::as_bytes(std::span(&number, 1)));
+//     sent.wait(artel::Deadline::after(10));
+//   }
 #pragma once
 
 #include <memory>

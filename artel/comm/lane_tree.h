@@ -5,6 +5,9 @@
 // contiguous range of lanes consists of a few whole subtrees (at most 2 log2 of the lane count), so
 // a worker adds inside its subtrees, and the owner of each slice of the data finishes the tree. The
 // bits of the result depend only on the number of lanes, never on who held them.
+//
+//   // Of eight lanes, the third worker of three adds up two subtrees: lane 5, and lanes 6 and 7.
+//   const auto subtrees = artel::comm::lane_subtrees(8, artel::comm::even_lanes(8, 3, 2));
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,7 @@
 // How a group is made.
+//
+//   // Two workers on one machine; the other has rank 1.
+//   artel::Cluster pair(artel::comm::GroupOptions{.rank = 0, .size = 2, .address = "my-run"});
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,11 @@
 // All functions are pure, use the machine's SIMD instructions, and fold from left to right,
 // rounding to the element type after each operation, so the result of a fold does not depend on how
 // it is split into calls. f16 and bf16 are combined in f32 and rounded to nearest even.
+//
+//   double largest = 3;
+//   if (artel::comm::Group* group = cluster.group())
+//     group->all_reduce(std::as_writable_bytes(std::span(&largest, 1)),
+//                       artel::comm::ElementType::f64, artel::comm::ReductionKind::max);
 #pragma once
 
 #include <cstddef>

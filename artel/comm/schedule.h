@@ -6,6 +6,8 @@
 // order of their rounds; hops of one round are independent of each other, and a hop may use what
 // any earlier round has received. Every send has exactly one matching receive: the same round,
 // chunks and effect on the other side.
+//
+//   artel::println("{}", artel::comm::schedule_table(artel::comm::Algorithm::ring, 4));
 #pragma once
 
 #include <cstdint>

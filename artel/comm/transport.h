@@ -1,4 +1,9 @@
 // What a group needs from shared memory, Gloo or MPI: messages between ranks, and their status.
+//
+//   if (artel::comm::Group* group = cluster.group()) {
+//     const artel::comm::PeerStatus first = group->status(0);
+//     artel::println("{}: {}, {} s ago", first.host, first.phase, first.silent_seconds);
+//   }
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,7 @@
 // The values of a column, which may be more than fit into memory.
+//
+//   artel::data::ColumnValues<double> prices(1000);
+//   prices.append(std::vector<double>{9.5, 12});
 #pragma once
 
 #include <algorithm>

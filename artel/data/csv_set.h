@@ -1,4 +1,7 @@
 // Data sets of tables.
+//
+//   const artel::data::Split houses =
+//       artel::data::csv("houses.csv", "", 0.2, 0, {.target = "price"});
 #pragma once
 
 #include <cstdint>

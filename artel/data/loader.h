@@ -1,4 +1,7 @@
 // Batches in the order of the sampler, read and augmented ahead of time by background threads.
+//
+//   artel::data::Loader loader(samples, {.sampling = {.batch_size = 32}, .epochs = 1});
+//   while (const auto batch = loader.next()) trainer.train_on_batch(batch->x, batch->y);
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,8 @@
 // Which samples are in which batch: pure functions of (seed, epoch, position), so any worker can
 // compute any part of any batch without communication, and without an array as long as the data.
+//
+//   const artel::data::Sampler sampler(60'000, {.batch_size = 64, .seed = 7});
+//   const std::vector<int64_t> first = sampler.samples(0, 0, 64);  // of the first epoch
 #pragma once
 
 #include <array>

@@ -3,6 +3,9 @@
 //
 // Without tuning a fixed rule by shape decides. With `tune` each new shape is measured once; the
 // choices are then saved with the run and its checkpoints and sent to every worker.
+//
+//   // What was measured in one run decides in another.
+//   artel::KernelChoices choices = artel::parse_choices(to_string(trainer.choices()));
 #pragma once
 
 #include <functional>

@@ -3,6 +3,9 @@
 // The processor is cpu(). Another kind of device is a subclass, and kernels that are registered for
 // its kind (exec/kernel.h); a program that is compiled for it runs there what it has kernels for,
 // and all else on the processor (exec/plan.h).
+//
+//   const artel::Memory memory = artel::cpu().allocate(1024);
+//   memory.floats()[0] = 1;
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,13 @@
 // Kernels, fused groups and layouts are those of the whole plan, so a part computes the bits of the
 // whole. Memory is planned anew: for the kernels of the part, and for values that come from other
 // parts and go to them.
+//
+//   artel::KernelChoices choices;
+//   artel::ModelGraph step = artel::training_graph(model, {artel::DType::f32, {64, 784}},
+//                                                  {artel::DType::i32, {64}},
+//                                                  artel::loss_by_name("cross_entropy"));
+//   artel::Program program(std::move(step.graph), {}, choices);
+//   program.restrict_to({artel::ExcerptPiece{.kernels = {0, 1}}});  // its first two kernels
 #pragma once
 
 #include <vector>

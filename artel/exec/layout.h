@@ -3,6 +3,9 @@
 // Users, files and graphs speak of shapes in the order of PyTorch; kernels may want another order.
 // Images are kept [batch, height, width, channels] and convolution weights
 // [height, width, in, out] (docs/decisions/0003): one vector holds neighbouring channels.
+//
+//   const std::vector<int64_t> strides =
+//       artel::strides_of({8, 3, 32, 32}, artel::Layout::channels_last());  // 3072, 1, 96, 3
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,14 @@
 // not used again, and gradients lie in one contiguous region, those of the last layers first as
 // they become ready, so that communication can use them without a copy. The places in that region
 // are the same for every batch size of a model.
+//
+//   artel::KernelChoices choices;
+//   artel::ModelGraph step = artel::training_graph(model, {artel::DType::f32, {64, 784}},
+//                                                  {artel::DType::i32, {64}},
+//                                                  artel::loss_by_name("cross_entropy"));
+//   const artel::Program program(std::move(step.graph), {}, choices);
+//   for (const artel::PlannedKernel& kernel : program.plan().kernels)
+//     artel::println("{} of {}", kernel.op, kernel.layer);
 #pragma once
 
 #include <cstddef>

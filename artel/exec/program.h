@@ -3,6 +3,18 @@
 // A Program is immutable and knows no parameters: it says in which layouts it wants them. A Frame
 // is the memory of one run; several frames of one program may run at the same time on different
 // threads, and a run always gives the same bits for the same inputs, parameters and context.
+//
+//   artel::Graph graph;
+//   const artel::Value x = graph.input("x", {artel::DType::f32, {4}});
+//   graph.set_output("y", artel::relu(x));
+//   artel::KernelChoices choices;
+//   const artel::Program program(std::move(graph), {}, choices);
+//   artel::Parameters none(program.parameter_entries());
+//   artel::Frame frame(program, none);
+//   artel::ThreadPool pool(1);
+//   frame.set_input("x", artel::Tensor::from({4}, std::vector<float>{-1, 0, 1, 2}));
+//   program.run(frame, pool, {});
+//   const artel::Tensor y = frame.output("y");
 #pragma once
 
 #include <functional>

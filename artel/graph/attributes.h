@@ -1,4 +1,7 @@
 // The constants of a node: stride, axis, probability. A small map from name to value.
+//
+//   const artel::Attributes attributes = {{"axis", int64_t{1}}, {"alpha", 0.5}};
+//   const double alpha = attributes.number("alpha");
 #pragma once
 
 #include <cstdint>

@@ -184,7 +184,7 @@ Value Graph::adopt(const Graph& other, ValueId leaf) {
   return handle(add_value(data));
 }
 
-std::vector<Value> Graph::adopt(const Node& node, std::vector<Value> inputs) {
+std::vector<Value> Graph::adopt(const Node& node, const std::vector<Value>& inputs) {
   Node copy = node;
   copy.inputs.clear();
   copy.outputs.clear();

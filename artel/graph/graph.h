@@ -185,7 +185,7 @@ class Graph {
   Value adopt(const Graph& other, ValueId leaf);
   // Copies a node of another graph with its name, direction and attributes onto inputs of this
   // graph.
-  std::vector<Value> adopt(const Node& node, std::vector<Value> inputs);
+  std::vector<Value> adopt(const Node& node, const std::vector<Value>& inputs);
 
  private:
   ValueId add_value(ValueData data);

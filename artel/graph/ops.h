@@ -129,14 +129,14 @@ struct RecurrenceOptions {
 Value lstm(Value projected, Value weight, const RecurrenceOptions& options = {});
 Value gru(Value projected, Value weight, const RecurrenceOptions& options = {});
 
-Value reshape(Value x, Shape shape);  // one extent may be -1
+Value reshape(Value x, const Shape& shape);  // one extent may be -1
 Value flatten(Value x);               // [batch, the rest]
 Value transpose(Value x, std::vector<int64_t> permutation);
 Value concat(std::vector<Value> parts, int64_t axis);
 Value slice(Value x, int64_t axis, int64_t begin, int64_t end);
 // Zeros before and after along an axis: what undoes a slice.
 Value pad(Value x, int64_t axis, int64_t before, int64_t after);
-Value broadcast_to(Value x, Shape shape);
+Value broadcast_to(Value x, const Shape& shape);
 
 enum class Reduction { sum, mean, max, min };
 // Over the given axes (all if empty).

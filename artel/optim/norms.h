@@ -2,6 +2,9 @@
 //
 // They are formed in chunks of fixed length that are added in order. So a parameter may lie in
 // parts that are cut between chunks: whoever has all their terms gets the sum of the whole.
+//
+//   artel::optim::Norms whole = {.parameter = 3, .direction = 1};
+//   whole += {.parameter = 1, .direction = 2};  // of another part of it
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,12 @@
 // A rule works in place on raw floats, one parameter at a time: it does not depend on the physical
 // layout of the elements, and a parameter can be updated as soon as its bucket is reduced. Padding
 // that is zero in parameter, gradient and state stays zero.
+//
+//   const auto adam = artel::optim::make_optimizer(artel::optim::adam(1e-3));
+//   std::vector<float> weights(8, 1.0f), gradient(8, 0.5f), mean(8), square(8);
+//   const std::vector<std::span<float>> state = {mean, square};  // adam->slots()
+//   artel::ThreadPool pool(1);
+//   adam->update(pool, {.name = "dense.weight"}, 1, 1e-3f, 1, weights, gradient, state);
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,9 @@
 // A settings struct lists its fields once, in a member `void visit(auto&& field)` that calls
 // field("key", member) for each. Reading, writing and the hint after a misspelt key are derived
 // from it.
+//
+//   const artel::optim::OptimizerConfig adam =
+//       artel::optim::optimizer_from_options({{"name", "adam"}, {"lr", "0.01"}});
 #pragma once
 
 #include <cstdint>

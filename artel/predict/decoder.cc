@@ -6,6 +6,7 @@
 #include "artel/exec/libraries.h"
 #include "artel/predict/initialise.h"
 #include "artel/predict/load_weights.h"
+#include "artel/predict/rereading.h"
 
 namespace artel {
 
@@ -23,7 +24,7 @@ Decoder::Decoder(const Model& model, const NamedTensors& weights, int threads, i
     find_cache();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported || window == 0) throw;
-    rereading_.emplace(model, weights, threads, window);
+    rereading_ = std::make_unique<Rereading>(model, weights, threads, window);
     positions_ = window;
     return;
   }

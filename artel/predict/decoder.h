@@ -3,19 +3,22 @@
 // Keys and values of what has been read are kept, so each further token costs one pass over the
 // weights and one over the cache. Networks with other layers that look back, such as an LSTM, read
 // all of the text again for each token. Not synchronised.
+//
+//   artel::Decoder decoder(model, artel::checkpoint::load_weights("gpt2.safetensors"), 2);
+//   const artel::Tensor scores = decoder.read(std::vector<int32_t>{464, 3290});
 #pragma once
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "artel/exec/program.h"
 #include "artel/nn/model.h"
-#include "artel/predict/rereading.h"
 #include "artel/tensor/named_tensor.h"
 
 namespace artel {
+
+class Rereading;
 
 class Decoder {
  public:
@@ -50,7 +53,7 @@ class Decoder {
   KernelChoices choices_;
   Parameters parameters_;                                  // with the caches
   std::map<int64_t, std::unique_ptr<Compiled>> compiled_;  // by number of tokens per call
-  std::optional<Rereading> rereading_;                     // instead of all these
+  std::unique_ptr<Rereading> rereading_;                   // instead of all these
   int64_t positions_ = 0;
   std::vector<int32_t> text_;
 };

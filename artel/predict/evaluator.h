@@ -1,4 +1,11 @@
 // Forward passes: loss, metrics and predictions with the parameters as they are.
+//
+//   artel::KernelChoices choices;
+//   const artel::TensorType image = {artel::DType::f32, {784}}, label = {artel::DType::i32, {}};
+//   artel::Evaluator evaluator(model, image, label, artel::loss_by_name("cross_entropy"),
+//                              trainer.parameters(), choices, 2);
+//   const artel::Evaluator::Sums sums = evaluator.evaluate(images, labels);
+//   artel::println("loss {}", sums.loss / static_cast<double>(sums.samples));
 #pragma once
 
 #include <map>

@@ -1,4 +1,8 @@
 // What parameter servers have seen of a run.
+//
+//   const artel::FitResult result = trainer.fit(samples, {.epochs = 3});
+//   for (const auto& [staleness, iterations] : result.servers.staleness)
+//     artel::println("{} iterations were {} updates behind", iterations, staleness);
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "artel/cluster/cluster.h"
+#include "artel/cluster/vitals.h"
 #include "artel/observe/live.h"
 #include "artel/observe/live_history.h"
 #include "artel/observe/loss_watch.h"

@@ -1,4 +1,7 @@
 // Element types, and the two 16-bit floating-point formats that C++20 lacks.
+//
+//   const size_t bytes = 100 * size_of(artel::DType::bf16);                         // 200
+//   const float rounded = artel::bfloat16_to_float(artel::float_to_bfloat16(0.1f));  // 0.10009766
 #pragma once
 
 #include <cstddef>

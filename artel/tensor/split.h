@@ -1,5 +1,8 @@
 // How a tensor is cut into shards: along one axis, within each of several equal blocks of it (as
 // where queries, keys and values lie side by side). Shards are as even as whole elements allow.
+//
+//   // The second of three shards of a weight [10, 4], cut along its first axis: [3, 4].
+//   const artel::Shape shard = artel::shard_shape({10, 4}, {.axis = 0, .shards = 3}, 1);
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,9 @@
 // A tensor that is given piece by piece, so that whoever writes it to a file never holds all of it.
+//
+//   const std::vector<artel::TensorSource> sources = artel::sources_of(trainer.weights());
+//   sources.front().give([](std::span<const std::byte> piece) {
+//     artel::println("{} bytes", piece.size());
+//   });
 #pragma once
 
 #include <functional>

@@ -1,4 +1,7 @@
 // How far the clocks of workers on different machines are apart.
+//
+//   const artel::ClockReading reading = artel::compare_clocks(cluster.group());
+//   artel::println("{} s ahead, give or take {}", reading.ahead, reading.error);
 #pragma once
 
 #include "artel/comm/group.h"

@@ -5,6 +5,7 @@
 #include "artel/graph/ops.h"
 #include "artel/graph/ops/shards.h"
 #include "artel/graph/passes/lower.h"
+#include "artel/train/tensor_group.h"
 
 namespace artel {
 namespace {

@@ -21,7 +21,6 @@
 #include "artel/graph/ops/shards.h"
 #include "artel/exec/program.h"
 #include "artel/graph/ops/shards.h"
-#include "artel/train/tensor_group.h"
 
 namespace artel {
 
@@ -29,6 +28,8 @@ struct ProductOptions {
   int64_t in = 0, out = 0;    // of the weights
   int rows = 1, columns = 1;  // shards
 };
+
+class TensorGroup;
 
 class DistributedProduct {
  public:

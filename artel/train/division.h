@@ -1,5 +1,9 @@
 // Which lanes each worker of a membership has: contiguous, in rank order, moved to whoever is
 // faster. The bits of an exact step do not depend on it.
+//
+//   artel::data::Loader loader(samples, {});
+//   const artel::Division division(cluster.membership(), 8, loader);
+//   artel::println("lanes {} to {}", division.own().first, division.own().last);
 #pragma once
 
 #include "artel/cluster/membership.h"

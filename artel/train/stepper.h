@@ -10,6 +10,12 @@
 // What is summed over lanes lies in one region: loss and metrics, gradients in the order in
 // which they become ready, observations of states; cut into buckets. A bucket is handed out as soon
 // as all local lanes have it, while the backward pass goes on.
+//
+//   artel::KernelChoices choices;
+//   artel::Stepper stepper(model, {artel::DType::f32, {784}}, {artel::DType::i32, {}},
+//                          artel::loss_by_name("cross_entropy"), artel::optim::sgd(0.1),
+//                          trainer.parameters(), choices, {.threads = 2, .lanes = 4});
+//   const double loss = stepper.step(images, labels, 1, 0.1f).loss;
 #pragma once
 
 #include <atomic>

@@ -2,6 +2,13 @@
 // layers first, then observations of states; cut into buckets that are exchanged one by one.
 //
 // The places are the same for lanes of every size.
+//
+//   // In a strategy: the gradients of a step.
+//   const auto gradients = [](const artel::Stepper& stepper, const artel::Memory& sums) {
+//     for (const artel::SummedRegion::Part& part : stepper.region().parts())
+//       if (!part.is_state)
+//         artel::println("{}: {}", part.name, artel::SummedRegion::values(sums, part)[0]);
+//   };
 #pragma once
 
 #include <cstddef>

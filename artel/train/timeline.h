@@ -1,4 +1,8 @@
 // When each worker computed, waited and exchanged, on one time axis.
+//
+//   const artel::FitResult result = trainer.fit(samples, {.steps = 10, .timeline = true});
+//   for (const artel::TimelineSpan& span : result.timeline.spans)
+//     artel::println("{} {}: {} s", span.category, span.name, span.seconds);
 #pragma once
 
 #include <atomic>

@@ -22,9 +22,11 @@
 
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/cluster/cluster.h"
+#include "artel/cluster/mesh.h"
 #include "artel/data/augment.h"
 #include "artel/data/dataset.h"
-#include "artel/exec/program.h"
+#include "artel/exec/choices.h"
+#include "artel/exec/parameters.h"
 #include "artel/nn/model.h"
 #include "artel/optim/config.h"
 #include "artel/optim/schedule.h"

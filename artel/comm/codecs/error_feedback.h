@@ -1,6 +1,12 @@
 // Error feedback: what a lossy message leaves out is added to the next one (Seide et al. 2014;
 // Karimireddy et al. 2019). The sum of everything decoded then follows the sum of everything
 // intended, and a biased codec trains as well as an exact one, a few steps later.
+//
+//   const auto codec = artel::comm::make_codec("sign");
+//   std::vector<float> values(64, 0.1f), residual(64);
+//   std::vector<std::byte> message(codec->encoded_bytes(values.size()));
+//   // What the message lacks is in the residual, and part of the next one.
+//   compress(*codec, {.seed = 7}, values, residual, message);
 #pragma once
 
 #include <cstddef>

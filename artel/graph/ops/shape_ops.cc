@@ -155,7 +155,7 @@ std::vector<OpDefinition> shape_ops() {
           {"broadcast_to", infer_broadcast_to, broadcast_gradient, nullptr}};
 }
 
-Value reshape(Value x, Shape shape) {
+Value reshape(Value x, const Shape& shape) {
   if (x.shape() == shape) return x;
   return x.graph().add_one("reshape", {x}, {{"shape", shape.extents()}});
 }
@@ -190,7 +190,7 @@ Value pad(Value x, int64_t axis, int64_t before, int64_t after) {
 
 // A node even if nothing changes: a network has the same nodes for every size of batch, or lanes of
 // different sizes could not be cut at the same places.
-Value broadcast_to(Value x, Shape shape) {
+Value broadcast_to(Value x, const Shape& shape) {
   return x.graph().add_one("broadcast_to", {x}, {{"shape", shape.extents()}});
 }
 

@@ -4,6 +4,13 @@
 // A graph may have all shards, or those of one worker of several: sums and gathered values then
 // need the others (exec/shard_exchange.h). The bits do not depend on it: sums over shards follow
 // the tree of comm/lane_tree.h.
+//
+//   // The sum of two shards' results, both of which are here.
+//   const artel::nn::Layer halves("halves", [](artel::nn::Build&, artel::Value x) {
+//     const auto part = artel::ShardPart::all(2);
+//     std::vector<artel::Value> copies = artel::shard_copies(x, part);
+//     return artel::shard_sum({artel::relu(copies[0]), artel::unary("tanh", copies[1])}, part);
+//   });
 #pragma once
 
 #include <vector>

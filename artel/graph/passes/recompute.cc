@@ -175,7 +175,7 @@ class Recomputer {
       std::vector<Value> inputs;
       for (const ValueId input : node.inputs)
         inputs.push_back(dropped_[input] ? again(input) : rewriter_.now(input));
-      const std::vector<Value> results = rewriter_.target().adopt(node, std::move(inputs));
+      const std::vector<Value> results = rewriter_.target().adopt(node, inputs);
       for (size_t i = 0; i < node.outputs.size(); ++i)
         rewriter_.replace(node.outputs[i], results[i]);
     }
@@ -193,7 +193,7 @@ class Recomputer {
       inputs.push_back(dropped_[input] ? again(input) : rewriter_.now(input));
     Node copy = node;
     copy.direction = Direction::backward;
-    const std::vector<Value> results = rewriter_.target().adopt(copy, std::move(inputs));
+    const std::vector<Value> results = rewriter_.target().adopt(copy, inputs);
     for (size_t i = 0; i < node.outputs.size(); ++i) second_[node.outputs[i]] = results[i];
     return second_[value];
   }

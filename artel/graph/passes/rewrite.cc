@@ -22,7 +22,7 @@ Rewriter::Rewriter(const Graph& source) : source_(source), map_(source.values().
 std::vector<Value> Rewriter::copy(const Node& node) {
   std::vector<Value> inputs;
   for (const ValueId input : node.inputs) inputs.push_back(now(input));
-  std::vector<Value> results = target_.adopt(node, std::move(inputs));
+  std::vector<Value> results = target_.adopt(node, inputs);
   for (size_t i = 0; i < node.outputs.size(); ++i) map_[node.outputs[i]] = results[i].id();
   return results;
 }

@@ -69,7 +69,7 @@ void SplitValues::set_split(ValueId id, const Split& split, std::vector<Value> p
 void SplitValues::copy(const Node& node) {
   std::vector<Value> inputs;
   for (const ValueId input : node.inputs) inputs.push_back(whole(input));
-  const std::vector<Value> results = target_.adopt(node, std::move(inputs));
+  const std::vector<Value> results = target_.adopt(node, inputs);
   for (size_t i = 0; i < results.size(); ++i) set_whole(node.outputs[i], results[i]);
 }
 
@@ -82,7 +82,7 @@ std::vector<std::vector<Value>> SplitValues::for_each_shard(
     if (change) change(own.attributes, part_.first + i);
     std::vector<Value> arguments;
     for (const std::vector<Value>& input : inputs) arguments.push_back(input[i]);
-    const std::vector<Value> results = target_.adopt(own, std::move(arguments));
+    const std::vector<Value> results = target_.adopt(own, arguments);
     for (size_t o = 0; o < results.size(); ++o) outputs[o].push_back(results[o]);
   }
   return outputs;

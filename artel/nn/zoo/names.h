@@ -1,4 +1,7 @@
 // Names of weights in published files, and how they map to those of our models.
+//
+//   const artel::NamedTensors weights = artel::nn::rename_published(
+//       "gpt2", artel::checkpoint::load_weights("gpt2.safetensors"));
 #pragma once
 
 #include <optional>

@@ -1,5 +1,8 @@
 // The strategy "ddpg": a sparse linear model, trained by delayed proximal gradient on parameter
 // servers (ps/delayed_proximal.h).
+//
+//   artel::TrainerOptions options = {.strategy = "ddpg"};
+//   options.strategy_options = {artel::DelayedProximalOptions{.l1 = 0.1, .blocks = 8}};
 #pragma once
 
 #include "artel/train/strategies/registry.h"

@@ -1,4 +1,7 @@
 // The strategy "downpour": asynchronous steps on parameter servers, after epochs in step.
+//
+//   artel::TrainerOptions options = {.strategy = "downpour"};
+//   options.strategy_options = {artel::DownpourOptions{.push_every = 4, .fetch_every = 4}};
 #pragma once
 
 #include "artel/train/strategies/registry.h"

@@ -1,5 +1,8 @@
 // Workers train apart, each with its own lanes, and meet every so many steps to go on from the
 // average of their weights (train/averaging.h).
+//
+//   artel::TrainerOptions options = {.strategy = "ring"};
+//   options.strategy_options = {artel::LocalStepsOptions{.local_steps = 8}};
 #pragma once
 
 #include "artel/train/strategies/registry.h"

@@ -1,4 +1,7 @@
 // Where a network is cut into the stages of a pipeline, and in which order they work.
+//
+//   artel::TrainerOptions options = {.lanes = 16};
+//   options.strategy_options = {artel::PipelineOptions{.pipeline = 4}};
 #pragma once
 
 #include <functional>

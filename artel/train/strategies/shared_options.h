@@ -1,4 +1,7 @@
 // Options that several strategies have in common.
+//
+//   artel::TrainerOptions options = {.strategy = "ps"};
+//   options.strategy_options = {artel::DelayOptions{.delay = 4}, artel::PackingOptions{"int8"}};
 #pragma once
 
 #include "artel/base/keys.h"

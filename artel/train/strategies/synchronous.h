@@ -1,4 +1,7 @@
 // Every step is one update by the sum of all lanes of all workers: all hold the same weights.
+//
+//   artel::TrainerOptions options = {.strategy = "coordinator"};
+//   options.strategy_options = {artel::SynchronousOptions{.coordinators = 2}};
 #pragma once
 
 #include "artel/train/strategies/registry.h"

@@ -1,5 +1,8 @@
 // Tensor groups: their workers share the layers of one network, each with some of their shards
 // (graph/passes/split_layers.h).
+//
+//   artel::TrainerOptions options = {.lanes = 2};
+//   options.strategy_options = {artel::TensorOptions{.tensor = 2}};
 #pragma once
 
 #include "artel/train/strategies/registry.h"
