@@ -130,7 +130,7 @@ Value lstm(Value projected, Value weight, const RecurrenceOptions& options = {})
 Value gru(Value projected, Value weight, const RecurrenceOptions& options = {});
 
 Value reshape(Value x, const Shape& shape);  // one extent may be -1
-Value flatten(Value x);               // [batch, the rest]
+Value flatten(Value x);                      // [batch, the rest]
 Value transpose(Value x, std::vector<int64_t> permutation);
 Value concat(std::vector<Value> parts, int64_t axis);
 Value slice(Value x, int64_t axis, int64_t begin, int64_t end);

@@ -18,7 +18,6 @@
 
 #include "artel/cluster/cluster.h"
 #include "artel/comm/lane_tree.h"
-#include "artel/graph/ops/shards.h"
 #include "artel/exec/program.h"
 #include "artel/graph/ops/shards.h"
 

@@ -3,6 +3,9 @@
 // axis, who have the same part, share the lanes and add up their gradients. They may also share the
 // optimizer's memory, gradients and weights of that part (cluster.sharding). The bits are those of
 // one worker with as many lanes and shards.
+//
+//   artel::TrainerOptions options = {.lanes = 16};
+//   options.strategy_options = {artel::MeshOptions{.mesh = "auto"}};
 #pragma once
 
 #include "artel/train/strategies/registry.h"
