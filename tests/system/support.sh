@@ -119,9 +119,10 @@ ends_interrupted() {
 
 # kill_one PROCESS: the others end within five seconds, and not as if all were well.
 kill_one() {
-  local begin=$SECONDS code=0
+  local begin=$SECONDS code=0 most=5
+  if sanitized; then most=30; fi
   kill -KILL "$1"
   wait $launcher || code=$?
-  ((SECONDS - begin <= 5)) || fail "the run ended $((SECONDS - begin)) s after the kill"
+  ((SECONDS - begin <= most)) || fail "the run ended $((SECONDS - begin)) s after the kill"
   [[ $code -ne 0 ]] || fail "exit code 0"
 }
