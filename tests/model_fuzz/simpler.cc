@@ -101,7 +101,7 @@ class Simplification {
     if (network_.optimizer.size() > 1 || network_.optimizer.at("name") != "sgd")
       with([](NetworkCase& c) { c.optimizer = {{"name", "sgd"}}; });
     for (const auto& [key, value] : network_.optimizer)
-      if (key != "name") with([&](NetworkCase& c) { c.optimizer.erase(key); });
+      if (key != "name") with([key = key](NetworkCase& c) { c.optimizer.erase(key); });
     if (network_.loss != "mse")
       with([](NetworkCase& c) {
         c.loss = "mse", c.label_smoothing = 0, c.shares = c.ignored = false;

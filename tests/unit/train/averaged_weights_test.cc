@@ -117,8 +117,9 @@ TEST(AveragedWeights, AreTheSameHoweverWorkersShareThem) {
   for (const auto& [what, options] : ways) {
     TrainingTask shared = task;
     shared.options.strategy_options = options;
-    on_workers(
-        4, [&](int, Cluster& cluster) { expect_same(expected, judged(cluster, shared), what); });
+    on_workers(4, [&, what = what](int, Cluster& cluster) {
+      expect_same(expected, judged(cluster, shared), what);
+    });
   }
 }
 
