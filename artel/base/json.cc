@@ -12,6 +12,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kMostNested = 64;
+// Lists and objects take the most memory for their bytes: few of them are shorter than this, on
+// average.
+constexpr size_t kBytesOfContainer = 8, kAlwaysContainers = 100'000;
 
 // "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without the part for
 // programmers.
@@ -25,10 +28,16 @@ std::string_view reason(const Json::exception& error) {
 
 Json parse_json(std::string_view text, std::string_view where) {
   std::vector<std::set<std::string>> keys;  // of the objects around the current place
+  size_t containers = 0;
+  const size_t most = kAlwaysContainers + text.size() / kBytesOfContainer;
   try {
     return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
       require(depth < kMostNested, ErrorKind::corrupt, "[{}] JSON that nests deeper than {} levels",
               where, kMostNested);
+      if (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start)
+        require(++containers <= most, ErrorKind::corrupt,
+                "[{}] JSON with more than {} lists and objects in {} bytes", where, most,
+                text.size());
       if (event == Json::parse_event_t::object_start) keys.emplace_back();
       if (event == Json::parse_event_t::object_end) keys.pop_back();
       if (event == Json::parse_event_t::key) {

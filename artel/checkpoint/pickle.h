@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -43,18 +45,34 @@ struct PickleTensor {
   std::vector<int64_t> strides;
 };
 
+// Small, because a file can have one of them for every byte or two: storages and tensors, which it
+// needs many bytes for, lie apart.
 struct PickleValue {
+  template <typename T>
+  using Apart = std::unique_ptr<T>;
+
+  PickleValue() = default;
+  template <typename T>
+  PickleValue(T value) : content(std::move(value)) {}
+  PickleValue(PickleStorage value) : content(std::make_unique<PickleStorage>(std::move(value))) {}
+  PickleValue(PickleTensor value) : content(std::make_unique<PickleTensor>(std::move(value))) {}
+
   std::variant<PickleNone, bool, int64_t, double, std::string, PickleList, PickleDict, PickleGlobal,
-               PickleStorage, PickleTensor>
+               Apart<PickleStorage>, Apart<PickleTensor>>
       content;
 
   template <typename T>
   const T* as() const {
-    return std::get_if<T>(&content);
+    if constexpr (std::is_same_v<T, PickleStorage> || std::is_same_v<T, PickleTensor>) {
+      const auto* const apart = std::get_if<Apart<T>>(&content);
+      return apart ? apart->get() : nullptr;
+    } else {
+      return std::get_if<T>(&content);
+    }
   }
   template <typename T>
   T* as() {
-    return std::get_if<T>(&content);
+    return const_cast<T*>(std::as_const(*this).as<T>());
   }
 };
 

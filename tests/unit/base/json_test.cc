@@ -31,6 +31,16 @@ TEST(Json, NamesFileAndPlaceOfWhatIsNotJson) {
   EXPECT_NE(refusal(""), "");
 }
 
+TEST(Json, ListsThatTakeMoreMemoryThanBytesAreRefused) {
+  const auto lists = [](size_t count) {
+    std::string text = "[[]";
+    for (size_t i = 1; i < count; ++i) text += ",[]";
+    return text + "]";
+  };
+  EXPECT_EQ(refusal(lists(50'000)), "");
+  EXPECT_NE(refusal(lists(1'000'000)).find("lists and objects in"), std::string::npos);
+}
+
 TEST(Json, NestsNoDeeperThanACallerCanFollow) {
   const auto nested = [](size_t levels) {
     return std::string(levels, '[') + std::string(levels, ']');
