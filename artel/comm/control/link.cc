@@ -11,8 +11,12 @@ void Link::flush() {
       if (sent == 0) return;
       unsent.erase(0, sent);
     }
-  } catch (const Error&) {
-    closed = true;  // the other side is gone
+  } catch (const Error& error) {
+    // The other side is gone, or does not know the key of an encrypted connection.
+    if (encryption_ && !known)
+      close(error);
+    else
+      closed = true;
   }
 }
 

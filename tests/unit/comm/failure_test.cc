@@ -256,7 +256,7 @@ TEST(Rendezvous, AMissingRankIsATimeoutThatCounts) {
 
 TEST(Rendezvous, UnknownTransportsAreNamed) {
   EXPECT_EQ(error_of({.transport = "globo"}),
-            "[comm] transport: got 'globo', expected shm, gloo or mpi; did you mean 'gloo'?");
+            "[comm] transport: got 'globo', expected shm, gloo, tcp or mpi; did you mean 'gloo'?");
 }
 
 }  // namespace
