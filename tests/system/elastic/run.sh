@@ -6,11 +6,11 @@ artel=$1 case=$2
 source "$(dirname "$0")/../support.sh"
 trap 'kill $(jobs -p) 2>/dev/null || true; kill -CONT "${workers[@]}" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
 
-# Waits until the run has saved a step at least 100 after the present one.
+# goes_on [STEPS]: waits until the run has saved a step at least so many (100) after the present one.
 goes_on() {
   local tries=0 from
   from=$(newest_step)
-  until (($(newest_step) >= from + 100)); do
+  until (($(newest_step) >= from + ${1:-100})); do
     sleep 0.05
     kill -0 $launcher 2>/dev/null || { cat out err >&2; fail "the run has ended"; }
     ((++tries < 1200)) || { cat err >&2; fail "no step was finished after step $from within 60 s"; }
@@ -74,12 +74,12 @@ test_mesh() {
   for options in cluster.pipeline=3 "cluster.sharding=weights --set cluster.transport=gloo"; do
     rm -rf run one
     workers=()
-    start_endless_run 3 --set $options
+    start_endless_run 3 --set train.save_every=5 --set $options
     kill_worker 1
-    goes_on
+    goes_on 20
     contains err "ended: going on with 2 workers"
     kill_worker 0
-    goes_on
+    goes_on 20
     same_as_undisturbed
     contains run/summary.json '"repeated_steps":'
   done
@@ -87,25 +87,25 @@ test_mesh() {
 
 # Two pipelines, of which one loses a stage: the new worker gets its part.
 test_mesh_restart() {
-  start_endless_run 4 --set cluster.pipeline=2 --set cluster.restarts=8 --set cluster.sharding=optimizer
+  start_endless_run 4 --set cluster.pipeline=2 --set cluster.restarts=8 --set cluster.sharding=optimizer --set train.save_every=5
   kill_worker 3
   awaits "joins: going on with 4 workers"
-  goes_on
+  goes_on 20
   kill_worker 0
   awaits "going on with 4 workers" 2
-  goes_on
+  goes_on 20
   same_as_undisturbed
 }
 
 # A worker that leaves a mesh hands its part over; one that joins gets a part.
 test_mesh_leave() {
-  start_endless_run 3 --set cluster.pipeline=3
+  start_endless_run 3 --set cluster.pipeline=3 --set train.save_every=5
   kill -TERM "${workers[1]}"
   awaits "worker 1 (process ${workers[1]} on host $(hostname)) left: going on with 2 workers"
-  goes_on
-  join_as newcomer --join run --set cluster.pipeline=3
+  goes_on 20
+  join_as newcomer --join run --set cluster.pipeline=3 --set train.save_every=5
   awaits "joins: going on with 3 workers"
-  goes_on
+  goes_on 20
   same_as_undisturbed
 }
 
