@@ -16,10 +16,14 @@ namespace {
 
 constexpr std::string_view kWeight = ".weight";
 
+// Not a table of tokens, which the head of a language model shares: merged, it would change both.
 bool is_adapted(const Graph& graph, const Node& node) {
   if (node.op->name != "dense" || graph.type(node.inputs[0]).shape.rank() < 3) return false;
-  const ValueData& weight = graph.value(node.inputs[1]);
-  return weight.kind == ValueKind::parameter && weight.name.ends_with(kWeight) &&
+  const ValueId id = node.inputs[1];
+  int64_t readers = 0;
+  for (const Node& each : graph.nodes()) readers += std::ranges::count(each.inputs, id);
+  const ValueData& weight = graph.value(id);
+  return readers == 1 && weight.kind == ValueKind::parameter && weight.name.ends_with(kWeight) &&
          weight.name.size() > kWeight.size();
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "artel/base/error.h"
@@ -48,6 +49,7 @@ TEST(Cache, GivesTheSameWeightsAsComputingEachTime) {
   Run run = Run::open(trained.at("headtrue"));
   EXPECT_GT(run.evaluate(Part::test).accuracy, 0.5);
   EXPECT_EQ(run.predict(Tensor({2, 1, 12, 12})).shape(), (Shape{2, 3}));
+  std::filesystem::remove_all(std::filesystem::temp_directory_path() / "artel_cache_test");
 }
 
 TEST(Cache, RefusesWhatContradictsIt) {
