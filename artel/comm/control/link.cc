@@ -76,7 +76,7 @@ void Link::read(const std::function<void(const Frame&)>& handle) {
     std::string bytes;
     const bool open = stream.receive(bytes);
     reader.feed(bytes);
-    while (!closed) {
+    while (!closed && !(only_introduces && known)) {
       const auto frame = reader.next();
       if (!frame) break;
       if (!is_part_of_the_introduction(*frame)) handle(*frame);

@@ -41,6 +41,8 @@ struct Link {
   FrameReader reader;
   std::string unsent;
   bool closed = false;
+  // Frames end with the introduction: what follows is left in `reader`.
+  bool only_introduces = false;
   std::string failure;  // what was wrong with what the other side has sent
 
  private:

@@ -58,10 +58,16 @@ class Meeting {
     control::Reached reached =
         control::reach(control::parse_endpoint(options_.addresses[peer]), options_.deadline.left());
     if (reached.socket.get() < 0)
-      fail_for(peer, reached.refused ? "nobody listens there" : "there is no answer");
+      fail_for(peer,
+               reached.refused
+                   ? "nobody listens there; wrong network interface? try naming one that both "
+                     "machines share"
+                   : "there is no answer; wrong network interface? try naming one that "
+                     "both machines share");
     Guest& guest = guests_.emplace_back(std::move(reached.socket));
     guest.rank = peer;
     guest.called = true;
+    guest.only_introduces = true;
     guest.introduce(options_.secret, FrameType::hello,
                     claims_of(options_.rank, peer, options_.group));
   }
@@ -130,8 +136,7 @@ class Meeting {
 
   [[noreturn]] void fail_for(int peer, const std::string& why) const {
     fail(ErrorKind::communication,
-         "[comm tcp] rank {} at {} has no connection with rank {} on host {} at {}: {}; wrong "
-         "network interface? try naming one that both machines share",
+         "[comm tcp] rank {} at {} has no connection with rank {} on host {} at {}: {}",
          options_.rank, options_.addresses[options_.rank], peer, options_.hosts[peer],
          options_.addresses[peer], why);
   }
