@@ -43,8 +43,10 @@ comm::GroupOptions slurm_group() {
   if (number("SLURM_STEP_NUM_NODES", 1) == 1) return options;
   options.transport = "gloo";
   if (options.token.empty()) options.token = private_token(options.address);
-  options.address = fmt::format("{}:{}", first_host(variable("SLURM_STEP_NODELIST").value_or("")),
-                                kFirstPort + (job * 64 + step) % kPorts);
+  options.address = fmt::format(
+      "{}:{}", first_host(variable("SLURM_STEP_NODELIST").value_or("")),
+      kFirstPort +
+          (uint64_t{64} * static_cast<uint64_t>(job) + static_cast<uint64_t>(step)) % kPorts);
   return options;
 }
 

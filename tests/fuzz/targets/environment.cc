@@ -4,6 +4,7 @@
 #include "artel/cluster/launcher.h"
 #include "artel/comm/control/socket.h"
 #include "tests/fuzz/target.h"
+#include "tests/support/temporary_folder.h"
 
 namespace artel::fuzz::environment {
 namespace {
@@ -30,6 +31,8 @@ constexpr const char* kNames[] = {"ARTEL_SIZE",
 
 // Lines "NAME=VALUE": what Slurm, mpirun or our own launcher tell a worker.
 void read(const Bytes& bytes) {
+  static const TemporaryFolder folder;
+  ::setenv("XDG_CONFIG_HOME", folder.path().c_str(), 1);  // where the key of tokens is kept
   for (const char* name : kNames) ::unsetenv(name);
   for (const std::string& line : split(bytes.text(), '\n')) {
     const size_t equals = line.find('=');

@@ -68,6 +68,12 @@ TEST(Launcher, SlurmMeetsWithoutMpi) {
     const Environment given(std::map<std::string, std::string>{{"ARTEL_TOKEN", "of the job"}});
     EXPECT_EQ(launched_group()->token, "of the job");
   }
+  // Of a cluster that has seen many jobs.
+  variables["SLURM_JOB_ID"] = "67000000";
+  {
+    const Environment late(variables);
+    EXPECT_EQ(launched_group()->address, "n03:24001");
+  }
   std::filesystem::remove_all(variables["XDG_CONFIG_HOME"]);
   variables["PMIX_RANK"] = "2";
   const Environment with_pmix(variables);
