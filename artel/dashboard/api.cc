@@ -132,15 +132,19 @@ std::string history_json(Catalogue& catalogue, const std::string& run, size_t mo
     const Json line = Json::parse(lines[i], nullptr, false);
     if (!line.is_object() || !line.contains("workers") || !line["workers"].is_object()) continue;
     const size_t moment = at.size();
-    at.push_back(line.value("at", 0.0));
-    step.push_back(line.value("step", int64_t{0}));
+    const auto number = [&](const char* key) {
+      const auto found = line.find(key);
+      return found != line.end() && found->is_number() ? *found : Json(0);
+    };
+    at.push_back(number("at"));
+    step.push_back(number("step"));
     for (const auto& [name, shares] : line["workers"].items()) {
       if (!shares.is_array() || shares.size() < 4) continue;
       constexpr const char* kParts[] = {"computing", "data", "waiting", "wire"};
       for (size_t part = 0; part < 4; ++part) {
         Json& row = workers[name][kParts[part]];
         while (row.size() < moment) row.push_back(nullptr);  // it was not there
-        row.push_back(shares[part]);
+        row.push_back(shares[part].is_number() ? shares[part] : Json());
       }
     }
   }
