@@ -1,8 +1,11 @@
 #include "artel/run/frozen_layers.h"
 
+#include <filesystem>
+
 #include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
+#include "artel/data/fetch.h"
 #include "artel/nn/frozen_part.h"
 #include "artel/predict/batches.h"
 #include "artel/run/fingerprint.h"
@@ -52,6 +55,15 @@ std::optional<KeptFeatures> keep_features(const RunConfig& config, const RunData
   const auto cut = nn::cut_frozen(model, sample, trained);
   if (const auto* none = std::get_if<nn::NoFrozenPart>(&cut)) return why_not(none->reason);
   const auto& part = std::get<nn::FrozenPart>(cut);
+
+  const double bytes = 4.0 * static_cast<double>(part.value.shape.elements()) *
+                       static_cast<double>(data.train->size() + (judged ? judged->size() : 0));
+  const std::filesystem::path folder = data::data_folder();
+  std::filesystem::create_directories(folder);
+  const auto room = static_cast<double>(std::filesystem::space(folder).available);
+  if (bytes > room / 2)
+    return why_not(fmt::format("they would take {} of the {} that are free in {}",
+                               format_bytes(bytes), format_bytes(room), folder.string()));
 
   const NamedTensors weights = weights_for(config.model, config.model.weights);
   const std::string key =
