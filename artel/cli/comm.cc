@@ -45,13 +45,12 @@ std::string describe(const comm::LinkCost& link) {
 
 void print_json(const std::vector<comm::BenchmarkRow>& rows, int workers) {
   for (const comm::BenchmarkRow& row : rows) {
-    const nlohmann::ordered_json line = {
-        {"algorithm", comm::to_string(row.algorithm)},
-        {"workers", workers},
-        {"bytes", row.bytes},
-        {"seconds", row.seconds},
-        {"algorithm_bytes_per_second", row.algorithm_bandwidth},
-        {"bus_bytes_per_second", row.bus_bandwidth}};
+    const nlohmann::ordered_json line = {{"algorithm", comm::to_string(row.algorithm)},
+                                         {"workers", workers},
+                                         {"bytes", row.bytes},
+                                         {"seconds", row.seconds},
+                                         {"algorithm_bytes_per_second", row.algorithm_bandwidth},
+                                         {"bus_bytes_per_second", row.bus_bandwidth}};
     println("{}", line.dump());
   }
 }

@@ -41,7 +41,8 @@ void list() {
 void show_columns(const RunConfig& config) {
   require(!config.data.path.empty(), ErrorKind::invalid_argument,
           "the data set 'csv' needs a path; give --path, or set data.path");
-  const data::Table table = data::read_csv(config.data.path, {.decimal_comma = config.data.decimal_comma});
+  const data::Table table =
+      data::read_csv(config.data.path, {.decimal_comma = config.data.decimal_comma});
   observe::Table lines({"column", "use", "missing", "content", "warning"});
   for (const data::ColumnReport& column : data::describe_columns(table, table_options(config)))
     lines.add(

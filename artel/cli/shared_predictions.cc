@@ -63,9 +63,9 @@ PredictionOutput::PredictionOutput(const std::string& path) : stream_(nullptr, s
 void PredictionOutput::write(std::string_view text) {
   if (file_) return file_->write(std::as_bytes(std::span(text)));
   std::FILE* const stream = stream_ ? stream_.get() : stdout;
-  require(std::fwrite(text.data(), 1, text.size(), stream) == text.size() &&
-              std::fflush(stream) == 0,
-          ErrorKind::io, "[predictions] cannot be written: {}", std::strerror(errno));
+  require(
+      std::fwrite(text.data(), 1, text.size(), stream) == text.size() && std::fflush(stream) == 0,
+      ErrorKind::io, "[predictions] cannot be written: {}", std::strerror(errno));
 }
 
 void PredictionOutput::finish() {
@@ -81,7 +81,8 @@ void share_predictions(const SavedRun& run, const std::vector<std::string>& file
   int64_t turn = 0;
   for (const std::vector<std::string>& paths : sources_of(files, run)) {
     require(workers == 1 || paths.front() != "-", ErrorKind::invalid_argument,
-            "predict: got - for {} workers, expected files; standard input has one reader", workers);
+            "predict: got - for {} workers, expected files; standard input has one reader",
+            workers);
     const std::unique_ptr<SampleReader> reader = open_samples(paths, run);
     // The next batch is read while the network computes the last one.
     const auto read = [&](int64_t which) {
@@ -99,9 +100,8 @@ void share_predictions(const SavedRun& run, const std::vector<std::string>& file
         if (own == 0) write(receive_text(*cluster.group(), owner, deadline()));
         continue;
       }
-      const std::string text =
-          lines.of(paths.front(), *now.batch,
-                   run.trainer->predict(now.batch->inputs, lines.output()));
+      const std::string text = lines.of(paths.front(), *now.batch,
+                                        run.trainer->predict(now.batch->inputs, lines.output()));
       if (own > 0) {
         send_text(*cluster.group(), 0, text, deadline());
       } else {

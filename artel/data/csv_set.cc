@@ -154,8 +154,8 @@ uint64_t key_of(ThreadPool& pool, const TableRequest& request) {
   const TableOptions& options = request.options;
   uint64_t key = mix_key(
       {kKeptVersion, std::bit_cast<uint64_t>(request.test_fraction), request.seed,
-       matching_files(request.train).size(), options.scale_target,
-       options.decimal_comma, static_cast<uint64_t>(options.task),
+       matching_files(request.train).size(), options.scale_target, options.decimal_comma,
+       static_cast<uint64_t>(options.task),
        hash_name(fmt::format("{} / {} / {}", options.target, options.ignore, options.categorical)),
        hash_name(request.learnt ? request.learnt->text() : "")});
   for (const fs::path& path : files_of(request))

@@ -166,8 +166,8 @@ bool is_row_index(const Table& table) {
 std::string some_of(const std::vector<std::string>& names) {
   constexpr size_t kShown = 10;
   if (names.size() <= kShown) return join(names, ", ");
-  return fmt::format("{}, ... ({} in all)",
-                     join({names.begin(), names.begin() + kShown}, ", "), names.size());
+  return fmt::format("{}, ... ({} in all)", join({names.begin(), names.begin() + kShown}, ", "),
+                     names.size());
 }
 
 // Of those that are asked for by name.

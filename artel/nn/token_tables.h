@@ -13,8 +13,8 @@ struct TokenTable {
   int64_t rows, width;
 };
 
-// The smallest table in which the inputs of a sample of tokens are looked up as they are; nothing if
-// there is none.
+// The smallest table in which the inputs of a sample of tokens are looked up as they are; nothing
+// if there is none.
 std::optional<TokenTable> smallest_token_table(const Model& model, const TensorType& sample);
 
 }  // namespace artel::nn

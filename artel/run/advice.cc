@@ -72,10 +72,11 @@ std::vector<std::string> check_classes(const RunConfig& config, int64_t classes,
 // Of texts that are continued: a score for each token of the vocabulary at each position.
 void check_tokens(const RunConfig& config, int64_t tokens, const Shape& output) {
   if (config.train.loss != "cross_entropy" || output.rank() == 0) return;
-  require(output.back() >= tokens, ErrorKind::shape,
-          "[model] the network has {} for each token, but the vocabulary has {} tokens; try \"dense "
-          "{}\" as the last layer",
-          counted(output.back(), "output"), tokens, tokens);
+  require(
+      output.back() >= tokens, ErrorKind::shape,
+      "[model] the network has {} for each token, but the vocabulary has {} tokens; try \"dense "
+      "{}\" as the last layer",
+      counted(output.back(), "output"), tokens, tokens);
 }
 
 }  // namespace

@@ -43,9 +43,12 @@ void visit_keys(RunConfig& config, auto& field) {
          "`--set`: to the working folder), or a pattern such as `logs/*.csv` of several tables. "
          "Empty: where `artel data get` puts the set; it is fetched first if missing."},
         data.path);
-  field({"data.test_path", "A second file with test data, for `csv`, `libsvm` and `labelled_text`."},
-        data.test_path);
-  field({"data.target", "Name of the target column, for `csv` and `labelled_text`. Empty: the last."}, data.target);
+  field(
+      {"data.test_path", "A second file with test data, for `csv`, `libsvm` and `labelled_text`."},
+      data.test_path);
+  field(
+      {"data.target", "Name of the target column, for `csv` and `labelled_text`. Empty: the last."},
+      data.target);
   field({.name = "data.task",
          .help = "What is learnt: `classes` or `values` of a `csv` (`automatic`: guessed from the "
                  "column); "
@@ -181,11 +184,12 @@ void visit_keys(RunConfig& config, auto& field) {
          .most = 0.9},
         model.dropout);
 
-  field({"model.adapters",
-         "`lora RANK [ALPHA]`: low-rank adapters beside the dense layers of a transformer, which are "
-         "trained while the weights of these layers may be frozen; their names begin with `lora.`. "
-         "Empty: none."},
-        model.adapters);
+  field(
+      {"model.adapters",
+       "`lora RANK [ALPHA]`: low-rank adapters beside the dense layers of a transformer, which are "
+       "trained while the weights of these layers may be frozen; their names begin with `lora.`. "
+       "Empty: none."},
+      model.adapters);
 
   auto& train = config.train;
   field({.name = "train.batch_size", .help = "Samples in one step, over all workers.", .least = 1},

@@ -35,14 +35,13 @@ std::string quoted(const std::string& field) {
 
 }  // namespace
 
-PredictionLines::PredictionLines(const data::SampleLayout& layout,
-                                 const PredictionOptions& options)
+PredictionLines::PredictionLines(const data::SampleLayout& layout, const PredictionOptions& options)
     : layout_(layout), options_(options) {
   options_.raw = options_.raw || options_.output != "prediction";
 }
 
 std::string PredictionLines::name_of(const std::string& source, const SampleBatch& batch,
-                                      int64_t row, int64_t rows) const {
+                                     int64_t row, int64_t rows) const {
   if (!batch.names.empty()) return batch.names[row];
   return rows == 1 && batch.first == 0 ? source : fmt::format("{}[{}]", source, batch.first + row);
 }

@@ -12,9 +12,9 @@ enum class PredictionFormat { text, csv, json };
 
 struct PredictionOptions {
   PredictionFormat format = PredictionFormat::text;
-  int64_t top = 0;      // classes for each sample
-  bool raw = false;     // the network's outputs as they are
-  bool header = true;   // of CSV, above the first line
+  int64_t top = 0;     // classes for each sample
+  bool raw = false;    // the network's outputs as they are
+  bool header = true;  // of CSV, above the first line
   // Of a network with several outputs, which one; others than this are raw.
   std::string output = "prediction";
 };

@@ -312,9 +312,8 @@ class TextColumns final : public SampleReader {
       if (names[i] != target && !named(run.config.data.ignore, names[i])) columns_.push_back(i);
     // Without a name, the class is in the last one.
     if (target.empty() && columns_.size() == texts + 1) columns_.pop_back();
-    require(columns_.size() == texts, ErrorKind::invalid_argument,
-            "[{}] got {}, expected {}{}", path, counted(std::ssize(columns_), "column"),
-            texts == 1 ? "a text" : "two texts",
+    require(columns_.size() == texts, ErrorKind::invalid_argument, "[{}] got {}, expected {}{}",
+            path, counted(std::ssize(columns_), "column"), texts == 1 ? "a text" : "two texts",
             target.empty() ? ", with or without the class behind"
                            : fmt::format(", with or without the class in '{}'", target));
   }
@@ -322,8 +321,7 @@ class TextColumns final : public SampleReader {
   std::optional<SampleBatch> next() override {
     std::vector<Tensor> rows;
     SampleBatch batch{.inputs = {}, .first = first_};
-    for (std::vector<std::string_view> fields;
-         std::ssize(rows) < kTexts && reader_.next(fields);) {
+    for (std::vector<std::string_view> fields; std::ssize(rows) < kTexts && reader_.next(fields);) {
       std::string name(fields[columns_[0]]);
       std::optional<std::string> second;
       if (columns_.size() == 2) second = std::string(fields[columns_[1]]);

@@ -153,10 +153,10 @@ Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout&
 Tensor text_sample(const std::string& text, const std::optional<std::string>& second,
                    const data::SampleLayout& layout) {
   const auto tokenizer = std::dynamic_pointer_cast<const data::WordPiece>(layout.tokenizer);
-  require(!layout.tokenizer || layout.classes != layout.tokenizer->size(),
-          ErrorKind::invalid_argument,
-          "predict: got a network that continues texts, expected one that classifies them; try artel "
-          "generate RUN --prompt TEXT");
+  require(
+      !layout.tokenizer || layout.classes != layout.tokenizer->size(), ErrorKind::invalid_argument,
+      "predict: got a network that continues texts, expected one that classifies them; try artel "
+      "generate RUN --prompt TEXT");
   require(tokenizer != nullptr, ErrorKind::invalid_argument,
           "--text: got a network for samples {}, expected one that classifies texts",
           to_string(layout.input));

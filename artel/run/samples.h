@@ -18,7 +18,8 @@ namespace artel {
 Tensor read_samples(const std::filesystem::path& path, const data::SampleLayout& layout,
                     const data::Augmentation& augment);
 
-// The samples of an NPY, NPZ or idx file, read when they are asked for; null if it is none of these.
+// The samples of an NPY, NPZ or idx file, read when they are asked for; null if it is none of
+// these.
 data::DatasetPtr array_samples(const std::filesystem::path& path, const data::SampleLayout& layout);
 
 // Some of them as rows of inputs, with the augmentation as above.
