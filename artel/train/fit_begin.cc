@@ -154,6 +154,7 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
     const MeshTask task = {s_.cluster, *stepper, options_.batch_size};
     choose_mesh(task, s_.options);
     check_worker_memory(task, s_.options);
+    spare_mirrors(task, s_.options);
   }
   divides_ = divides_state({s_.cluster, s_.options, s_.kept});
   if (!divides_) s_.fill();

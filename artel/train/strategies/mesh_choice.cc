@@ -17,6 +17,7 @@
 #include "artel/train/strategies/mesh.h"
 #include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/sharded.h"
+#include "artel/train/strategies/shared_options.h"
 #include "artel/train/strategies/tensor.h"
 
 namespace artel {
@@ -24,6 +25,8 @@ namespace {
 
 // A forecast is from above: what a machine seems to have too little of by less than this may fit.
 constexpr double kDoubt = 1.25;
+// How often what a worker keeps is in memory once more while copies of it come and go.
+constexpr double kMirrors = 4;
 
 int64_t largest_lane(const MeshTask& task) {
   const int lanes = task.stepper.lanes();
@@ -113,6 +116,32 @@ void choose_mesh(const MeshTask& task, TrainerOptions& options) {
   choice >> options.strategy_options.of<PipelineOptions>().pipeline >>
       options.strategy_options.of<TensorOptions>().tensor >>
       options.strategy_options.of<ShardingOptions>().sharding;
+}
+
+void spare_mirrors(const MeshTask& task, TrainerOptions& options) {
+  auto& [mirror_every] = options.strategy_options.of<MirrorOptions>();
+  comm::Group* const group = task.cluster.membership().group.get();
+  const auto& sharding = options.strategy_options.of<ShardingOptions>();
+  const bool divides = mesh_size(options.strategy_options).workers() > 1 || sharding.any();
+  if (!group || !divides || mirror_every == 0) return;
+  std::string reason;
+  if (group->rank() == 0 && options.worker_memory > 0) {
+    const MeshQuestion question = question_of(task, options);
+    const double needed = needed_memory(task, options, question);
+    const double kept = static_cast<double>(task.stepper.region().bytes()) * (1 + question.slots) /
+                        task.cluster.size();
+    if (needed + kMirrors * kept > question.memory)
+      reason = fmt::format("{} with copies of parts, of {}", format_bytes(needed + kMirrors * kept),
+                           format_bytes(question.memory));
+  }
+  reason = broadcast_text(*group, reason);
+  if (reason.empty()) return;
+  mirror_every = 0;
+  if (group->rank() == 0)
+    log(LogLevel::info,
+        "cluster.memory has no room for copies of parts ({}): a run that loses a worker ends, and "
+        "is resumed",
+        reason);
 }
 
 void check_worker_memory(const MeshTask& task, const TrainerOptions& options) {

@@ -19,6 +19,10 @@ struct MeshTask {
 // that worker 0 finds best into them.
 void choose_mesh(const MeshTask& task, TrainerOptions& options);
 
+// A collective call: no copies of parts (cluster.mirror_every) where there is no room for them in
+// `cluster.memory`.
+void spare_mirrors(const MeshTask& task, TrainerOptions& options);
+
 // Throws if this worker needs more memory than it has, and says what would fit.
 void check_worker_memory(const MeshTask& task, const TrainerOptions& options);
 
