@@ -393,11 +393,6 @@ void check_size(const MeshSize& size, int workers) {
 
 void check_mesh(const Situation& now) {
   const StrategyOptions& options = now.options.strategy_options;
-  const auto& [mesh, chosen] = options.of<MeshOptions>();
-  require(mesh != "auto" || chosen || !asks_for_mesh(options), ErrorKind::invalid_argument,
-          "cluster.mesh: got \"auto\" with cluster.pipeline = {} and cluster.tensor = {}, expected "
-          "1 for both; try that, or cluster.mesh = \"given\"",
-          mesh_size(options).pipeline, mesh_size(options).tensor);
   if (!asks_for_mesh(options) || !adds_sums(now)) return;
   check_size(mesh_size(options), now.cluster.size());
   const bool stages = mesh_size(options).pipeline > 1;

@@ -106,6 +106,12 @@ double needed_memory(const MeshTask& task, const TrainerOptions& options,
 void choose_mesh(const MeshTask& task, TrainerOptions& options) {
   MeshOptions& mesh = options.strategy_options.of<MeshOptions>();
   if (mesh.mesh != "auto" || mesh.chosen) return;
+  const MeshSize asked = mesh_size(options.strategy_options);
+  require(
+      asked.workers() == 1, ErrorKind::invalid_argument,
+      "cluster.mesh: got \"auto\" with cluster.pipeline = {} and cluster.tensor = {}, expected 1 "
+      "for both; try that, or cluster.mesh = \"given\"",
+      asked.pipeline, asked.tensor);
   mesh.chosen = true;
   comm::Group* const group = task.cluster.membership().group.get();
   if (!group) return;
