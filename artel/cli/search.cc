@@ -44,7 +44,7 @@ transfer::PictureVectors embed_folder(const transfer::Base& base, const Argument
   transfer::PictureVectors pictures =
       transfer::embed_pictures(base, files, {.threads = threads, .progress = progress});
   if (!pictures.broken.empty()) {
-    log(LogLevel::warning, "{} cannot be read and are left out",
+    log(LogLevel::warning, "left out, since they cannot be read: {}",
         counted(std::ssize(pictures.broken), "picture"));
     for (size_t i = 0; i < std::min(pictures.broken.size(), kShownProblems); ++i)
       log(LogLevel::warning, "{}", pictures.broken[i]);

@@ -55,7 +55,7 @@ class Fetcher {
     }
     fs::remove_all(unpacked_);
     fail(ErrorKind::not_found,
-         "no source of the data set '{}' works:\n  {}\nif you have it elsewhere, put {} into {}",
+         "no source of '{}' works:\n  {}\nif you have it elsewhere, put {} into {}",
          entry_.name, join(reasons, "\n  "), join(entry_.complete.front(), ", "),
          (data_folder() / entry_.name).string());
   }

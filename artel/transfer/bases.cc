@@ -9,11 +9,13 @@
 #include "artel/base/json.h"
 #include "artel/base/text.h"
 #include "artel/checkpoint/safetensors.h"
+#include "artel/predict/batches.h"
 #include "artel/predict/fold_norms.h"
 #include "artel/run/fetch.h"
 #include "artel/run/published_config.h"
 #include "artel/run/run_folder.h"
 #include "artel/run/setup.h"
+#include "artel/transfer/layer_outputs.h"
 
 namespace artel::transfer {
 namespace {
@@ -76,15 +78,34 @@ Base from_published_folder(const fs::path& folder) {
   return base;
 }
 
-// The module of the last dense layer of a network of the zoo that tells classes of pictures.
-std::string head_of(const ModelConfig& model) {
-  if (model.name.starts_with("vgg")) return model.small_images ? "classifier" : "classifier.6";
-  if (model.name.starts_with("mobilenet")) return "classifier.1";
-  if (model.name.starts_with("vit")) return "head";
-  const bool cifar = model.name == "resnet20" || model.name == "resnet32" ||
-                     model.name == "resnet44" || model.name == "resnet56";
-  if (cifar) return "linear";
-  return model.name.starts_with("resnet") || model.name == "face_resnet" ? "fc" : "";
+// The module of the last dense layer.
+std::string head_of(const Model& model, const TensorType& sample) {
+  constexpr std::string_view kWeight = ".weight";
+  const Graph graph = inference_graph(model, batch_of(sample, 1)).graph;
+  std::string head;
+  for (const ValueId id : graph.of_kind(ValueKind::parameter)) {
+    const std::string name = graph.value(id).whole_name();
+    if (graph.type(id).shape.rank() == 2 && name.ends_with(kWeight))
+      head = name.substr(0, name.size() - kWeight.size());
+  }
+  return head;
+}
+
+// What a run did to its pictures: "normalise MEAN... DEVIATION...", one pair or one for each
+// colour.
+void read_normalisation(const data::Augmentation& augment, PictureRules& rules) {
+  rules.means = {0, 0, 0};
+  rules.deviations = {1, 1, 1};
+  for (const data::Transform& transform : augment.transforms) {
+    const std::vector<std::string> words = split(transform.text, ' ');
+    if (words.front() != "normalise") continue;
+    const size_t each = (words.size() - 1) / 2;
+    for (size_t channel = 0; channel < 3; ++channel) {
+      const size_t at = 1 + (each == 3 ? channel : 0);
+      rules.means[channel] = std::stof(words[at]);
+      rules.deviations[channel] = std::stof(words[at + each]);
+    }
+  }
 }
 
 Base from_run(const RunFolder& folder, const fs::path& source) {
@@ -93,9 +114,17 @@ Base from_run(const RunFolder& folder, const fs::path& source) {
   Base base{.name = source.string(), .config = run.model};
   base.config.weights = source.string();
   if (base.config.classes == 0) base.config.classes = layout.classes;
-  const data::Augmentation augment = data::Augmentation::parse(run.data.augment);
+  const data::Augmentation augment = data::Augmentation::parse(run.data.augment).for_testing();
   base.sample = sample_type(layout, augment);
-  base.head = head_of(run.model);
+  const Shape& shape = base.sample.shape;
+  if (base.sample.dtype == DType::f32 && shape.rank() == 3) {
+    require(shape[0] == 3 && shape[1] == shape[2], ErrorKind::unsupported,
+            "[{}] was trained on pictures of {}, expected square ones in colour", base.name,
+            to_string(shape));
+    base.pictures.size = base.pictures.scaled = shape[1];
+    read_normalisation(augment, base.pictures);
+  }
+  base.head = head_of(make_model(run.model, layout), base.sample);
   base.classes = layout.class_names;
   return base;
 }
@@ -152,19 +181,11 @@ Predictor picture_features(const Base& base, int threads) {
   if (base.embeds) return folded_predictor(base.model(), base.sample, base.weights(), threads);
   require(!base.head.empty() && !base.reads_text(), ErrorKind::invalid_argument,
           "[base '{}'] has no head that gets the features of a picture", base.name);
-  NamedTensors weights = base.weights();
-  int64_t features = base.features;
-  const std::string weight = base.head + ".weight", bias = base.head + ".bias";
-  if (const Tensor* const head = find_tensor(weights, weight)) features = head->shape().back();
-  // A head that changes nothing.
-  Tensor identity({features, features});
-  for (int64_t i = 0; i < features; ++i) identity.values<float>()[i * features + i] = 1;
-  std::erase_if(weights, [&](const NamedTensor& entry) {
-    return entry.name == weight || entry.name == bias;
-  });
-  weights.push_back({weight, std::move(identity)});
-  weights.push_back({bias, Tensor({features})});
-  return folded_predictor(base.model(features), base.sample, weights, threads);
+  const Model model = ending_at(base.model(), {"before " + base.head});
+  const NamedTensors weights = base.weights();
+  // Networks written layer by layer may have batch norms that cannot be folded.
+  if (base.config.name.empty()) return {model, base.sample, weights, threads};
+  return folded_predictor(model, base.sample, weights, threads);
 }
 
 Tensor test_picture(const PictureRules& rules) {

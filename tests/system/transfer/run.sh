@@ -235,4 +235,29 @@ test_refused() {
   contains err "got one class"
 }
 
+test_search() {
+  make_base
+  head -c 60 shapes/disc/1.png >shapes/broken.png
+  expect 0 "$artel" search shapes --like shapes/disc/0.png --base base --most 5 --html page.html
+  contains out "0.000  disc/0.png"
+  contains out "of 80 are nearer than 0.60"
+  contains err "left out, since they cannot be read: 1 picture"
+  grep -q "data:image/png;base64," page.html || fail "no thumbnails"
+  expect 0 "$artel" search shapes --group --base base --threshold 0.3
+  contains out "group"
+  mkdir empty
+  expect 1 "$artel" search empty --group --base base
+  contains err "[empty] holds no pictures"
+  expect 1 "$artel" search shapes --base base
+  contains err "give either --like PICTURE or --group"
+  expect 1 "$artel" search shapes --group --base fases
+  contains err "did you mean 'faces'?"
+  expect 0 "$artel" models list
+  contains out "resnet50_keras"
+  expect 0 "$artel" models info faces
+  contains out "SHA-256"
+  expect 1 "$artel" models get fases
+  contains err "unknown base 'fases'; did you mean 'faces'?"
+}
+
 "test_$case"
