@@ -4,9 +4,8 @@
 // Only parameters that are trained have optimizer memory.
 //
 //   // In a strategy: applies all sums of a step.
-//   const auto apply = [](artel::Stepper& stepper, const artel::Memory& sums, int64_t batch) {
-//     for (const artel::Bucket& bucket : stepper.buckets(batch))
-//       stepper.update().apply(bucket, sums, {.step = 1, .learning_rate = 0.1f});
+//   const auto apply = [](artel::Stepper& stepper, const artel::Memory& sums) {
+//     stepper.update().apply(sums, {.step = 1, .learning_rate = 0.1f});
 //   };
 #pragma once
 
