@@ -30,7 +30,7 @@ TEST(Bases, EachIsANetworkOfTheZooWithALicenceAndADigest) {
 TEST(Bases, HeadsAreWhereTheyAreSaidToBe) {
   for (const BaseDescription& base : base_list()) {
     if (base.head.empty()) continue;
-    const Graph graph =
+    Graph graph =
         inference_graph(make_model(base.model, base.model.classes),
                         {DType::f32, {1, 3, base.pictures.size, base.pictures.size}})
             .graph;

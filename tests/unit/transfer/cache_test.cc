@@ -34,7 +34,7 @@ void expect_same_with_cache(const TrainedBase& trained, const std::string& train
     const Finetuning plan =
         plan_finetuning(base, "dark_spots", {.train = train, .overrides = overrides});
     const std::string out = trained.at(train + cache);
-    Run(plan.config, {.out = out, .quiet = true}).train();
+    artel::Run(plan.config, {.out = out, .quiet = true}).train();
   }
   expect_same_weights(trained.at(train + "true"), trained.at(train + "false"));
 }
@@ -46,7 +46,7 @@ TEST(Cache, GivesTheSameWeightsAsComputingEachTime) {
   expect_same_with_cache(trained, "last 1",
                          {"cluster.lanes=4", "train.epochs=2", "cluster.threads=2"});
   // What was trained with it can be used like any other run.
-  Run run = Run::open(trained.at("headtrue"));
+  artel::Run run = artel::Run::open(trained.at("headtrue"));
   EXPECT_GT(run.evaluate(Part::test).accuracy, 0.5);
   EXPECT_EQ(run.predict(Tensor({2, 1, 12, 12})).shape(), (Shape{2, 3}));
   std::filesystem::remove_all(std::filesystem::temp_directory_path() / "artel_cache_test");
@@ -59,7 +59,7 @@ TEST(Cache, RefusesWhatContradictsIt) {
     const Finetuning plan = plan_finetuning(
         base, "dark_spots",
         {.train = train, .overrides = {"train.cache=true", "train.epochs=1", setting}});
-    Run(plan.config, {.out = trained.at("refused"), .quiet = true}).train();
+    artel::Run(plan.config, {.out = trained.at("refused"), .quiet = true}).train();
   };
   EXPECT_THROW(run("head", "train.keep_last_batch=true"), Error);
   EXPECT_THROW(run("head", "train.tune=true"), Error);

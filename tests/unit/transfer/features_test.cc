@@ -43,7 +43,7 @@ TEST(Features, AreWhatTheLayersComputeOnAnyNumberOfThreads) {
     EXPECT_TRUE(same_bits(one.test.layers[i], three.test.layers[i])) << i;
   }
   // The last layer is the network's own answer.
-  Run run = Run::open(trained.base());
+  artel::Run run = artel::Run::open(trained.base());
   ThreadPool pool(1);
   know_spots();
   const Tensor rows = read_rows(*spots(200, 3, true, 3), {}, 0, 64, pool);

@@ -24,7 +24,7 @@ TEST(Finetune, ReplacesTheHeadFreezesTheRestAndLearns) {
   EXPECT_EQ(plan.config.model.new_layers, std::vector<std::string>{"7."});
   EXPECT_EQ(plan.config.train.freeze, (std::vector<std::string>{"0.", "1.", "4."}));
   const FinetuneScore before = score_before(plan);
-  Run run(plan.config, {.out = trained.at("tuned"), .quiet = true});
+  artel::Run run(plan.config, {.out = trained.at("tuned"), .quiet = true});
   run.train();
   const FinetuneScore after = score_after(plan, trained.at("tuned"));
   EXPECT_EQ(after.test.samples, 90);
@@ -69,7 +69,7 @@ TEST(Finetune, StagesUnfreezeMoreAndMore) {
   EXPECT_TRUE(stages[1].config.model.new_layers.empty());
   EXPECT_EQ(stages[2].config.model.weights, trained.at("stage1") + "/checkpoints/best");
   for (size_t i = 0; i < 3; ++i)
-    Run(stages[i].config, {.out = trained.at("stage" + std::to_string(i)), .quiet = true}).train();
+    artel::Run(stages[i].config, {.out = trained.at("stage" + std::to_string(i)), .quiet = true}).train();
 }
 
 TEST(Finetune, RefusesDataThatCannotBeLearnt) {
