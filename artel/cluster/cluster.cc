@@ -169,6 +169,7 @@ void Cluster::open_door() {
       door_ = std::make_unique<Door>(Endpoint{.host = "@artel/" + random_token()}, options_.token);
   } else {
     const std::string towards = options_.doors.empty() ? options_.address : options_.doors.front();
+    require_token(comm::control::parse_endpoint(towards), options_.token);
     const std::string host = options_.interface.empty()
                                  ? address_towards(comm::control::parse_endpoint(towards))
                                  : comm::control::address_of_interface(options_.interface);

@@ -52,6 +52,21 @@ HWY_INLINE void finish_column(const PanelProduct& p, int64_t row, int64_t column
   for (int i = 0; i < kRows; ++i) store(sum[i][vector], p.c[row + i] + column);
 }
 
+// The first `count` lanes, which `inside` marks, from there; zeros after them. Below AVX2, and on
+// ARM, Highway's masked load needs aligned memory or reads beyond the last of them.
+HWY_INLINE V load_part(hn::Mask<D> inside, const float* at, int64_t count) {
+  const D d;
+#if HWY_TARGET <= HWY_AVX2
+  (void)count;
+  return hn::MaskedLoad(inside, d, at);
+#else
+  (void)inside;
+  HWY_ALIGN float values[kLanes] = {};
+  for (int64_t j = 0; j < count; ++j) values[j] = at[j];
+  return hn::Load(d, values);
+#endif
+}
+
 template <int kRows, int kVectors>
 HWY_INLINE void store_tile(const PanelProduct& p, int64_t row, int64_t column,
                            V (&sum)[kRows][kVectors]) {
@@ -69,7 +84,7 @@ HWY_INLINE void store_tile(const PanelProduct& p, int64_t row, int64_t column,
       const auto inside = hn::FirstN(d, count);
       finish_column(
           p, row, first, v, sum,
-          [&](const float* at) HWY_ATTR { return hn::MaskedLoad(inside, d, at); },
+          [&](const float* at) HWY_ATTR { return load_part(inside, at, count); },
           [&](V value, float* at) HWY_ATTR {
             HWY_ALIGN float values[kLanes];
             hn::Store(value, d, values);
@@ -206,8 +221,8 @@ void PackPanels(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t
                 int64_t panel_stride) {
   const D d;
   const int64_t whole = n / kPanel, rest = n % kPanel;
-  const auto low = hn::FirstN(d, std::min(rest, kLanes));
-  const auto high = hn::FirstN(d, std::max<int64_t>(rest - kLanes, 0));
+  const int64_t lower = std::min(rest, kLanes), higher = rest - lower;
+  const auto low = hn::FirstN(d, lower), high = hn::FirstN(d, higher);
   if (transposed) {
     for (int64_t j = 0; j < panel_count(n); ++j) {
       pack_transposed(b + j * kPanel * ldb, ldb, k, std::min(kPanel, n - j * kPanel),
@@ -223,9 +238,8 @@ void PackPanels(const float* b, int64_t ldb, bool transposed, int64_t k, int64_t
       hn::Store(hn::LoadU(d, in + kLanes), d, out + kLanes);
     }
     if (rest > 0) {
-      hn::Store(hn::MaskedLoad(low, d, in), d, out);
-      hn::Store(rest > kLanes ? hn::MaskedLoad(high, d, in + kLanes) : hn::Zero(d), d,
-                out + kLanes);
+      hn::Store(load_part(low, in, lower), d, out);
+      hn::Store(higher > 0 ? load_part(high, in + kLanes, higher) : hn::Zero(d), d, out + kLanes);
     }
   }
 }

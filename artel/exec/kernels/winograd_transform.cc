@@ -198,6 +198,21 @@ struct Patch {
   bool whole;
 };
 
+// The first `count` lanes, which `inside` marks, from there; zeros after them. Below AVX2, and on
+// ARM, Highway's masked load needs aligned memory or reads beyond the last of them.
+HWY_INLINE V load_first(hn::Mask<D> inside, const float* at, int64_t count) {
+  const D d;
+#if HWY_TARGET <= HWY_AVX2
+  (void)count;
+  return hn::MaskedLoad(inside, d, at);
+#else
+  (void)inside;
+  HWY_ALIGN float values[kLanes] = {};
+  for (int64_t j = 0; j < count; ++j) values[j] = at[j];
+  return hn::Load(d, values);
+#endif
+}
+
 // Reads patches of the image, transforms them and writes kTile x kTile elements.
 template <class F, class Formula>
 void transform_patches(const TileGrid& grid, const float* image, int64_t first, int64_t tiles,
@@ -211,11 +226,12 @@ void transform_patches(const TileGrid& grid, const float* image, int64_t first, 
       Square<const float> in{image + patch.offset + channels.begin + c, grid.width * grid.channels,
                              grid.channels};
       if (!patch.whole || c + kLanes > channels.count) {
-        const auto valid = hn::FirstN(d, std::min(kLanes, channels.count - c));
+        const int64_t count = std::min(kLanes, channels.count - c);
+        const auto valid = hn::FirstN(d, count);
         std::fill_n(border, kSize * kSize * kLanes, 0.f);
         for (int64_t i = patch.row_begin; i < patch.row_end; ++i) {
           for (int64_t j = patch.column_begin; j < patch.column_end; ++j) {
-            hn::Store(hn::MaskedLoad(valid, d, in.at(i, j)), d, border + (i * kSize + j) * kLanes);
+            hn::Store(load_first(valid, in.at(i, j), count), d, border + (i * kSize + j) * kLanes);
           }
         }
         in = {border, kSize * kLanes, kLanes};
@@ -241,7 +257,7 @@ void output_tiles(const TileGrid& grid, const float* transformed, int64_t elemen
       const Square<float> out{image + patch.offset + channels.begin + c, grid.width * grid.channels,
                               grid.channels};
       const V shift =
-          bias ? hn::MaskedLoad(hn::FirstN(d, count), d, bias + channels.begin + c) : hn::Zero(d);
+          bias ? load_first(hn::FirstN(d, count), bias + channels.begin + c, count) : hn::Zero(d);
       transform<typename F::Output>(
           {transformed + tile * row_stride + c, F::kTile * element_stride, element_stride}, result);
       for (int64_t i = patch.row_begin; i < patch.row_end; ++i) {
