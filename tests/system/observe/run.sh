@@ -101,8 +101,8 @@ PYTHON
 test_terminal() {
   make_run
   local shown=(python3 "$here/terminal.py")
-  expect 0 "${shown[@]}" 70 "" "$artel" train run.toml --out runs/done
-  fits 70
+  expect 0 "${shown[@]}" 90 "" "$artel" train run.toml --out runs/done
+  fits 90
   contains out "test accuracy"
   expect 0 "${shown[@]}" 50 "" "$artel" top runs/done
   fits 50
