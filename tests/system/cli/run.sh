@@ -648,7 +648,7 @@ test_bench() {
   expect 0 "$artel" bench train vgg11_bn mlp --threads 1 --seconds 0 --json
   [[ $(wc -l <out) -eq 2 ]] || fail "expected one object a line: $(cat out)"
   sanitized || awk -F'"peak_rss_mb":' '{ split($2, n, "}"); mb[NR] = n[1] } END { exit !(mb[2] < mb[1] / 2) }' out || fail "memory: $(cat out)"
-  mistake 1 "unknown benchmark 'lenet'; did you mean 'lenet5'?; known: mlp, lenet5, vgg11_bn, resnet18, resnet20, resnet50, gpt, gpt_2048, gpt2, vit, lstm, gru" bench train lenet
+  mistake 1 "unknown benchmark 'lenet'; did you mean 'lenet5'?; known: mlp, lenet5, vgg11_bn, resnet18, resnet20, resnet50, gpt, gpt_2048, gpt2, vit, lstm, gru, resnet18_all, resnet18_end, resnet18_head" bench train lenet
 }
 
 test_comm() {
