@@ -60,12 +60,14 @@ bool all_share_memory(comm::Group& group) {
 }  // namespace
 
 PipelineRunner::PipelineRunner(Stepper& stepper, comm::Group& group, PipelineCuts cuts, int lanes,
-                               std::string name, Stepper::Allocate allocate, Timeline* timeline)
+                               std::string name, const MeshCoordinates& at,
+                               Stepper::Allocate allocate, Timeline* timeline)
     : stepper_(stepper),
       group_(group),
       cuts_(std::move(cuts)),
       lanes_(lanes),
       name_(std::move(name)),
+      at_(at),
       timeline_(timeline),
       splits_(splits_gradients(cuts_.schedule)),
       shares_memory_(all_share_memory(group)),
@@ -258,7 +260,9 @@ void PipelineRunner::run_piece(const Part& part, size_t index, Lane& lane, int n
   const std::string_view what = piece.name.late ? "tied weights" : name_of(piece.name.work);
   const std::string where = fmt::format("[{}, stage {}, step {}] {} of lane {}", name_,
                                         piece.name.stage, step, what, number);
-  group_.set_phase(fmt::format("stage {}, {}, lane {}", piece.name.stage, what, number));
+  at_.stage = piece.name.stage;
+  at_.stages = 1;
+  group_.set_phase(fmt::format("{}, {}, lane {}", to_string(at_), what, number));
   for (const Route& route : piece.arrivals) receive(route, number, *lane.frame, where);
   if (index == part.sums_from) {
     lane.region = sums_.take();

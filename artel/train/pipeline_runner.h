@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "artel/cluster/mesh.h"
 #include "artel/comm/group.h"
 #include "artel/plan/stages.h"
 #include "artel/train/lane_sums.h"
@@ -28,9 +29,11 @@ struct PipelineCuts {
 class PipelineRunner {
  public:
   // `group` has the workers of the pipeline, in the order of their first stages. `lanes` are those
-  // of the global batch. `name` is what errors call this worker. All is borrowed.
+  // of the global batch. `name` is what errors call this worker, and `at` its place in the mesh.
+  // All is borrowed.
   PipelineRunner(Stepper& stepper, comm::Group& group, PipelineCuts cuts, int lanes,
-                 std::string name, Stepper::Allocate allocate, Timeline* timeline);
+                 std::string name, const MeshCoordinates& at, Stepper::Allocate allocate,
+                 Timeline* timeline);
   ~PipelineRunner();
   PipelineRunner(const PipelineRunner&) = delete;
   PipelineRunner& operator=(const PipelineRunner&) = delete;
@@ -118,6 +121,7 @@ class PipelineRunner {
   PipelineCuts cuts_;
   int lanes_;
   std::string name_;
+  MeshCoordinates at_;
   Timeline* timeline_;
   bool splits_;
   bool shares_memory_ = false;  // all workers of the pipeline do

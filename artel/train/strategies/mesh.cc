@@ -165,7 +165,7 @@ void Mesh::cut_into_stages() {
   const PipelineCuts cuts =
       agreed_cuts(all, [&] { return choose_cuts(fit_, axes_.size.pipeline, copies); });
   runner_ = std::make_unique<PipelineRunner>(
-      *fit_.stepper, *axes_.pipeline, cuts, fit_.lanes, name_beside_stage(),
+      *fit_.stepper, *axes_.pipeline, cuts, fit_.lanes, name_beside_stage(), coordinates(),
       [across = axes_.across](size_t bytes) { return allocate_sums(across, bytes); },
       fit_.timeline);
 }
