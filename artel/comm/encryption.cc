@@ -102,7 +102,8 @@ Encryption::Encryption(const RunKey& key)
 }
 
 EncryptedSocket::EncryptedSocket(const Encryption& encryption, int socket, bool listens)
-    : connection_(SSL_new(listens ? encryption.contexts_->listening.get()
+    : encryption_(encryption),
+      connection_(SSL_new(listens ? encryption.contexts_->listening.get()
                                   : encryption.contexts_->calling.get()),
                   &SSL_free) {
   require_success(connection_ && SSL_set_fd(connection_.get(), socket) == 1, "connection");

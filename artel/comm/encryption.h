@@ -49,6 +49,7 @@ class EncryptedSocket {
  private:
   size_t result_of(int returned, size_t bytes, bool& ended);
 
+  Encryption encryption_;  // its key must be there when the other side comes
   mutable std::mutex mutex_;
   std::unique_ptr<SSL, decltype(&SSL_free)> connection_;
   bool waits_to_write_ = false;
