@@ -136,10 +136,11 @@ class Forecaster {
     const plan::StageMemory& memory = net.costs.memory(0, net.costs.nodes());
     const double exchange = exchange_seconds(mesh.size, memory.trained);
     const ShardingOptions parts = {mesh.sharding};
-    double travelling = parts.any() ? exchange / 2 : exchange;
-    if (parts.weights()) travelling += 2 * rounds * exchange / 2;  // in both passes of each lane
-    mesh.seconds = std::max(computing, kForwardShare * computing + travelling) +
-                   (parts.any() && !parts.weights() ? exchange / 2 : 0) +
+    const double travelling = parts.any() ? exchange / 2 : exchange;
+    // New weights follow after the update, or in both passes of each lane: where workers share a
+    // machine's memory, that takes as long as if nothing else went on.
+    const double gathering = parts.weights() ? rounds * exchange : parts.any() ? exchange / 2 : 0;
+    mesh.seconds = std::max(computing, kForwardShare * computing + travelling) + gathering +
                    update_seconds(mesh, memory.trained);
     mesh.memory = bytes_of(mesh, memory, std::min(own, beside),
                            Stepper::sums_in_memory(own, std::min(own, q_.threads)));
@@ -194,8 +195,10 @@ class Forecaster {
   double memory_of(const plan::GraphCosts& costs, const MeshForecast& mesh,
                    const plan::PipelinePlan& plan) const {
     const std::vector<int> kept = plan::most_kept(plan.schedule);
-    const auto sums =
-        static_cast<int>(std::bit_width(static_cast<unsigned>(plan.schedule.shape.lanes)));
+    // Sums that wait for their neighbours in the tree, and that of a lane whose tied rows are still
+    // to come.
+    const int sums =
+        1 + static_cast<int>(std::bit_width(static_cast<unsigned>(plan.schedule.shape.lanes)));
     std::vector<double> of_worker(static_cast<size_t>(mesh.size.pipeline));
     const int each = plan.schedule.shape.stages_of_a_worker();
     for (const plan::PlannedStage& stage : plan.stages)

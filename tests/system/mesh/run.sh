@@ -83,13 +83,13 @@ test_memory() {
   make_text
   sed -i 's/^width = 16/width = 512/; s/^depth = 3/depth = 6/; s/^heads = 2/heads = 8/; s/^steps = 6/steps = 2/' text.toml
   sed -i 's/^batch_size = 16/batch_size = 8/; s/^lanes = 8/lanes = 4/; s/context = 16/context = 16\ntest_fraction = 0/' text.toml
-  expect 1 "$artel" train text.toml --out refused --set cluster.memory='300 MiB'
-  contains err 'cluster.memory: got 300 MiB for worker 0, expected at least'
+  expect 1 "$artel" train text.toml --out refused --set cluster.memory='350 MiB'
+  contains err 'cluster.memory: got 350 MiB for worker 0, expected at least'
   contains err 'try -n 2 with cluster.'
   expect 0 "$artel" train text.toml --out one
   local mesh
   for mesh in cluster.pipeline=2 cluster.sharding=weights cluster.mesh=auto; do
-    expect 0 below_peak $((300 << 10)) "$artel" train text.toml --out two -n 2 --set $mesh --set cluster.memory='300 MiB'
+    expect 0 below_peak $((350 << 10)) "$artel" train text.toml --out two -n 2 --set $mesh --set cluster.memory='350 MiB'
     expect 0 "$artel" verify one two
     rm -rf two
   done
