@@ -9,12 +9,12 @@ import argparse
 import gzip
 import json
 import os
+import random
 import re
 import subprocess
 import sys
 import tempfile
-
-import numpy
+import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LAYERS = ["conv 32 3x3 padding 1", "batch_norm", "relu", "max_pool 2", "conv 64 3x3 padding 1", "batch_norm", "relu", "max_pool 2",
@@ -30,7 +30,7 @@ def read_idx(folder, name):
                 data = stream.read()
             axes = data[3]
             shape = [int.from_bytes(data[4 + 4 * i:8 + 4 * i], "big") for i in range(axes)]
-            return numpy.frombuffer(data, numpy.uint8, offset=4 + 4 * axes).reshape(shape)
+            return shape, data[4 + 4 * axes:]
     sys.exit(f"bench: {folder} has no {name}")
 
 
@@ -41,11 +41,25 @@ def folder_of(artel, data):
     return found.group(1).rstrip(".,;:") if found else sys.exit(f"bench: `artel data get {data}` said '{answer.strip()}'")
 
 
+def npy(shape, data):
+    """Bytes as NumPy writes them to a file."""
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + data
+
+
 def write_subset(folder, count, path):
     arrays = {part: read_idx(folder, name) for part, name in PARTS.items()}
-    chosen = numpy.random.default_rng(1).permutation(len(arrays["x_train"]))[:count]
-    arrays["x_train"], arrays["y_train"] = arrays["x_train"][chosen], arrays["y_train"][chosen]
-    numpy.savez(path, **{part: array.astype(numpy.int32) if part[0] == "y" else array for part, array in arrays.items()})
+    order = list(range(arrays["x_train"][0][0]))
+    random.Random(1).shuffle(order)
+    for part in ("x_train", "y_train"):
+        shape, data = arrays[part]
+        row = len(data) // shape[0]
+        chosen = order[:count]
+        arrays[part] = ([len(chosen), *shape[1:]], b"".join(data[i * row:(i + 1) * row] for i in chosen))
+    with zipfile.ZipFile(path, "w") as archive:
+        for part, (shape, data) in arrays.items():
+            archive.writestr(f"{part}.npy", npy(shape, data))
 
 
 def train_base(artel, data, folder):
