@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include <algorithm>
 
 #include "artel/base/text.h"
@@ -316,6 +318,9 @@ std::string LayerMaker::image_layer(const Shape& shape) {
       return fmt::format("{} {}", one_in(2) ? "adaptive_average_pool" : "adaptive_max_pool",
                          pair(1, 4));
     default:
+      if (one_in(3))
+        return fmt::format("mask_patches {}{}", divisor(std::gcd(shape[1], shape[2])),
+                           one_in(2) ? " 0.5" : "");
       return fmt::format("patches {} {}", size(17), between(random_, 1, 4));
   }
 }
