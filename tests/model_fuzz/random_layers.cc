@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include <algorithm>
+#include <numeric>
 
 #include "artel/base/text.h"
 
