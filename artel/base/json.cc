@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMostNested = 64;
+constexpr size_t kMostNested = 64;
 // Lists and objects take the most memory for their bytes: few of them are shorter than this, on
 // average.
 constexpr size_t kBytesOfContainer = 8, kAlwaysContainers = 100'000;
@@ -24,29 +24,57 @@ std::string_view reason(const Json::exception& error) {
   return end == text.npos ? text : text.substr(end + 2);
 }
 
+// Looks at a text without keeping it: what should not be read is refused before it takes memory.
+class Inspector final : public Json::json_sax_t {
+ public:
+  Inspector(std::string_view where, size_t bytes)
+      : where_(where), bytes_(bytes), most_(kAlwaysContainers + bytes / kBytesOfContainer) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_array(size_t) override { return enter(); }
+  bool end_array() override { return leave(); }
+  bool start_object(size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool key(string_t& name) override {
+    require(keys_.back().insert(name).second, ErrorKind::corrupt, "[{}] has '{}' twice", where_,
+            name);
+    return true;
+  }
+  // What is wrong is said by whoever reads the text in earnest.
+  bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
+
+ private:
+  bool enter() {
+    require(keys_.size() < kMostNested, ErrorKind::corrupt,
+            "[{}] JSON that nests deeper than {} levels", where_, kMostNested);
+    require(++containers_ <= most_, ErrorKind::corrupt,
+            "[{}] JSON with more than {} lists and objects in {} bytes", where_, most_, bytes_);
+    keys_.emplace_back();
+    return true;
+  }
+  bool leave() {
+    keys_.pop_back();
+    return true;
+  }
+
+  std::string_view where_;
+  size_t bytes_, most_, containers_ = 0;
+  std::vector<std::set<std::string>> keys_;  // of the lists and objects around the current place
+};
+
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view where) {
-  std::vector<std::set<std::string>> keys;  // of the objects around the current place
-  size_t containers = 0;
-  const size_t most = kAlwaysContainers + text.size() / kBytesOfContainer;
+  Inspector inspector(where, text.size());
+  Json::sax_parse(text, &inspector);
   try {
-    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
-      require(depth < kMostNested, ErrorKind::corrupt, "[{}] JSON that nests deeper than {} levels",
-              where, kMostNested);
-      if (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start)
-        require(++containers <= most, ErrorKind::corrupt,
-                "[{}] JSON with more than {} lists and objects in {} bytes", where, most,
-                text.size());
-      if (event == Json::parse_event_t::object_start) keys.emplace_back();
-      if (event == Json::parse_event_t::object_end) keys.pop_back();
-      if (event == Json::parse_event_t::key) {
-        const auto& key = value.get_ref<const std::string&>();
-        require(keys.back().insert(key).second, ErrorKind::corrupt, "[{}] has '{}' twice", where,
-                key);
-      }
-      return true;
-    });
+    return Json::parse(text);
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[{}] is damaged, or not JSON: {}", where, reason(error));
   }

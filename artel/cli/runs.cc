@@ -128,7 +128,8 @@ std::string listing(const std::vector<RunOverview>& runs, size_t width) {
 void list(const Arguments& arguments) {
   const std::vector<RunOverview> runs = chosen(arguments);
   if (arguments.json) {
-    for (const RunOverview& run : runs) println("{}", json_of(run).dump());
+    for (const RunOverview& run : runs)
+      println("{}", json_of(run).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
   if (runs.empty()) {

@@ -219,7 +219,7 @@ std::string to_json(const LiveRun& run) {
   const Diagnosis diagnosis = diagnose(run);
   json["diagnosis"] = diagnosis.text;
   json["culprit"] = diagnosis.culprit;
-  return json.dump();
+  return json.dump(-1, ' ', false, decltype(json)::error_handler_t::replace);
 }
 
 LiveRun live_from_json(std::string_view text, std::string_view where) {

@@ -76,7 +76,8 @@ std::string to_json(const LiveView& view, const fs::path& run) {
   nlohmann::ordered_json json = {
       {"run", run.string()}, {"status", to_string(view.status)}, {"remark", view.remark}};
   if (view.run) json["live"] = nlohmann::ordered_json::parse(observe::to_json(*view.run));
-  return json.dump();
+  // What a failure has left, and the names of files, may be any bytes.
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace artel
