@@ -3,7 +3,7 @@
 
 `gpt` has 6 blocks of width 384 and reads random characters; `mlp` has four layers of 4,096 and sees Fashion-MNIST. They are
 shared as pipelines (8 lanes) or as a tensor group (2 lanes). `gpt2` is GPT-2 small on 2 x 32 tokens, with all state in parts,
-beside plain data parallelism. `wire` rows are pipelines over 1 Gbit/s (two emulated hosts, which needs root) beside the same on
+beside plain data parallelism. There are no copies of parts on other workers (cluster.mirror_every). `wire` rows are pipelines over 1 Gbit/s (two emulated hosts, which needs root) beside the same on
 one host, and beside lossless data parallelism over that wire. `cuts` rows are pipelines cut by measured times beside ones cut
 into equally many layers, with what `artel plan` predicts of that ratio. Sides take turns; each ratio is the median over the rounds of what the two sides gave in one
 round. Workers apart each update all weights, those of a mesh only their own: this favours the mesh by a few percent. Memory is
@@ -22,10 +22,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "bench/sync"))
-from sides import random_samples  # noqa: E402
 from two_hosts import TwoHosts  # noqa: E402
 
 WORKERS, CONTEXT, DEADLINE_SECONDS = 2, 64, 400
@@ -123,10 +123,11 @@ class Row:
 
 
 APART = ("cluster.local_steps=1000000",)
+ALONE = "cluster.mirror_every=0"  # without copies of parts in the memory of other workers
 
 
 def pipeline(schedule, *more):
-    return ("cluster.pipeline=2", f"cluster.schedule={schedule}", *more)
+    return ("cluster.pipeline=2", f"cluster.schedule={schedule}", ALONE, *more)
 
 
 def cut_row(network):
@@ -137,12 +138,26 @@ def cut_row(network):
 ROWS = [Row("gpipe", 0.85, Side("gpt", 8, pipeline("gpipe")), Side("gpt", 8, APART)),
         Row("1f1b", 0.85, Side("gpt", 8, pipeline("1f1b")), Side("gpt", 8, APART), peer="pipeline"),
         Row("zero_bubble", 0.93, Side("gpt", 8, pipeline("zero_bubble")), Side("gpt", 8, APART)),
-        Row("tensor", 0.9, Side("gpt", 2, ("cluster.tensor=2",)), Side("gpt", 2, APART)),
-        Row("tensor", 0.9, Side("mlp", 2, ("cluster.tensor=2",)), Side("mlp", 2, APART)),
-        Row("sharding", 0.93, Side("gpt2", 2, ("cluster.sharding=weights",)), Side("gpt2", 2, ()), "whole copies", "shard"),
+        Row("tensor", 0.9, Side("gpt", 2, ("cluster.tensor=2", ALONE)), Side("gpt", 2, APART)),
+        Row("tensor", 0.9, Side("mlp", 2, ("cluster.tensor=2", ALONE)), Side("mlp", 2, APART)),
+        Row("sharding", 0.93, Side("gpt2", 2, ("cluster.sharding=weights", ALONE)), Side("gpt2", 2, ()), "whole copies", "shard"),
         Row("wire", 0.9, Side("gpt", 8, pipeline("1f1b"), "1gbit"), Side("gpt", 8, pipeline("1f1b")), "the same on one host"),
         Row("wire", 4, Side("mlp", 8, pipeline("1f1b"), "1gbit"), Side("mlp", 8, (), "1gbit"), "data parallelism"),
         cut_row("vgg"), cut_row("gpt50k")]
+
+
+def npy(kind, shape, data):
+    """An array as NumPy writes it, which need not be installed."""
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + data
+
+
+def write_images(path, count):
+    noise = random.Random(1)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("x.npy", npy("|u1", (count, 32, 32, 3), noise.randbytes(count * 32 * 32 * 3)))
+        file.writestr("y.npy", npy("<i4", (count,), b"".join(noise.randrange(10).to_bytes(4, "little") for _ in range(count))))
 
 
 def write_files(folder):
@@ -150,7 +165,7 @@ def write_files(folder):
     with open(os.path.join(folder, "text.txt"), "w") as file:
         for _ in range(NETWORKS["gpt"]["batch"] * (NETWORKS["gpt"]["steps"] + 2)):
             file.write("".join(letters.choices("abcdefghijklmnopqrstuvwxyz ", k=CONTEXT - 1)) + "\n")
-    random_samples(os.path.join(folder, "images.npz"), (32, 32, 3), NETWORKS["vgg"]["batch"] * NETWORKS["vgg"]["steps"])
+    write_images(os.path.join(folder, "images.npz"), NETWORKS["vgg"]["batch"] * (NETWORKS["vgg"]["steps"] + 2))
     for name, network in NETWORKS.items():
         with open(os.path.join(folder, name + ".toml"), "w") as file:
             file.write(network["config"] + f"[cluster]\nworkers = {WORKERS}\nthreads = 1\n")
