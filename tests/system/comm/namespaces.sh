@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# namespaces.sh PROGRAM: four ranks on two emulated hosts with a network between them, over gloo.
+# namespaces.sh PROGRAM: four ranks on two emulated hosts with a network between them, over gloo and encrypted.
 # Exit code 77 where the machine does not allow network namespaces.
 set -uo pipefail
 program=$1
@@ -19,14 +19,17 @@ ip netns exec ${id}a ip link set v0 up; ip netns exec ${id}a ip link set lo up
 ip netns exec ${id}b ip link set v1 up; ip netns exec ${id}b ip link set lo up
 
 # rank 0 and 2 on the first host, 1 and 3 on the second, each under a host name of its own.
-pids=()
-for rank in 0 1 2 3; do
-  host=${id}a; interface=v0
-  if ((rank % 2)); then host=${id}b; interface=v1; fi
-  ip netns exec $host unshare --uts bash -c \
-    "hostname $host; exec $program gloo $rank 4 10.98.0.1:29871 $interface" &
-  pids+=($!)
+status=0 port=29870
+for transport in gloo tls; do
+  ((++port))
+  pids=()
+  for rank in 0 1 2 3; do
+    host=${id}a; interface=v0
+    if ((rank % 2)); then host=${id}b; interface=v1; fi
+    ip netns exec $host unshare --uts bash -c \
+      "hostname $host; exec $program $transport $rank 4 10.98.0.1:$port $interface" &
+    pids+=($!)
+  done
+  for pid in "${pids[@]}"; do wait "$pid" || status=1; done
 done
-status=0
-for pid in "${pids[@]}"; do wait "$pid" || status=1; done
 exit $status

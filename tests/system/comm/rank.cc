@@ -13,10 +13,13 @@ namespace {
 
 void run(int argc, char** argv) {
   artel::comm::GroupOptions options{.transport = argc > 1 ? argv[1] : "mpi"};
+  options.encrypt = options.transport == "tls";
+  if (options.encrypt) options.transport = "gloo";
   if (argc > 4) {
     options.rank = std::stoi(argv[2]);
     options.size = std::stoi(argv[3]);
     options.address = argv[4];
+    options.token = "secret";
   }
   if (argc > 5) options.interface = argv[5];
   auto group = artel::comm::Group::connect(options);
