@@ -12,6 +12,7 @@ import zlib
 ARTEL = os.path.abspath(sys.argv[1])
 ROOM = 48 << 20  # of the program itself, beyond what it takes to say its version
 TIMES = 16       # the size of the file
+TABLE = 32       # of a table, which is parsed as any other before it is known how wide it would become
 SECONDS = 20     # far more than any of them takes
 
 
@@ -190,7 +191,7 @@ def png_of_a_million_by_a_million():
         os.makedirs(f"pictures/{kind}", exist_ok=True)
         for i in range(4):
             write(f"pictures/{kind}/{i}.png", picture)
-    write("pictures.toml", '[data]\nset = "images"\npath = "pictures"\nimage_size = 8\n[model]\nlayers = ["flatten", "dense 2"]\n[train]\nbatch_size = 2\n')
+    write("pictures.toml", '[data]\nset = "folder"\npath = "pictures"\nimage_size = 8\n[model]\nlayers = ["flatten", "dense 2"]\n[train]\nbatch_size = 2\n')
     return [ARTEL, "train", "pictures.toml", "--out", "pictures-run"]
 
 
@@ -251,7 +252,7 @@ with tempfile.TemporaryDirectory() as folder:
             wrong.append(f"exit code {code}")
         if not lines or len(lines[0]) > 2000:
             wrong.append(f"it said {said[:300]!r}")
-        if taken > ROOM + TIMES * size:
+        if taken > ROOM + (TABLE if case is columns_that_explode else TIMES) * size:
             wrong.append("too much memory")
         if seconds > SECONDS:
             wrong.append("too slow")
