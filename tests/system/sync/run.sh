@@ -245,18 +245,19 @@ test_encrypted() {
 test_instructions() {
   [[ $(uname -m) == x86_64 ]] || return 0
   make_run
-  expect 0 "$artel" train run.toml --out sse4 --set cluster.instructions=sse4
+  expect 0 "$artel" train run.toml --out sse4 -n 2 --set cluster.instructions=sse4
   join 0
   ARTEL_INSTRUCTIONS=sse4 join 1
   local code=0
   wait %1 || code=$?
+  wait %2 || true
   [[ $code -eq 1 ]] || fail "exit code $code, expected 1"
   contains err0 "worker 1 has 'processor = "
-  wait
   port=$((port + 1))
   join 0 --out common --set cluster.instructions=common
+  local first=$!
   ARTEL_INSTRUCTIONS=sse4 join 1 --set cluster.instructions=common
-  wait %1 %2 || fail "$(cat err0 err1)"
+  wait $first $! || fail "$(cat err0 err1)"
   contains err0 "all workers use sse4"
   expect 0 "$artel" verify sse4 common
   expect 1 "$artel" train run.toml --out none --set cluster.instructions=neon
