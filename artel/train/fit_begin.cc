@@ -56,7 +56,7 @@ void FitLoop::join() {
   workload_.reset();
   workload_ = make_workload();
   comm::Group* const group = s_.cluster.group();
-  std::string text = s_.state_text();
+  std::string text = s_.step >= 0 ? s_.state_text() : "";
   int source = 0;
   try {
     source = take_over_state(group, text);
@@ -113,7 +113,8 @@ void FitLoop::join() {
   restoration_.reset();
   begun_at_ = s_.step;
   if (divides_ && strategy_->mirror_every() > 0 && s_.cluster.elastic())
-    mirrors_.begin(*group, strategy_->updated_parts());
+    mirrors_.begin(*group, strategy_->updated_parts(),
+                   static_cast<double>(s_.options.worker_memory));
 }
 
 // Agrees with the others and goes on with the state of one of them, whose rank it returns. `text`
