@@ -96,7 +96,7 @@ std::vector<KeptRange> exclusive_ranges(const std::vector<KeptRange>& own,
   return left;
 }
 
-void Mirrors::begin(comm::Group& group, std::vector<DividedPart> parts) {
+void Mirrors::begin(comm::Group& group, std::vector<DividedPart> parts, double limit) {
   parts_ = std::move(parts);
   begun_ = false;
   std::string all;
@@ -125,11 +125,11 @@ void Mirrors::begin(comm::Group& group, std::vector<DividedPart> parts) {
   };
   sent_ = only_at(group.rank());
   expected_ = only_at(from_);
-  if (fits(group)) group_ = group.split(0);
+  if (fits(group, limit)) group_ = group.split(0);
 }
 
 // A collective call. While new copies come, those before them are still there.
-bool Mirrors::fits(comm::Group& group) const {
+bool Mirrors::fits(comm::Group& group, double limit) const {
   size_t floats = 0;
   for (const DividedPart& part : parts_)
     for (const KeptRange& range : part.kept) floats += range.count;
@@ -137,7 +137,8 @@ bool Mirrors::fits(comm::Group& group) const {
   const std::vector<int> hosts = group.host_numbers();
   const auto here = std::count(hosts.begin(), hosts.end(), hosts[group.rank()]);
   const double needed = 2.0 * sizeof(float) * static_cast<double>(floats);
-  int32_t fits = needed * static_cast<double>(here) <= free_memory_bytes() / 4 ? 1 : 0;
+  const double room = free_memory_bytes() / static_cast<double>(here);
+  int32_t fits = needed <= (limit > 0 ? std::min(limit, room) : room) / 4 ? 1 : 0;
   group.all_reduce(std::as_writable_bytes(std::span(&fits, 1)), comm::ElementType::i32,
                    comm::ReductionKind::min, {.label = "room for copies"});
   if (fits == 0 && group.rank() == 0)

@@ -52,7 +52,8 @@ class Mirrors {
   // For the workers of a group, of which each updates these parts of the state, in the same order
   // of tensors. A collective call. If the copies would take more than a quarter of the memory that
   // is free on any of their machines, there will be none, and worker 0 says so.
-  void begin(comm::Group& group, std::vector<DividedPart> parts);
+  // `limit`: as if so many bytes were free; 0: none.
+  void begin(comm::Group& group, std::vector<DividedPart> parts, double limit = 0);
   // Whether the copies of a membership are made: from `begin` to `end`.
   bool at_work() const { return group_.has_value(); }
   // Whether a state after this step is to be copied: each so many steps, and the first of a
@@ -90,7 +91,7 @@ class Mirrors {
     StateCopy own, theirs;
     std::atomic<bool> copied = false, received = false;
   };
-  bool fits(comm::Group& group) const;
+  bool fits(comm::Group& group, double limit) const;
   void transfer(Set& set);
   bool arrives_by(int64_t step) const;
 

@@ -229,7 +229,7 @@ test_memory() {
   # Of a worker that keeps parts, what it takes at most.
   sed -i 's/^layers = .*/layers = ["dense 2048", "relu", "dense 2048", "dense 2048", "dense 2048", "dense 2048", "dense 2"]/' run.toml
   for sharding in none optimizer weights; do
-    local options=(--set train.steps=2 --set train.save_every=1 --set cluster.threads=1 --set cluster.lanes=2 --set cluster.sharding=$sharding)
+    local options=(--set train.steps=2 --set train.save_every=1 --set cluster.threads=1 --set cluster.lanes=2 --set cluster.sharding=$sharding --set cluster.mirror_every=0)
     expect 0 "$artel" info run.toml "${options[@]}" --set cluster.workers=2
     predicted=$(sed -nE 's/^total +([0-9]+) MiB .*/\1/p' out)
     expect 0 "$artel" train run.toml -n 2 --out $sharding "${options[@]}"
