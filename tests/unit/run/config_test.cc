@@ -34,6 +34,7 @@ std::string other_value(const KeyDescription& key) {
   if (key.name == "cluster.strategy") return "\"ring\"";
   if (key.name == "cluster.reduction") return "\"fast\"";
   if (key.name == "cluster.transport") return "\"gloo\"";
+  if (key.name == "cluster.mesh") return "\"auto\"";
   if (key.name == "cluster.instructions") return "\"common\"";
   if (key.name == "cluster.schedule") return "\"gpipe\"";
   if (key.name == "cluster.cuts") return "\"measured\"";

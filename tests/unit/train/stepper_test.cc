@@ -173,6 +173,8 @@ SmallModel small_variant(const nn::ModelDescription& model) {
     return {{.width = 24, .depth = 2, .heads = 2, .positions = 9, .vocabulary = 31}, {9}};
   if (model.name.starts_with("vit_"))
     return {{.width = 24, .depth = 2, .heads = 2, .patch = 4}, {3, 16, 16}};
+  if (model.name.starts_with("mobilenet_") || model.name.starts_with("resnet50_original"))
+    return {{}, {3, 64, 64}};
   if (model.input == Shape{3, 224, 224}) return {{.small_images = true}, {3, 32, 32}};
   return {{}, model.input};
 }
