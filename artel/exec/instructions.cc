@@ -73,6 +73,8 @@ void limit_instructions(int place) {
           set.name, kSets[static_cast<size_t>(best_instructions())].name);
   limited = true;
   hwy::DisableTargets(set.targets - 1);  // better targets are lower bits
+  // Kernels may have run already, such as those that add up what ranks agree on.
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   if (set.library == dnnl_cpu_isa_all) return;
   const bool in_time = dnnl_set_max_cpu_isa(set.library) == dnnl_success;
   require(in_time || dnnl_get_effective_cpu_isa() == set.library, ErrorKind::unsupported,

@@ -293,12 +293,12 @@ void pack_tiles(const float* a, int64_t lda, int64_t k, int64_t rows, float* til
 }
 
 int64_t tile_rows() {
-  static const int64_t rows = HWY_DYNAMIC_DISPATCH(TileRows)();
+  const int64_t rows = HWY_DYNAMIC_DISPATCH(TileRows)();
   return rows;
 }
 
 int64_t panel_width() {
-  static const int64_t width = HWY_DYNAMIC_DISPATCH(PanelWidth)();
+  const int64_t width = HWY_DYNAMIC_DISPATCH(PanelWidth)();
   return width;
 }
 
