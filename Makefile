@@ -31,14 +31,14 @@ format:
 	git ls-files '*.h' '*.cc' | xargs clang-format -i
 
 # Formatting, layers, and clang-tidy on the whole library, which clang compiles with warnings as errors. The first time takes
-# a quarter of an hour on two cores; after that only what has changed is looked at again.
+# long; after that only what has changed is looked at again.
 check: setup
 	tools/setup check
 	git ls-files '*.h' '*.cc' | xargs clang-format --dry-run -Werror
 	cmake -P tools/check_layers.cmake
 	tools/build check
 
-# Every test under the sanitizers; `-k` goes on behind a failure. About two hours on two cores.
+# Every test under the sanitizers; `-k` goes on behind a failure. It takes hours.
 check-sanitizers: check-asan check-tsan
 
 check-asan check-tsan: check-%: setup
