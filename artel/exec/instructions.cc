@@ -38,9 +38,15 @@ std::atomic<bool> limited{false};
 
 const char* asked_for() { return std::getenv("ARTEL_INSTRUCTIONS"); }
 
-bool has(const InstructionSet& set) { return (hwy::SupportedTargets() & set.targets) != 0; }
+bool has(const InstructionSet& set) { return (usable_targets() & set.targets) != 0; }
 
 }  // namespace
+
+int64_t usable_targets() {
+  const int64_t targets = hwy::SupportedTargets();
+  hwy::GetChosenTarget().Update(targets);
+  return targets;
+}
 
 const std::vector<std::string>& instruction_names() {
   static const std::vector<std::string> names = [] {
@@ -73,8 +79,6 @@ void limit_instructions(int place) {
           set.name, kSets[static_cast<size_t>(best_instructions())].name);
   limited = true;
   hwy::DisableTargets(set.targets - 1);  // better targets are lower bits
-  // Kernels may have run already, such as those that add up what ranks agree on.
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   if (set.library == dnnl_cpu_isa_all) return;
   const bool in_time = dnnl_set_max_cpu_isa(set.library) == dnnl_success;
   require(in_time || dnnl_get_effective_cpu_isa() == set.library, ErrorKind::unsupported,

@@ -2,6 +2,7 @@
 // processors differ would drift apart: they use the same ones, or do not train together.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ int best_instructions();
 // From now on kernels and oneDNN use no better ones. To be called before the first program is
 // compiled; throws if oneDNN has begun to use others, and for what the processor lacks.
 void limit_instructions(int place);
+
+// The targets of Highway that kernels may use. Nothing else asks Highway itself, which would then
+// choose among all that the processor has.
+int64_t usable_targets();
 
 // Makes that call if the environment asks for it and nobody has made it before; returns whether
 // there is a limit now.

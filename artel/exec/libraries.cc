@@ -37,7 +37,7 @@ void limit_library_threads() {
 std::string instruction_sets(const KernelChoices& choices) {
   limit_library_threads();  // decides what oneDNN may use
   // Of the sets that both the processor and our kernels have, the lowest bit is the one in use.
-  const int64_t ours = hwy::SupportedTargets() & HWY_TARGETS;
+  const int64_t ours = usable_targets() & HWY_TARGETS;
   const dnnl_version_t& version = *dnnl_version();
   std::string text =
       fmt::format("{}, oneDNN {}.{}.{} {}", hwy::TargetName(ours & -ours), version.major,

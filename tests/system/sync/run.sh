@@ -245,7 +245,7 @@ test_encrypted() {
 test_instructions() {
   [[ $(uname -m) == x86_64 ]] || return 0
   make_run
-  expect 0 "$artel" train run.toml --out sse4 -n 2 --set cluster.instructions=sse4
+  expect 0 "$artel" train run.toml --out sse4 --set cluster.instructions=sse4
   join 0
   ARTEL_INSTRUCTIONS=sse4 join 1
   local code=0
