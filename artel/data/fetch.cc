@@ -55,8 +55,8 @@ class Fetcher {
     }
     fs::remove_all(unpacked_);
     fail(ErrorKind::not_found,
-         "no source of '{}' works:\n  {}\nif you have it elsewhere, put {} into {}",
-         entry_.name, join(reasons, "\n  "), join(entry_.complete.front(), ", "),
+         "no source of '{}' works:\n  {}\nif you have it elsewhere, put {} into {}", entry_.name,
+         join(reasons, "\n  "), join(entry_.complete.front(), ", "),
          (data_folder() / entry_.name).string());
   }
 

@@ -76,8 +76,8 @@ Layer layer_norm(double epsilon = 1e-5);
 Layer rms_norm(double epsilon = 1e-5);
 
 Layer dropout(double probability = 0.5);
-// In training, sets this share of the squares of `size` pixels that an image is cut into to zero, for
-// masked autoencoders.
+// In training, sets this share of the squares of `size` pixels that an image is cut into to zero,
+// for masked autoencoders.
 Layer mask_patches(int64_t size, double share = 0.75);
 Layer embedding(int64_t rows, int64_t width);
 // The mean or the sum of the embeddings of each sample's tokens: [batch, width]. With

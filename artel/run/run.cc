@@ -162,7 +162,8 @@ RunResult Run::train(Cluster& cluster) {
     }
     TrainedNetwork trained = train_network(config_, cluster, folder, options_, learnt_table());
     result = std::move(trained.result);
-    if (options_.uses_network && trained.whole) trained_ = {std::move(trained.layout), std::move(trained.weights)};
+    if (options_.uses_network && trained.whole)
+      trained_ = {std::move(trained.layout), std::move(trained.weights)};
     if (folder) folder_ = folder->folder.path();
   };
   try {

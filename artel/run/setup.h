@@ -80,8 +80,9 @@ NamedTensors weights_at(const std::filesystem::path& path, Weights which = Weigh
 NamedTensors weights_for(const ModelConfig& config, const std::filesystem::path& path,
                          Weights which = Weights::averaged);
 // Loads the weights that the configuration names, if any, except those of its new layers; the log
-// says which tensors are left over, except those of `elsewhere`. Throws for weights that do not fit, for a published model whose
-// computation differs from ours, and for new layers that do not exist.
+// says which tensors are left over, except those of `elsewhere`. Throws for weights that do not
+// fit, for a published model whose computation differs from ours, and for new layers that do not
+// exist.
 void load_configured_weights(Trainer& trainer, const ModelConfig& config,
                              const NamedTensors& elsewhere = {});
 

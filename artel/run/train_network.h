@@ -10,7 +10,7 @@ namespace artel {
 struct TrainedNetwork {
   RunResult result;
   data::SampleLayout layout;
-  bool whole = true;  // else the folder has all weights, and this process a part of them
+  bool whole = true;   // else the folder has all weights, and this process a part of them
   Parameters weights;  // they may share the trainer's memory; none unless RunOptions::uses_network
 };
 

@@ -127,9 +127,10 @@ void TrainerState::fill() {
   require(!in_parts, ErrorKind::invalid_argument,
           "fit: each worker has only a part of the network, because FitOptions::whole was false; "
           "use the checkpoint, or train with whole = true");
-  require(!stages, ErrorKind::invalid_argument,
-          "the network was divided for predictions, so no worker has all of it; train and save with "
-          "another trainer");
+  require(
+      !stages, ErrorKind::invalid_argument,
+      "the network was divided for predictions, so no worker has all of it; train and save with "
+      "another trainer");
   first_values.fill(threads, parameters);
   if (stepper && !pending_optimizer.empty())
     stepper->update().set_state(std::exchange(pending_optimizer, {}));

@@ -8,8 +8,8 @@
 
 #include "artel/data/loader.h"
 #include "artel/predict/evaluator.h"
-#include "artel/train/forward_pipeline.h"
 #include "artel/train/first_values.h"
+#include "artel/train/forward_pipeline.h"
 #include "artel/train/stepper.h"
 #include "artel/train/strategy_state.h"
 #include "artel/train/trainer.h"

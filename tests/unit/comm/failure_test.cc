@@ -248,8 +248,7 @@ TEST(Rendezvous, AMissingRankIsATimeoutThatCounts) {
                         name));
   const std::string address = free_address();
   EXPECT_EQ(
-      error_of(
-          {.transport = "gloo", .rank = 0, .size = 2, .address = address, .join_timeout = 2}),
+      error_of({.transport = "gloo", .rank = 0, .size = 2, .address = address, .join_timeout = 2}),
       fmt::format("[comm] group at {}: not all of the 2 ranks joined before the deadline",
                   address));
 }

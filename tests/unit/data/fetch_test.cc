@@ -119,12 +119,11 @@ TEST_F(Fetch, BeginsAnewWhereNothingCanBeContinued) {
   const fs::path downloads = folder_ / "data" / "downloads" / "set";
   fs::create_directories(downloads);
   write_file_atomically(downloads / "a.bin", "longer than all of it, of another version");
-  const CatalogueEntry entry{"set",
-                             "",
-                             {{"a.bin"}},
-                             {{SourceKind::server,
-                               "https://example.org/",
-                               {{"a.bin", digest_of("all of it"), {}}}}}};
+  const CatalogueEntry entry{
+      "set",
+      "",
+      {{"a.bin"}},
+      {{SourceKind::server, "https://example.org/", {{"a.bin", digest_of("all of it"), {}}}}}};
   EXPECT_EQ(read_file(get_set(entry) / "a.bin"), "all of it");
 }
 

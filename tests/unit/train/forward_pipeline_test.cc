@@ -15,7 +15,7 @@ struct StagedAnswers {
 };
 
 StagedAnswers answers_of(Cluster& cluster, const TrainingTask& task, const NamedTensors& weights,
-             const Tensor& rows, bool divides) {
+                         const Tensor& rows, bool divides) {
   Trainer trainer(cluster, task.model, task.options);
   std::vector<int64_t> sample(rows.shape().extents().begin() + 1, rows.shape().extents().end());
   trainer.build({rows.dtype(), Shape(sample)});
@@ -23,8 +23,8 @@ StagedAnswers answers_of(Cluster& cluster, const TrainingTask& task, const Named
   if (divides) trainer.divide_for_predictions();
   const Evaluation tested = trainer.evaluate(task.set, {}, 16);
   const Tensor scores = trainer.predict(rows);
-  return {tested.loss, tested.accuracy,
-          {scores.values<float>().begin(), scores.values<float>().end()}};
+  return {
+      tested.loss, tested.accuracy, {scores.values<float>().begin(), scores.values<float>().end()}};
 }
 
 void expect_the_same_answers(const TrainingTask& task, const Tensor& rows) {

@@ -30,10 +30,9 @@ TEST(Bases, EachIsANetworkOfTheZooWithALicenceAndADigest) {
 TEST(Bases, HeadsAreWhereTheyAreSaidToBe) {
   for (const BaseDescription& base : base_list()) {
     if (base.head.empty()) continue;
-    Graph graph =
-        inference_graph(make_model(base.model, base.model.classes),
-                        {DType::f32, {1, 3, base.pictures.size, base.pictures.size}})
-            .graph;
+    Graph graph = inference_graph(make_model(base.model, base.model.classes),
+                                  {DType::f32, {1, 3, base.pictures.size, base.pictures.size}})
+                      .graph;
     const auto weight = graph.find(base.head + ".weight");
     ASSERT_TRUE(weight.has_value()) << base.name;
     EXPECT_EQ(graph.type(*weight).shape, (Shape{base.model.classes, base.features})) << base.name;

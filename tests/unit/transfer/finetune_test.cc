@@ -69,7 +69,8 @@ TEST(Finetune, StagesUnfreezeMoreAndMore) {
   EXPECT_TRUE(stages[1].config.model.new_layers.empty());
   EXPECT_EQ(stages[2].config.model.weights, trained.at("stage1") + "/checkpoints/best");
   for (size_t i = 0; i < 3; ++i)
-    artel::Run(stages[i].config, {.out = trained.at("stage" + std::to_string(i)), .quiet = true}).train();
+    artel::Run(stages[i].config, {.out = trained.at("stage" + std::to_string(i)), .quiet = true})
+        .train();
 }
 
 TEST(Finetune, RefusesDataThatCannotBeLearnt) {
