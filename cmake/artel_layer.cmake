@@ -1,16 +1,20 @@
-# artel_layer(NAME [SOURCES ...] [LIBRARIES ...] [PUBLIC_LIBRARIES ...] [APART ...]) makes the target
+# artel_layer(NAME [SOURCES ...] [LIBRARIES ...] [PUBLIC_LIBRARIES ...] [APART ...] [COMPUTING ...]) makes the target
 # artel_NAME of the folder artel/NAME: all its .cc files (or SOURCES), linked to the layers that
 # cmake/layers.txt allows. Folders in the list that do not exist are skipped, so layers can be added one by one.
 #
 # Several sources are compiled as one (docs/decisions/0092-several-sources-at-once.md), except those in
 # APART, which share names with others, and vector kernels, which are compiled once for each
 # instruction set by including themselves.
+#
+# Layers that decide what is computed, and do not compute it themselves, are optimised only a little: that takes
+# the compiler half the time, and nobody waits for them. COMPUTING are the sources in them that do compute.
+set(ARTEL_DECIDING_LAYERS graph nn observe plan cluster predict train run transfer dashboard cli)
 file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/layers.txt ARTEL_LAYER_LINES REGEX "^[a-z]+:")
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
              ${PROJECT_SOURCE_DIR}/cmake/layers.txt)
 
 function(artel_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES;PUBLIC_LIBRARIES;APART" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES;PUBLIC_LIBRARIES;APART;COMPUTING" ${ARGN})
   if(NOT ARG_SOURCES)
     file(GLOB_RECURSE ARG_SOURCES CONFIGURE_DEPENDS *.cc)
   endif()
@@ -21,7 +25,11 @@ function(artel_layer name)
       list(APPEND ARG_APART ${source})
     endif()
   endforeach()
-  set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${ARG_APART} ${ARG_COMPUTING} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(name IN_LIST ARTEL_DECIDING_LAYERS)
+    target_compile_options(artel_${name} PRIVATE $<$<CONFIG:Release>:-Og>)
+    set_source_files_properties(${ARG_COMPUTING} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
+  endif()
   if(ARTEL_TIDY)
     set_target_properties(artel_${name} PROPERTIES CXX_CLANG_TIDY "clang-tidy;--quiet")
   endif()
