@@ -55,6 +55,10 @@ std::byte* Group::at_place(uint64_t place, size_t bytes) const {
   return core_->transport->at_place(place, bytes);
 }
 
+void Group::map_place(uint64_t place, std::span<std::byte> address, bool shared) const {
+  core_->transport->map_place(place, address, shared);
+}
+
 PeerStatus Group::status(int peer) const { return core_->transport->status(core_->members[peer]); }
 
 bool Group::has_left(int peer) const {

@@ -79,6 +79,7 @@ class Group {
   // How ranks on one machine give each other access to such memory; see Transport.
   std::optional<uint64_t> place_of(std::span<const std::byte> data) const;
   std::byte* at_place(uint64_t place, size_t bytes) const;
+  void map_place(uint64_t place, std::span<std::byte> address, bool shared) const;
 
   // Tagged messages. The data must live until the handle has been waited for. Tags are below 2^22.
   Handle send(int peer, uint32_t tag, std::span<const std::byte> data);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "artel/base/error.h"
 #include "artel/comm/shm/channel.h"
 
 namespace artel::comm {
@@ -23,6 +24,10 @@ SharedBytes Transport::allocate(size_t bytes) {
 std::optional<uint64_t> Transport::place_of(std::span<const std::byte>) const { return {}; }
 
 std::byte* Transport::at_place(uint64_t, size_t) const { return nullptr; }
+
+void Transport::map_place(uint64_t, std::span<std::byte>, bool) const {
+  fail(ErrorKind::unsupported, "[comm {}] ranks share no memory that could be mapped", name());
+}
 
 uint64_t Transport::prepare_channel(int) { return 0; }
 

@@ -82,6 +82,10 @@ class Transport {
   // outside it.
   virtual std::optional<uint64_t> place_of(std::span<const std::byte> data) const;
   virtual std::byte* at_place(uint64_t place, size_t bytes) const;
+  // Puts memory of `allocate` of any rank on the machine at these addresses of this process, in
+  // place of what is there; both are whole pages. What is written there is seen by all if it is
+  // `shared`, and otherwise only here. Throws if there is no such memory.
+  virtual void map_place(uint64_t place, std::span<std::byte> address, bool shared) const;
 
   // A meeting place in shared memory for these ranks (including this one), or nothing. `place` is
   // what prepare_channel returned to the first of them.

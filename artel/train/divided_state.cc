@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "artel/base/error.h"
-#include "artel/tensor/pages.h"
+#include "artel/base/pages.h"
 #include "artel/train/agreement.h"
 
 namespace artel {

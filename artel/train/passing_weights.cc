@@ -90,6 +90,8 @@ void PassingWeights::begin_step(int64_t batch) {
   started_.clear();
   finished_ = 0;
   left_.assign(sequence_.size() * static_cast<size_t>(rounds_), 0);
+  if (!shared_) shared_.emplace(group_, update_.weights_of_workers());
+  if (is_shared()) sent_bytes_ += shared_->exchange(group_);
 }
 
 void PassingWeights::pass(const Stepper::Passage& passage) {
@@ -133,6 +135,7 @@ void PassingWeights::gather(comm::Group& group, int bucket) {
 }
 
 void PassingWeights::await(int number) {
+  if (is_shared()) return;
   start_until(number + 2);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return finished_ > number || error_; });
@@ -146,6 +149,7 @@ void PassingWeights::leave(int number, int lanes) {
     const std::lock_guard lock(mutex_);
     if (++left_[number] < lanes) return;
   }
+  if (is_shared()) return update_.forget_weights(bucket_of(number));
   await(number);
   const std::lock_guard lock(mutex_);
   if (--opened_[bucket_of(number)] == 0) update_.forget_weights(bucket_of(number));
@@ -153,6 +157,7 @@ void PassingWeights::leave(int number, int lanes) {
 
 // Other workers may have more rounds, in which they need the parts of all.
 void PassingWeights::end_step() {
+  if (is_shared()) return group_.barrier({.label = "weights"});
   const auto windows = static_cast<int>(sequence_.size());
   for (int number = own_rounds_ * windows; number < rounds_ * windows; ++number) leave(number, 1);
 }

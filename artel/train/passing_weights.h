@@ -3,6 +3,9 @@
 // the last, once for the forward pass and once for the backward pass of each lane. The next bucket
 // travels while lanes compute with this one.
 //
+// Workers that share memory read each other's parts where they lie (train/shared_weights.h): then
+// nothing travels, and a window only says for how long a worker has pages of others before it.
+//
 // Lanes that run side by side share what is there. All workers gather the same buckets in the same
 // order, on a group of their own, whatever their lanes are waiting for at that moment.
 #pragma once
@@ -11,10 +14,12 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "artel/comm/group.h"
 #include "artel/train/sharded_update.h"
+#include "artel/train/shared_weights.h"
 #include "artel/train/stepper.h"
 
 namespace artel {
@@ -40,9 +45,13 @@ class PassingWeights {
   PassingWeights& operator=(const PassingWeights&) = delete;
 
   // Before and after the lanes of a step of `batch` samples, which the stepper runs in between.
-  // Afterwards each worker has only its part.
+  // Afterwards each worker has only its part, which nobody else reads any more.
   void begin_step(int64_t batch);
   void end_step();
+  // From now until the next step, each worker's memory is its own.
+  void rest() { shared_.reset(); }
+  // By this worker, on average, beside what the update has sent.
+  int64_t sent_bytes() const { return sent_bytes_; }
 
  private:
   // Windows are counted through all rounds of lanes.
@@ -55,12 +64,15 @@ class PassingWeights {
   void gather(comm::Group& group, int bucket);
   void await(int number);
   void leave(int number, int lanes);
+  bool is_shared() const { return shared_ && shared_->works(); }
 
   comm::Group group_;
   Stepper& stepper_;
   ShardedUpdate& update_;
   int own_rounds_, rounds_;    // of this worker; of the one that has most
   std::vector<int> sequence_;  // the buckets of a round's windows
+  std::optional<SharedWeights> shared_;
+  int64_t sent_bytes_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -6,7 +6,7 @@
 
 #include "artel/base/error.h"
 #include "artel/optim/norms.h"
-#include "artel/tensor/pages.h"
+#include "artel/base/pages.h"
 #include "artel/train/worker_sum.h"
 
 namespace artel {
@@ -168,6 +168,14 @@ void ShardedUpdate::gather_weights(comm::Group& group, int bucket, bool keep) {
           });
     }
   }
+}
+
+std::vector<std::vector<std::span<float>>> ShardedUpdate::weights_of_workers() const {
+  std::vector<std::vector<std::span<float>>> all(static_cast<size_t>(shards_.workers()));
+  for (int worker = 0; worker < shards_.workers(); ++worker)
+    for (int bucket = 0; bucket < shards_.buckets(); ++bucket)
+      for (const Slice& slice : shards_.of(worker, bucket)) all[worker].push_back(weights(slice));
+  return all;
 }
 
 void ShardedUpdate::forget_weights(int bucket) {

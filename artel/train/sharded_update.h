@@ -39,6 +39,8 @@ class ShardedUpdate {
 
   // Gives back the memory of what other workers keep.
   void forget_weights(int bucket);
+  // The weights and states that each worker keeps, in this worker's memory.
+  std::vector<std::vector<std::span<float>>> weights_of_workers() const;
 
   // By this worker, on average.
   int64_t sent_bytes() const { return sent_bytes_; }

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "artel/comm/shm/rendezvous.h"
+#include "artel/base/pages.h"
 
 namespace artel::comm::shm {
 namespace {
@@ -23,6 +24,20 @@ constexpr size_t kReturnBytes = 1 << 20;
 
 size_t align_up(size_t bytes, size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// Large memory takes no pages before it is used.
+void clear(std::byte* data, size_t bytes) {
+  const std::span<std::byte> memory = {data, bytes};
+  if (bytes <= kReturnBytes) {
+    std::memset(data, 0, bytes);
+    return;
+  }
+  const std::span<std::byte> pages = pages_in(memory);
+  forget(pages);
+  std::memset(data, 0, pages.data() - data);
+  std::byte* const end = pages.data() + pages.size();
+  std::memset(end, 0, data + bytes - end);
 }
 
 int open_process(pid_t process) {
@@ -105,36 +120,47 @@ void Segment::create(const SegmentOptions& options) {
   if (arena_bytes == 0)
     arena_bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   Host host(options.name, options.deadline);
-  const FileHandle file(memfd_create("artel", MFD_CLOEXEC));
+  FileHandle file(memfd_create("artel", MFD_CLOEXEC));
   require(file.get() >= 0, ErrorKind::io, "[comm shm] memfd_create: {}", std::strerror(errno));
   const size_t bytes = Layout(size_, align_up(arena_bytes, kPage)).arena(size_);
   require(ftruncate(file.get(), static_cast<off_t>(bytes)) == 0, ErrorKind::memory,
           "[comm shm] shared memory of {} bytes: {}", bytes, std::strerror(errno));
-  map(file.get(), align_up(arena_bytes, kPage));
+  map(std::move(file), align_up(arena_bytes, kPage));
   host.admit_all({.token = options.token,
                   .size = size_,
                   .arena_bytes = arena_bytes_,
                   .meanwhile = options.meanwhile},
-                 file.get());
+                 file_.get());
 }
 
 void Segment::join(const SegmentOptions& options) {
-  const Admission admission = ask_to_join(
+  Admission admission = ask_to_join(
       options.name,
       {.token = options.token, .size = size_, .rank = rank_, .meanwhile = options.meanwhile},
       options.deadline);
-  map(admission.file.get(), admission.arena_bytes);
+  map(std::move(admission.file), admission.arena_bytes);
 }
 
-void Segment::map(int file, size_t arena_bytes) {
+void Segment::map(FileHandle file, size_t arena_bytes) {
+  file_ = std::move(file);
   arena_bytes_ = arena_bytes;
   bytes_ = Layout(size_, arena_bytes_).arena(size_);
-  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                      file_.get(), 0);
   require(memory != MAP_FAILED, ErrorKind::memory,
           "[comm shm] mapping {} bytes of shared memory: {}; try a smaller arena", bytes_,
           std::strerror(errno));
   base_ = static_cast<std::byte*>(memory);
   madvise(base_, bytes_, MADV_HUGEPAGE);  // a hint: many machines ignore it
+}
+
+void Segment::map_at(uint64_t offset, std::span<std::byte> address, bool shared) const {
+  const int flags = (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_FIXED | MAP_NORESERVE;
+  void* const memory = mmap(address.data(), address.size(), PROT_READ | PROT_WRITE, flags,
+                            file_.get(), static_cast<off_t>(offset));
+  require(memory != MAP_FAILED, ErrorKind::memory,
+          "[comm shm] mapping {} bytes of shared memory at a given address: {}", address.size(),
+          std::strerror(errno));
 }
 
 void Segment::wait_for_all(const SegmentOptions& options) {
@@ -206,7 +232,7 @@ std::byte* Segment::allocate(size_t bytes) {
   free_.erase(found);
   if (available > wanted) free_[offset + wanted] = available - wanted;
   allocated_[offset] = wanted;
-  std::memset(at(offset), 0, bytes);
+  clear(at(offset), bytes);
   return at(offset);
 }
 
@@ -216,10 +242,7 @@ void Segment::free(std::byte* data) noexcept {
   if (found == allocated_.end()) return;
   auto [offset, bytes] = *found;
   allocated_.erase(found);
-  const uint64_t first_page = align_up(offset, kPage);
-  const uint64_t last_page = (offset + bytes) / kPage * kPage;
-  if (last_page > first_page + kReturnBytes)
-    madvise(at(first_page), last_page - first_page, MADV_REMOVE);
+  if (bytes > kReturnBytes) forget({at(offset), bytes});
   const auto next = free_.find(offset + bytes);
   if (next != free_.end()) {
     bytes += next->second;

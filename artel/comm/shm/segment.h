@@ -87,6 +87,8 @@ class Segment {
   bool contains(uint64_t offset, size_t bytes) const;
   uint64_t offset_of(const std::byte* data) const { return data - base_; }
   std::byte* at(uint64_t offset) const { return base_ + offset; }
+  // Puts the pages at this position in place of those at `address`; see Transport::map_place.
+  void map_at(uint64_t offset, std::span<std::byte> address, bool shared) const;
 
  private:
   struct Header;
@@ -94,7 +96,7 @@ class Segment {
 
   void create(const SegmentOptions& options);
   void join(const SegmentOptions& options);
-  void map(int file, size_t arena_bytes);
+  void map(FileHandle file, size_t arena_bytes);
   void wait_for_all(const SegmentOptions& options);
   Header& header() const;
 
@@ -103,6 +105,7 @@ class Segment {
   bool crowded_;
   size_t arena_bytes_ = 0;
   size_t bytes_ = 0;
+  FileHandle file_;
   std::byte* base_ = nullptr;
   // How the end of a rank's process is noticed.
   struct Watch {

@@ -115,6 +115,11 @@ class ShmTransport : public Transport {
   std::byte* at_place(uint64_t place, size_t bytes) const override {
     return segment_->contains(place, bytes) ? segment_->at(place) : nullptr;
   }
+  void map_place(uint64_t place, std::span<std::byte> address, bool shared) const override {
+    require(segment_->contains(place, address.size()), ErrorKind::internal,
+            "[comm shm] place {} is outside the memory that ranks share", place);
+    segment_->map_at(place, address, shared);
+  }
 
   void set_phase(std::string_view phase) override {
     Card& card = segment_->card(rank_);

@@ -8,7 +8,7 @@
 #include "artel/base/plural.h"
 #include "artel/base/text.h"
 #include "artel/graph/passes/split_layers.h"
-#include "artel/tensor/pages.h"
+#include "artel/base/pages.h"
 #include "artel/train/agreement.h"
 #include "artel/train/exchange.h"
 #include "artel/train/mesh_axes.h"
@@ -346,6 +346,7 @@ void Mesh::update_weights(const Memory& total, const Update::Options& how) {
 
 void Mesh::spread_weights() {
   if (runner_) runner_->rest();
+  if (passing_) passing_->rest();
   for (int b = 0; sharded_ && b < sharded_->shards().buckets(); ++b)
     sharded_->gather_weights(*axes_.across.group, b);
   Parameters& parameters = fit_.parameters;
@@ -362,6 +363,7 @@ void Mesh::spread_weights() {
 Strategy::Traffic Mesh::traffic() const {
   Traffic traffic = {exchange_->traffic().waited_seconds, exchange_->traffic().sent_bytes};
   if (sharded_) traffic.sent_bytes += sharded_->sent_bytes();
+  if (passing_) traffic.sent_bytes += passing_->sent_bytes();
   if (runner_) {
     traffic.waited_seconds += runner_->waited_seconds();
     traffic.sent_bytes += runner_->sent_bytes();

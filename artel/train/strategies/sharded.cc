@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "artel/base/error.h"
-#include "artel/tensor/pages.h"
+#include "artel/base/pages.h"
 #include "artel/train/exchange.h"
 #include "artel/train/mesh_axes.h"
 #include "artel/train/passing_weights.h"
@@ -111,11 +111,13 @@ void Sharded::after_step(int64_t step) {
 }
 
 void Sharded::spread_weights() {
+  if (passing_) passing_->rest();
   for (int b = 0; b < update_.shards().buckets(); ++b) update_.gather_weights(*fit_.group(), b);
 }
 
 Strategy::Traffic Sharded::traffic() const {
-  const int64_t bytes = exchange_.traffic().sent_bytes + update_.sent_bytes();
+  const int64_t bytes = exchange_.traffic().sent_bytes + update_.sent_bytes() +
+                        (passing_ ? passing_->sent_bytes() : 0);
   return {exchange_.traffic().waited_seconds, bytes, bytes, exchange_.traffic().wire_seconds};
 }
 
