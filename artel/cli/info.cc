@@ -56,6 +56,7 @@ void show_model(const Subject& subject, int64_t batch) {
                                    .threads = threads,
                                    .workers = static_cast<int>(workers),
                                    .sharding = workers > 1 ? sharding : ShardingOptions(),
+                                   .mirrors = has_mirrors(config),
                                    .trained = [&](const std::string& name) {
                                      return !begins_with_any(name, config.train.freeze);
                                    }}));

@@ -57,7 +57,11 @@ std::string describe_memory(const Model& model, const StepRequest& request) {
              fmt::format("{} at a time, {} each, of which up to {} is workspace",
                          counted(needs.frames, "lane"), bytes(needs.lane.activations),
                          bytes(needs.lane.workspace))});
-  table.add({"total", bytes(needs.total()), "and about 30 MiB for the program itself"});
+  const size_t mirrors = request.mirrors ? needs.mirrors : 0;
+  if (mirrors > 0)
+    table.add({"copies of parts", bytes(mirrors),
+               "of its own and another worker's, where a quarter of the free memory is enough"});
+  table.add({"total", bytes(needs.total() + mirrors), "and about 30 MiB for the program itself"});
   return fmt::format("a training step of batch {} in {} on {}: {} operations\n{}", request.batch,
                      counted(lanes, "lane"), counted(request.threads, "thread"),
                      format_operations(operations), table.text());

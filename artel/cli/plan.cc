@@ -162,6 +162,7 @@ void show_meshes(const Arguments& arguments) {
       .slots = slots_of(config.train),
       .schedule = arguments.schedule,
       .memory = static_cast<double>(arguments.memory),
+      .mirrors = has_mirrors(config),
       .graph =
           [&](const ShardPart& part) {
             return training_graph(subject.model(), batch_of(subject.x, samples),
@@ -182,15 +183,17 @@ void show_meshes(const Arguments& arguments) {
   const std::vector<MeshForecast> meshes = forecast_meshes(question);
   const std::optional<MeshForecast> best = best_mesh(meshes, question.memory);
   observe::Table table(
-      {"data", "pipeline", "tensor", "sharding", "schedule", "step ms", "memory", ""});
+      {"data", "pipeline", "tensor", "sharding", "schedule", "step ms", "memory", "copies", ""});
   for (const MeshForecast& mesh : meshes) {
     const bool is_best = best && best->size == mesh.size && best->sharding == mesh.sharding;
     table.add({std::to_string(mesh.data), std::to_string(mesh.size.pipeline),
                std::to_string(mesh.size.tensor), mesh.sharding, mesh.schedule,
                in_milliseconds(mesh.seconds), format_bytes(mesh.memory),
-               is_best                      ? "best"
-               : mesh.fits(question.memory) ? ""
-                                            : "does not fit"});
+               mesh.mirrors > 0 ? format_bytes(mesh.mirrors) : "",
+               is_best                                    ? "best"
+               : !mesh.fits(question.memory)              ? "does not fit"
+               : !mesh.fits_with_mirrors(question.memory) ? "no room for copies"
+                                                          : ""});
   }
   fmt::print("{}", table.text());
   if (best)

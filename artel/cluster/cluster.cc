@@ -327,6 +327,11 @@ void Cluster::invite() {
   fail(ErrorKind::communication, "[cluster] {}", cause);
 }
 
+void Cluster::receive_newcomers() {
+  in_vain_ = -1;  // they may have gone again
+  fail(ErrorKind::communication, "[cluster] newcomers to the run");
+}
+
 bool Cluster::dismissed() const { return door_ && door_->dismissed(); }
 
 void Cluster::leave() {
@@ -364,20 +369,26 @@ void Cluster::leave() {
 }
 
 void Cluster::wait_for_newcomers(int most, const std::function<bool()>& stop) {
+  wait_for_newcomers(most, fmt::format("the run needs {} (cluster.workers)", options_.least), stop);
+}
+
+void Cluster::wait_for_newcomers(int most, const std::string& need,
+                                 const std::function<bool()>& stop) {
   if (rank() != 0) {
     // Worker 0 ends this by breaking the group up.
     group()->barrier({.label = "more workers", .timeout = options_.wait + options_.timeout});
     return;
   }
   if (group()) everybody().set_phase("waiting for workers");
-  log(LogLevel::warning, "{} left, but the run needs {}: waiting for others (cluster.workers)",
-      counted(size(), "worker"), options_.least);
+  log(LogLevel::warning, "{} left, but {}: waiting up to {:g} s for others (cluster.wait)",
+      counted(size(), "worker"), need, options_.wait);
   const Deadline deadline = Deadline::after(options_.wait);
   while (!accepts_newcomers(most) && !stop()) {
-    require(!deadline.passed(), ErrorKind::timeout,
-            "[cluster] workers: got {} for {:g} s, expected at least {}; resume the run when there "
-            "are more",
-            size(), options_.wait, options_.least);
+    require(
+        !deadline.passed(), ErrorKind::timeout,
+        "[cluster] workers: got {} for {:g} s (cluster.wait), but {}; resume the run when there "
+        "are more",
+        size(), options_.wait, need);
     door_->wait(0.1);
     if (group()) group()->check();
   }
@@ -569,6 +580,10 @@ void Cluster::attempt(const std::function<void()>& body) {
   try {
     body();
   } catch (const std::exception& error) {
+    // MPI may end this process, too, before anybody else has a chance to say why.
+    if (group() && group()->transport() == "mpi" && rank() == 0)
+      log(LogLevel::warning, "{}; MPI ends the job: --resume goes on from the last checkpoint",
+          error.what());
     if (group()) group()->abort(fmt::format("worker {}: {}", rank(), error.what()));
     throw;
   }

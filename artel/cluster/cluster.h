@@ -84,6 +84,9 @@ class Cluster {
   bool accepts_newcomers(int most);
   // Breaks the group up, so that all members call `regroup`: throws what they will get.
   [[noreturn]] void invite();
+  // The same where all members know that newcomers are to be let in, and make this call after the
+  // same step: nobody has begun the next one.
+  [[noreturn]] void receive_newcomers();
   // Whether somebody wants this worker to leave (`artel leave`).
   bool dismissed() const;
   // After its last step: tells the others that this worker leaves, so that they go on at once. It
@@ -91,8 +94,10 @@ class Cluster {
   void leave();
   // Whether there are fewer workers than the run needs (GroupOptions::least).
   bool too_few() const { return elastic() && size() < options_.least; }
-  // Between two steps, all workers call it if there are too few: returns when newcomers wait, or
-  // `stop` says so (on worker 0). Throws when they have waited for too long.
+  // Between two steps, all workers call it if there are too few. `need` says for what: "the run
+  // needs 3". Throws what makes them call `regroup` when newcomers wait, and an error when they
+  // have waited for too long; returns when `stop` says so (on worker 0).
+  void wait_for_newcomers(int most, const std::string& need, const std::function<bool()>& stop);
   void wait_for_newcomers(int most, const std::function<bool()>& stop);
   // Notes after which step the worker at a place was lost: whoever is started in its stead brings
   // that along (Participant::after_step).

@@ -361,7 +361,7 @@ void visit_keys(RunConfig& config, auto& field) {
         cluster.timeout);
   field({.name = "cluster.wait",
          .help = "Seconds that workers wait for others while there are fewer than "
-                 "`cluster.workers` asks for.",
+                 "`cluster.workers` asks for, or too few for their memory.",
          .least = 1,
          .most = 1e9},
         cluster.wait);

@@ -261,6 +261,10 @@ bool outlives_workers(const RunConfig& config) {
          kind.outlives_workers(config.cluster.strategy_options);
 }
 
+bool has_mirrors(const RunConfig& config) {
+  return is_elastic(config) && config.cluster.strategy_options.of<MirrorOptions>().mirror_every > 0;
+}
+
 bool is_elastic(const RunConfig& config) {
   if (!config.cluster.elastic || !strategy_of(config.cluster).elastic) return false;
   // What only one worker keeps, others have a copy of.

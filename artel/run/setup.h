@@ -66,6 +66,8 @@ int server_count(const RunConfig& config);
 bool outlives_workers(const RunConfig& config);
 // Whether the workers that are left go on when any of them dies.
 bool is_elastic(const RunConfig& config);
+// Whether what only one worker keeps is copied to another one.
+bool has_mirrors(const RunConfig& config);
 
 // In the folder of a published model, as Hugging Face has them.
 inline constexpr const char* kPublishedConfig = "config.json";

@@ -37,6 +37,7 @@ double Division::own_share(int64_t samples) const {
 void Division::divide_among(const Membership& membership) {
   membership_ = membership;
   sharing_ = 1;
+  computing_ = 0;
   set(comm::LaneLayout::even(layout_.lanes, membership.size()));
 }
 

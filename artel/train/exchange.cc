@@ -124,6 +124,15 @@ void Exchange::set_state(const OwnState& state, const std::vector<Bucket>& bucke
 void Exchange::start(int bucket, const Bucket& part, const std::vector<Memory>& partials) {
   pending_[bucket] = {.total = partials.front()};
   if (!membership_.group) return add_partials(part, partials);
+  begin(bucket, part, partials);
+}
+
+void Exchange::listen(int bucket, const Bucket& part, const Memory& region) {
+  pending_[bucket] = {.total = region};
+  begin(bucket, part, {});
+}
+
+void Exchange::begin(int bucket, const Bucket& part, const std::vector<Memory>& partials) {
   pending_[bucket].handle =
       membership_.group->start([this, bucket, part, partials](comm::Group& group) {
         const Timeline::Scope scope(timeline_, "wire", Timeline::kWire,
@@ -143,18 +152,19 @@ int64_t Exchange::reduce(comm::Group& group, int bucket, const Bucket& part,
   const std::string label = fmt::format("bucket {}", bucket);
   const comm::Call call = {.label = label, .algorithm = algorithm_};
   if (options_.shards) return reduce_shards(group, bucket, part, partials, call);
-  if (options_.reduction == "exact") return reduce_exactly(group, part, partials, call);
+  if (options_.reduction == "exact")
+    return reduce_exactly(group, part, partials, pending_[bucket].total, call);
   add_partials(part, partials);
   group.all_reduce(part_of(partials.front(), part), comm::ElementType::f32, {}, call);
   return all_reduce_bytes(part.bytes, group.size());
 }
 
 int64_t Exchange::reduce_exactly(comm::Group& group, const Bucket& part,
-                                 const std::vector<Memory>& partials, const comm::Call& call) {
+                                 const std::vector<Memory>& partials, const Memory& total,
+                                 const comm::Call& call) {
   std::vector<std::byte*> parts;
   for (const Memory& partial : partials) parts.push_back(part_of(partial, part).data());
-  group.lane_reduce(layout_, parts, part_of(partials.front(), part), comm::ElementType::f32, {},
-                    false, call);
+  group.lane_reduce(layout_, parts, part_of(total, part), comm::ElementType::f32, {}, false, call);
   return all_reduce_bytes(part.bytes * (partials.size() + 1) / 2, group.size());
 }
 
@@ -166,7 +176,7 @@ int64_t Exchange::reduce_shards(comm::Group& group, int bucket, const Bucket& pa
   int64_t sent = 0;
   if (begin > part.offset)
     sent += reduce_exactly(group, {.offset = part.offset, .bytes = begin - part.offset}, partials,
-                           call);
+                           partials.front(), call);
   std::vector<std::byte*> parts;
   for (const Memory& partial : partials) parts.push_back(partial.host().data() + begin);
   std::vector<size_t> sizes;

@@ -64,6 +64,9 @@ class Exchange {
   void begin_step(int64_t step, const std::vector<Bucket>& buckets, const comm::LaneLayout& layout);
   // Begins to add a bucket of all workers; `partials` as Stepper::Ready gives them. Any thread.
   void start(int bucket, const Bucket& part, const std::vector<Memory>& partials);
+  // The same on a worker without lanes, which gets the sum in this region; only where sums are
+  // exact and take the way of an all-reduce.
+  void listen(int bucket, const Bucket& part, const Memory& region);
   // The region in which the bucket is now the sum over all lanes. Buckets are waited for in order.
   Memory wait(int bucket);
 
@@ -83,6 +86,7 @@ class Exchange {
     int64_t sent_bytes = 0;
   };
 
+  void begin(int bucket, const Bucket& part, const std::vector<Memory>& partials);
   std::string name_of(int bucket) const;
   void make_feedback(const std::vector<Bucket>& buckets);
   // The gradients of a bucket, side by side.
@@ -91,7 +95,8 @@ class Exchange {
   int64_t reduce(comm::Group& group, int bucket, const Bucket& part,
                  const std::vector<Memory>& partials);
   int64_t reduce_exactly(comm::Group& group, const Bucket& part,
-                         const std::vector<Memory>& partials, const comm::Call& call);
+                         const std::vector<Memory>& partials, const Memory& total,
+                         const comm::Call& call);
   int64_t reduce_shards(comm::Group& group, int bucket, const Bucket& part,
                         const std::vector<Memory>& partials, const comm::Call& call);
   int64_t gather_at_coordinator(comm::Group& group, int bucket, const Bucket& part,

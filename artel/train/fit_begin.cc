@@ -37,6 +37,9 @@ std::unique_ptr<Workload> FitLoop::make_workload() {
 void FitLoop::join() {
   finish_saving();
   drop_trace();
+  arrival_.reset();
+  late_.clear();
+  newcomers_ = false;
   if (strategy_) {
     require(strategy_->can_lose_workers(), ErrorKind::unsupported,
             "each worker has only a part of the network, so others cannot go on without it; resume "
@@ -83,6 +86,7 @@ void FitLoop::join() {
                      .step = s_.step,
                      .stop = s_.stop,
                      .trace = s_.trace,
+                     .newcomers = s_.newcomers,
                      .before_change = s_.before_change,
                      .kept = s_.kept,
                      .lanes = s_.lanes,
@@ -115,6 +119,7 @@ void FitLoop::join() {
   if (divides_ && strategy_->mirror_every() > 0 && s_.cluster.elastic())
     mirrors_.begin(*group, strategy_->updated_parts(),
                    static_cast<double>(s_.options.worker_memory));
+  if (!late_.empty()) begin_arrival(*group);
 }
 
 // Agrees with the others and goes on with the state of one of them, whose rank it returns. `text`
@@ -151,13 +156,11 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
           "the weights of this worker are incomplete: its group broke while it received them; "
           "resume from a checkpoint");
   workload_->prepare();
-  if (Stepper* const stepper = workload_->stepper()) {
-    const MeshTask task = {s_.cluster, *stepper, options_.batch_size};
-    choose_mesh(task, s_.options);
-    check_worker_memory(task, s_.options);
-    spare_mirrors(task, s_.options);
-  }
-  divides_ = divides_state({s_.cluster, s_.options, s_.kept});
+  if (workload_->stepper()) find_room(group);
+  const Situation situation = {s_.cluster, s_.options, s_.kept};
+  divides_ = divides_state(situation);
+  const auto& adds_exactly = strategy_at_work(situation).adds_exactly;
+  adds_exactly_ = group && adds_exactly && adds_exactly(s_.options);
   if (!divides_) s_.fill();
   if (timeline_.recording()) workload_->record(&timeline_);
   metrics_ = workload_->metrics();
@@ -166,13 +169,44 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
     if (!source.in_parts) {
       if (!source.here && group->rank() != source.rank) text.clear();
       // Worker 0 hands out what others are to keep.
-      if (divides_ ? !source.first : !source.everywhere) share_state(*group, source.rank);
-      text = s_.state_text();
+      if (sends_while_training(source))
+        late_ = source.late;
+      else if (divides_ ? !source.first : !source.everywhere)
+        share_state(*group, source.rank);
+      if (late_.empty() || !late_[group->rank()]) text = s_.state_text();
     }
     // Whoever becomes worker 0 goes on there.
     checkpoints_ = broadcast_text(*group, checkpoints_.string(), source.rank);
   }
   return source.rank;
+}
+
+// Chooses a mesh that fits into the memory of the workers. Those who are left and have too little
+// wait for others, with the copies that they have.
+void FitLoop::find_room(comm::Group* group) {
+  const MeshTask task = {s_.cluster, *workload_->stepper(), options_.batch_size};
+  std::string lack;
+  try {
+    choose_mesh(task, s_.options);
+    check_worker_memory(task, s_.options);
+  } catch (const Error& error) {
+    const bool may_wait = s_.cluster.elastic() && s_.cluster.membership().generation > 0;
+    if (error.kind() != ErrorKind::memory || !may_wait) throw;
+    lack = error.what();
+  }
+  if (s_.cluster.elastic() && s_.cluster.membership().generation > 0) {
+    if (group) {
+      const std::vector<std::string> all = gather_text(*group, lack);
+      const auto found = std::ranges::find_if(all, [](const auto& each) { return !each.empty(); });
+      lack = broadcast_text(*group, found == all.end() ? "" : *found);
+    }
+    if (!lack.empty()) {
+      s_.cluster.wait_for_newcomers(s_.lanes, lack, [this] { return s_.stop || s_.leave; });
+      fail(ErrorKind::cancelled,
+           "stopped while it waited for workers; resume from the last checkpoint");
+    }
+  }
+  spare_mirrors(task, s_.options);
 }
 
 // Whose state all go on with: that of worker 0. But when a group has broken in the middle of a
@@ -212,11 +246,16 @@ FitLoop::Source FitLoop::most_advanced(comm::Group& group) const {
   const auto has_it = [&](const Place& p) {
     return root->alone ? p.alone != 0 : p.in_step && p.begun && p.step == root->step;
   };
-  return {.rank = static_cast<int>(root - all.begin()),
-          .here = has_it(own),
-          .first = root == all.begin() || has_it(all.front()),
-          .everywhere = std::all_of(all.begin(), all.end(), has_it),
-          .goes_on = root->alone && own.alone};
+  Source source = {.rank = static_cast<int>(root - all.begin()),
+                   .here = has_it(own),
+                   .first = root == all.begin() || has_it(all.front()),
+                   .everywhere = std::all_of(all.begin(), all.end(), has_it),
+                   .goes_on = root->alone && own.alone};
+  // Whoever is behind by a step has lanes, and gets the state at once.
+  if (!source.everywhere &&
+      std::all_of(all.begin(), all.end(), [&](const Place& p) { return has_it(p) || !p.begun; }))
+    for (const Place& place : all) source.late.push_back(!place.begun);
+  return source;
 }
 
 // Before the others have its state, only worker 0 knows what the run begins with.
@@ -290,6 +329,26 @@ void FitLoop::catch_up(comm::Group& group, int root) {
 void FitLoop::share_state(comm::Group& group, int root) {
   group.broadcast(std::as_writable_bytes(s_.parameters.block()), root, {.label = "parameters"});
   workload_->share_optimizer(group, root);
+}
+
+// Newcomers need not have it before the next step, if there is one, and if it comes before a test.
+bool FitLoop::sends_while_training(const Source& source) const {
+  const bool epoch_ends = s_.step % per_epoch_ == 0 && s_.epoch.samples > 0;
+  return !source.late.empty() && adds_exactly_ && s_.step < now_.steps && !epoch_ends;
+}
+
+void FitLoop::begin_arrival(comm::Group& group) {
+  std::vector<std::span<float>> state = workload_->stepper()->update().memory();
+  state.push_back(s_.parameters.block());
+  workload_->division()->set(lanes_without(late_, s_.lanes));
+  arrival_.emplace(group, late_, state);
+}
+
+// All have finished the same step, and divide the lanes of the next.
+void FitLoop::welcome() {
+  arrival_.reset();
+  late_.clear();
+  workload_->division()->divide_among(s_.cluster.membership());
 }
 
 // The same where each worker keeps only a part. Worker 0 reads what is in files and sends it;

@@ -54,6 +54,7 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
   s_.before_change = [this] {
     finish_saving();
     mirrors_.before_update(s_.step + 1);
+    if (arrival_) arrival_->wait();
   };
   resume();
   const int64_t by_epochs = options.epochs > 0 ? options.epochs * per_epoch_ : INT64_MAX;
@@ -124,11 +125,16 @@ void FitLoop::regroup(const Error& cause) {
     // A checkpoint that needs the parts of others breaks off with the group.
     if (error.kind() != ErrorKind::communication) throw;
   }
+  const auto rank = static_cast<size_t>(s_.cluster.rank());
   const MembershipChange change = s_.cluster.regroup(cause);
   rejoined_ = true;
   lost_.insert(lost_.end(), change.gone.begin(), change.gone.end());
-  if (change.rejoined) {
-    // What this worker has is not the state of the run any more.
+  const int64_t step = s_.step;
+  const bool lacks_state = !late_.empty() && late_[rank];
+  late_.clear();
+  if (lacks_state) s_.step = -1;
+  if (change.rejoined || lacks_state) {
+    // What this worker has is not the state of the run any more, or not yet.
     s_.generation = -1;
     saved_ = told_ = -1;
     mirrors_.end();
@@ -142,7 +148,7 @@ void FitLoop::regroup(const Error& cause) {
   ChangedWorkers changed = {.gone = change.gone,
                             .came = change.came,
                             .staying = {},
-                            .step = s_.step,
+                            .step = step,
                             .at = seconds_between(begin_, broken_at_),
                             .seconds = change.seconds};
   for (const auto& member : s_.cluster.membership().members)
@@ -183,7 +189,8 @@ bool FitLoop::change_members() {
     save(false);
     s_.cluster.wait_for_newcomers(s_.lanes, [this] { return s_.stop || s_.leave; });
   }
-  if (s_.cluster.accepts_newcomers(s_.lanes)) s_.cluster.invite();
+  if (std::exchange(newcomers_, false)) s_.cluster.receive_newcomers();
+  if (!tells_newcomers() && s_.cluster.accepts_newcomers(s_.lanes)) s_.cluster.invite();
   return false;
 }
 
@@ -369,12 +376,15 @@ void FitLoop::step(const data::Batch& batch) {
   now_.learning_rate =
       given_rate_ ? *given_rate_ : schedule_->at(number) * (plateau_ ? plateau_->factor() : 1);
   if (!strategy_->computes_first()) finish_saving();
+  // Whoever gets the state in this step has no use for being disturbed.
+  s_.newcomers = tells_newcomers() && !arrival_ && s_.cluster.accepts_newcomers(s_.lanes);
   Strategy::Outcome outcome = strategy_->step(
       batch, {.number = number, .learning_rate = static_cast<float>(now_.learning_rate)});
   // Nothing that is kept has changed before this line; from here on the step is finished.
   s_.step = now_.step = number;
   mirrors_.confirm(number);
   s_.position = loader_.state();
+  if (arrival_) welcome();
   if (!outcome.together) outcome.together = strategy_->meet(number);
   count(outcome);
   account(outcome, batch);
@@ -450,6 +460,7 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   if (reason_.empty()) reason_ = !go_on ? "callback" : time_is_up ? "time" : outcome.stops_by;
   if (!outcome.together) return;
   trace_due_ = outcome.together->trace;
+  newcomers_ = outcome.together->newcomers;
   const bool stops = strategy_->stops(outcome, s_.stop);
   asked_to_stop_ = stops && s_.step < now_.steps;
   if (stops) result_.stopped_by = reason_.empty() ? "request" : reason_;

@@ -13,6 +13,7 @@
 #include "artel/data/loader.h"
 #include "artel/optim/schedule.h"
 #include "artel/train/agreement.h"
+#include "artel/train/arrival.h"
 #include "artel/train/mirrors.h"
 #include "artel/train/restoration.h"
 #include "artel/train/strategies/registry.h"
@@ -40,6 +41,7 @@ class FitLoop {
   void regroup(const Error& cause);
   void knock();
   bool change_members();
+  bool tells_newcomers() const { return adds_exactly_ && s_.in_step; }
   void check_losses(bool progressed);
   void lead();
   void set_phase(std::string_view what, int64_t step);
@@ -49,18 +51,23 @@ class FitLoop {
   void join();
   void join_if_changed();
   int take_over_state(comm::Group* group, std::string& text);
+  void find_room(comm::Group* group);
   struct Source {
-    int rank = 0;             // whose state all go on with
-    bool here = false;        // this worker has the same already,
-    bool first = false;       // so has worker 0,
-    bool everywhere = false;  // and so have all
-    bool goes_on = false;     // each goes its own way: this one from its own step
-    bool in_parts = false;    // nobody has all of it: it is put together from parts
+    int rank = 0;                 // whose state all go on with
+    bool here = false;            // this worker has the same already,
+    bool first = false;           // so has worker 0,
+    bool everywhere = false;      // and so have all
+    bool goes_on = false;         // each goes its own way: this one from its own step
+    bool in_parts = false;        // nobody has all of it: it is put together from parts
+    std::vector<bool> late = {};  // by rank: if those who do not have it are newcomers, who is one
   };
   Source most_advanced(comm::Group& group) const;
   void check_first_worker() const;
   Facts facts() const;
   void share_state(comm::Group& group, int root);
+  bool sends_while_training(const Source& source) const;
+  void begin_arrival(comm::Group& group);
+  void welcome();
   void hand_out_state(comm::Group& group, DividedState& divided);
   void keep_parts();
   std::string find_parts(comm::Group* group);
@@ -118,9 +125,13 @@ class FitLoop {
   bool less_is_better_ = true;  // of `best_by`
   std::unique_ptr<Workload> workload_;
   std::unique_ptr<Strategy> strategy_;
-  bool divides_ = false;   // the strategy: each worker has only a part of the state,
-  bool gathered_ = false;  // until it is whole again
-  Mirrors mirrors_;        // of these parts
+  bool divides_ = false;    // the strategy: each worker has only a part of the state,
+  bool gathered_ = false;   // until it is whole again
+  Mirrors mirrors_;         // of these parts
+  std::vector<bool> late_;  // by rank: who gets the state during the next step; empty: nobody
+  std::optional<Arrival> arrival_;
+  bool adds_exactly_ = false;               // StrategyKind::adds_exactly, for several workers
+  bool newcomers_ = false;                  // all know that others are let in after this step
   std::optional<Restoration> restoration_;  // while a membership begins: how it is put together
   int64_t begun_at_ = -1;                   // the step that this membership began with
   Strategy::Traffic traffic_before_ = {.received_bytes = 0};  // of memberships before this one

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "artel/train/mirrors.h"
 #include "artel/train/stepper.h"
 
 namespace artel {
@@ -32,6 +33,9 @@ MemoryNeeds memory_needs(const Program& program, int lanes, int threads, int slo
   if (!sharding.gradients())  // else they are given back as they are added up
     needs.others_gradients = needs.lane.gradients - part(needs.lane.gradients, true);
   needs.parameters = needs.lane.parameters - trained + part(trained, sharding.weights());
+  if (sharding.any() && workers > 1)
+    needs.mirrors = static_cast<size_t>(
+        mirror_bytes(static_cast<double>(part(trained, true) + needs.optimizer), true));
   needs.passing_weights = others(trained, sharding.weights());
   return needs;
 }

@@ -17,6 +17,8 @@ struct MemoryNeeds {
   size_t last_gradients = 0;  // of the last of `sums`
   // Of the gradients of other workers on this machine: what it reads to add them up.
   size_t others_gradients = 0;
+  // Of copies of parts (cluster.mirror_every), where there is room for them: not part of `total`.
+  size_t mirrors = 0;
 
   size_t activations() const { return lane.activations * static_cast<size_t>(frames); }
   size_t gradients() const {

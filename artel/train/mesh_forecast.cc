@@ -9,6 +9,7 @@
 #include "artel/base/text.h"
 #include "artel/graph/op.h"
 #include "artel/plan/pipeline.h"
+#include "artel/train/mirrors.h"
 #include "artel/train/stepper.h"
 #include "artel/train/strategies/sharded.h"
 
@@ -126,6 +127,14 @@ class Forecaster {
     return bytes;
   }
 
+  // Of copies of what a worker updates that has so many bytes of trained weights.
+  void add_mirrors(MeshForecast& mesh, double trained) const {
+    const ShardingOptions parts = {mesh.sharding};
+    if (!q_.mirrors || (mesh.size.workers() == 1 && !parts.any())) return;
+    const double own = trained * (1 + q_.slots) / (parts.any() ? mesh.data : 1);
+    mesh.mirrors = mirror_bytes(own, mesh.data == 1 || parts.any());
+  }
+
   void add_lanes(MeshForecast& mesh) {
     const Network& net = network(mesh.size);
     const double lane = net.costs.times(0, net.costs.nodes()).total();
@@ -147,6 +156,7 @@ class Forecaster {
     // Of weights, or of gradients, that come and go, two of the largest are there.
     if (parts.gradients()) mesh.memory += std::min(2 * net.largest, memory.trained / 2);
     if (parts.weights()) mesh.memory += std::min(2 * net.largest, memory.trained / 2);
+    add_mirrors(mesh, memory.trained);
   }
 
   void add_pipeline(MeshForecast& mesh) {
@@ -170,8 +180,13 @@ class Forecaster {
     mesh.schedule = plan.schedule.name;
     mesh.memory = memory_of(net.costs, mesh, plan);
     double trained = 0;
-    for (const plan::PlannedStage& stage : plan.stages)
-      trained = std::max(trained, net.costs.memory(stage.first, stage.last).trained);
+    std::vector<double> of_worker(static_cast<size_t>(workers));
+    for (const plan::PlannedStage& stage : plan.stages) {
+      const double of_stage = net.costs.memory(stage.first, stage.last).trained;
+      trained = std::max(trained, of_stage);
+      of_worker[stage.worker] += of_stage;
+    }
+    add_mirrors(mesh, std::ranges::max(of_worker));
     mesh.seconds = plan.simulation.seconds + exchange_seconds(mesh.size, trained) +
                    update_seconds(mesh, trained);
   }
@@ -245,19 +260,32 @@ MeshForecast forecast_mesh(const MeshQuestion& question, const MeshSize& size,
   return Forecaster(question).forecast(size, sharding);
 }
 
+bool MeshForecast::fits_with_mirrors(double limit) const {
+  if (limit <= 0) return true;
+  return memory + mirrors <= limit && has_room_for_mirrors(mirrors, limit);
+}
+
 std::optional<MeshForecast> best_mesh(const std::vector<MeshForecast>& meshes, double memory) {
-  double least = 0;
-  for (const MeshForecast& mesh : meshes)
-    if (mesh.fits(memory) && (least == 0 || mesh.seconds < least)) least = mesh.seconds;
-  for (const MeshForecast& mesh : meshes)
-    if (mesh.fits(memory) && mesh.seconds <= least * (1 + kWorthwhile)) return mesh;
-  return std::nullopt;
+  const auto fastest = [&](const auto& fits) -> std::optional<MeshForecast> {
+    double least = 0;
+    for (const MeshForecast& mesh : meshes)
+      if (fits(mesh) && (least == 0 || mesh.seconds < least)) least = mesh.seconds;
+    for (const MeshForecast& mesh : meshes)
+      if (fits(mesh) && mesh.seconds <= least * (1 + kWorthwhile)) return mesh;
+    return std::nullopt;
+  };
+  const auto best = fastest([&](const MeshForecast& m) { return m.fits_with_mirrors(memory); });
+  return best ? best : fastest([&](const MeshForecast& mesh) { return mesh.fits(memory); });
 }
 
 std::string reasons_for(const MeshForecast& best, const std::vector<MeshForecast>& meshes,
                         double memory) {
   std::string text = fmt::format("{:.3g} ms a step and {} a worker by forecast", 1e3 * best.seconds,
                                  format_bytes(best.memory));
+  if (best.mirrors > 0)
+    text += best.fits_with_mirrors(memory)
+                ? fmt::format(", {} more for copies of parts", format_bytes(best.mirrors))
+                : fmt::format(", without the {} of copies of parts", format_bytes(best.mirrors));
   std::vector<std::string> others;
   int too_large = 0;
   for (const MeshForecast& mesh : meshes) {

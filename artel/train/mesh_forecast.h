@@ -27,6 +27,7 @@ struct MeshQuestion {
   std::string schedule = "auto";
   std::string sharding = {};    // empty: any
   double memory = 0;            // bytes that each worker has; 0: any number
+  bool mirrors = false;         // parts have copies (cluster.mirror_every)
   std::vector<int> hosts = {};  // the machine of each worker; empty: the same
   comm::Calibration links = {};
   // What a lane computes with these shards, and the seconds of its nodes on one thread.
@@ -40,9 +41,11 @@ struct MeshForecast {
   std::string sharding = "none", schedule = {};
   double seconds = 0;  // of a step
   double memory = 0;   // bytes of the worker that needs most
+  double mirrors = 0;  // and of copies of parts, which are made where there is room for them
 
   int workers() const { return data * size.workers(); }
   bool fits(double limit) const { return limit <= 0 || memory <= limit; }
+  bool fits_with_mirrors(double limit) const;
 };
 
 // "data 2 x pipeline 2 x tensor 1, sharding "gradients"".
@@ -54,7 +57,8 @@ std::vector<MeshForecast> forecast_meshes(const MeshQuestion& question);
 MeshForecast forecast_mesh(const MeshQuestion& question, const MeshSize& size,
                            const std::string& sharding);
 
-// The fastest that fits; of about equally fast ones, the simplest. Nothing if none fits.
+// The fastest that fits with copies of its parts, or else without them; of about equally fast ones,
+// the simplest. Nothing if none fits.
 std::optional<MeshForecast> best_mesh(const std::vector<MeshForecast>& meshes, double memory);
 
 // For people who ask why: the best beside the others, in a sentence.

@@ -138,7 +138,7 @@ bool Mirrors::fits(comm::Group& group, double limit) const {
   const auto here = std::count(hosts.begin(), hosts.end(), hosts[group.rank()]);
   const double needed = 2.0 * sizeof(float) * static_cast<double>(floats);
   const double room = free_memory_bytes() / static_cast<double>(here);
-  int32_t fits = needed <= (limit > 0 ? std::min(limit, room) : room) / 4 ? 1 : 0;
+  int32_t fits = has_room_for_mirrors(needed, limit > 0 ? std::min(limit, room) : room) ? 1 : 0;
   group.all_reduce(std::as_writable_bytes(std::span(&fits, 1)), comm::ElementType::i32,
                    comm::ReductionKind::min, {.label = "room for copies"});
   if (fits == 0 && group.rank() == 0)

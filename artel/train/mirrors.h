@@ -43,6 +43,13 @@ std::vector<int> mirror_targets(const std::vector<int>& hosts);
 std::vector<KeptRange> exclusive_ranges(const std::vector<KeptRange>& own,
                                         const std::vector<std::vector<KeptRange>>& others);
 
+// The most that copies take on a worker that updates so many bytes, while new ones come and those
+// before them are still there: of its own part, and of as large a part of another worker, if that
+// one is the only one to keep it.
+inline double mirror_bytes(double updated, bool only_one) { return updated * (only_one ? 4 : 2); }
+// Whether there is room for them: in a quarter of the memory that is free.
+inline bool has_room_for_mirrors(double bytes, double free) { return 4 * bytes <= free; }
+
 class Mirrors {
  public:
   // `every` so many steps.

@@ -148,6 +148,7 @@ void Stepper::write_statistics(const Frame* frame, float weight, const Work& wor
                                std::span<float> statistics) const {
   statistics[SummedRegion::kStop] = work.stop ? 1 : 0;
   statistics[SummedRegion::kTrace] = work.trace ? 1 : 0;
+  statistics[SummedRegion::kNewcomers] = work.newcomers ? 1 : 0;
   if (!frame) return;
   const Program& program = frame->program();
   if (program.computes("loss")) statistics[SummedRegion::kLoss] = frame->scalar("loss") * weight;
@@ -336,6 +337,7 @@ int Stepper::rounds(int lanes) const {
 void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const Ready& ready) {
   buckets(work.batch);
   const comm::LaneRange range = work.range;
+  if (range.size() == 0) return;
   const bool side_by_side = options_.lanes >= options_.threads;
   const int running = side_by_side ? std::min(options_.threads, range.size()) : 1;
   while (static_cast<int>(slots_.size()) < running) {
@@ -378,6 +380,14 @@ void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const 
     run_slot(0);
 }
 
+Memory Stepper::memory_without_lanes() {
+  if (slots_.empty()) slots_.push_back(std::make_unique<Slot>());
+  Slot& slot = *slots_.front();
+  for (const Slot::Sum& sum : std::exchange(slot.sums, {})) slot.spare.push_back(sum.data);
+  slot.sums.push_back({{0, 0}, take_buffer(slot)});
+  return slot.sums.front().data;
+}
+
 StepStatistics Stepper::read_statistics(std::span<const float> statistics, int64_t step) const {
   const float loss = statistics[SummedRegion::kLoss];
   if (!std::isfinite(loss))
@@ -388,7 +398,8 @@ StepStatistics Stepper::read_statistics(std::span<const float> statistics, int64
   return {.loss = loss,
           .sums = {sums, sums + region_.metrics().sums()},
           .stop = statistics[SummedRegion::kStop] > 0,
-          .trace = statistics[SummedRegion::kTrace] > 0};
+          .trace = statistics[SummedRegion::kTrace] > 0,
+          .newcomers = statistics[SummedRegion::kNewcomers] > 0};
 }
 
 StepStatistics Stepper::step(const Tensor& x, const Tensor& y, int64_t step, float learning_rate) {

@@ -49,6 +49,7 @@ struct StepStatistics {
   std::vector<double> sums;  // of the metrics (SummedRegion::metrics)
   bool stop = false;         // some worker wants to stop after this step
   bool trace = false;        // worker 0 wants the next steps traced
+  bool newcomers = false;    // and lets others in after this step
 };
 
 class Stepper {
@@ -99,13 +100,15 @@ class Stepper {
     comm::LaneRange observing = {0, 0};  // whose observations are averaged; none: all
     int64_t batch = 0;
     int64_t step = 0;
-    bool stop = false, trace = false;  // carried to all workers with the statistics
+    bool stop = false, trace = false, newcomers = false;  // carried to all with the statistics
     // One for each lane of the batch: those of the range get the squares of their part of the
     // gradient added. Empty: not wanted.
     std::span<double> squares = {};
   };
   using Ready = std::function<void(int bucket, const std::vector<Memory>& partials)>;
   void compute(const Work& work, const Tensor& x, const Tensor& y, const Ready& ready);
+  // Instead, of a worker without lanes: memory for the sums of the others, until the next step.
+  Memory memory_without_lanes();
 
   // Reads the beginning of the region summed over lanes. Throws if the loss is not finite, and says
   // what is known about the cause.

@@ -52,6 +52,7 @@ double Strategy::compute(const data::Batch& batch, const StepOptions& options,
                            .step = options.number,
                            .stop = fit_.stop,
                            .trace = fit_.trace > 0,
+                           .newcomers = fit_.newcomers,
                            .squares = lane_squares_},
                           batch.x, batch.y, [&](int bucket, const std::vector<Memory>& partials) {
                             if (bucket == last) before_change();
@@ -129,7 +130,8 @@ Strategy::Outcome Strategy::outcome_together(const StepStatistics& statistics,
                       .loss = statistics.loss * static_cast<double>(batch.total),
                       .metrics = statistics.sums,
                       .stop = statistics.stop,
-                      .trace = statistics.trace};
+                      .trace = statistics.trace,
+                      .newcomers = statistics.newcomers};
   return outcome;
 }
 

@@ -35,6 +35,7 @@ struct Fit {
   const int64_t& step;                // the last finished one
   const std::atomic<bool>& stop;      // this worker wants to stop
   const std::atomic<int64_t>& trace;  // above 0: it wants so many steps traced
+  const bool& newcomers;              // others are to be let in after this step; of worker 0
   // Waits for whoever reads the weights and the optimizer state (TrainerState::before_change).
   const std::function<void()>& before_change;
   const StrategyStates& kept;  // of all strategies before this one
@@ -89,7 +90,8 @@ class Strategy {
     double loss = 0;
     std::vector<double> metrics = {};  // the sums of all (SummedRegion::metrics)
     bool stop = false;                 // some worker wants to stop
-    bool trace = false;                // worker 0 wants the next steps traced
+    bool trace = false;                // worker 0 wants the next steps traced,
+    bool newcomers = false;            // and lets others in now
   };
   struct Outcome {
     bool seen = true;                  // this worker had samples of the batch

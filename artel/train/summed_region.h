@@ -55,8 +55,9 @@ class SummedRegion {
   SummedRegion(const Program& program, const std::vector<Metric>& metrics, size_t bucket_bytes);
 
   // At the beginning: the loss, times the lane's share of the batch; whether some worker wants to
-  // stop; whether worker 0 wants a trace; then the sums of the metrics.
-  enum Statistic : size_t { kLoss, kStop, kTrace, kFirstMetric };
+  // stop; whether worker 0 wants a trace, and whether newcomers wait there; then the sums of the
+  // metrics.
+  enum Statistic : size_t { kLoss, kStop, kTrace, kNewcomers, kFirstMetric };
   const Metrics& metrics() const { return metrics_; }
   size_t statistics_bytes() const { return statistics_bytes_; }
 

@@ -58,6 +58,7 @@ struct TrainerState {
   bool in_parts = false;             // a fit has left the state in parts, and only saved it
   bool alone = false;                // this worker runs apart from the others: no collective calls
   bool in_step = false;              // all workers hold the same after each step
+  bool newcomers = false;            // others are to be let in after this step; of worker 0
   std::atomic<bool> stop{false};
   std::atomic<bool> leave{false};  // this worker hands over to the others
   std::atomic<int64_t> trace{0};   // so many steps are to be traced; of worker 0

@@ -290,7 +290,7 @@ Mesh::Sums Mesh::meet(const Memory& total, int64_t step) {
   std::vector<double> sums(own.begin(), own.end());
   if (axes_.place.tensor > 0)  // the others of the group have them, too
     for (size_t i = 0; i < statistics; ++i)
-      if (i != SummedRegion::kStop && i != SummedRegion::kTrace) sums[i] = 0;
+      if (i == SummedRegion::kLoss || i >= SummedRegion::kFirstMetric) sums[i] = 0;
   if (update.clips()) {
     const std::vector<double> squares = sharded_ ? sharded_->squares(total) : update.squares(total);
     sums.resize(statistics + parts_.size());

@@ -25,8 +25,6 @@ namespace {
 
 // A forecast is from above: what a machine seems to have too little of by less than this may fit.
 constexpr double kDoubt = 1.25;
-// How often what a worker keeps is in memory once more while copies of it come and go.
-constexpr double kMirrors = 4;
 
 int64_t largest_lane(const MeshTask& task) {
   const int lanes = task.stepper.lanes();
@@ -63,6 +61,7 @@ MeshQuestion question_of(const MeshTask& task, const TrainerOptions& options) {
       .sharding = sharding == "none" ? "" : sharding,
       .memory = options.worker_memory > 0 ? static_cast<double>(options.worker_memory)
                                           : detected_memory(task.cluster),
+      .mirrors = task.cluster.elastic() && strategy.of<MirrorOptions>().mirror_every > 0,
       .hosts = machines(task.cluster),
       .graph = [&stepper, samples](const ShardPart& part) { return stepper.graph(samples, part); },
       .seconds =
@@ -87,18 +86,20 @@ std::string best_choice(const MeshQuestion& question) {
   return fmt::format("{} {} {}", best->size.pipeline, best->size.tensor, best->sharding);
 }
 
-double needed_memory(const MeshTask& task, const TrainerOptions& options,
-                     const MeshQuestion& question) {
+// Of the mesh that the options say: memory, and that of copies.
+MeshForecast needed_memory(const MeshTask& task, const TrainerOptions& options,
+                           const MeshQuestion& question) {
   const MeshSize size = mesh_size(options.strategy_options);
   const auto& sharding = options.strategy_options.of<ShardingOptions>();
-  if (size.workers() > 1) return forecast_mesh(question, size, sharding.sharding).memory;
+  if (size.workers() > 1) return forecast_mesh(question, size, sharding.sharding);
   const int workers = task.cluster.size();
   const int own = (task.stepper.lanes() + workers - 1) / workers;
   const ShardingOptions parts = workers > 1 ? sharding : ShardingOptions();
   const MemoryNeeds needs =
       memory_needs(task.stepper.program(largest_lane(task)), own, std::min(own, question.threads),
                    question.slots, workers, parts);
-  return static_cast<double>(needs.total()) + kProgramBytes;
+  return {.memory = static_cast<double>(needs.total()) + kProgramBytes,
+          .mirrors = question.mirrors ? static_cast<double>(needs.mirrors) : 0};
 }
 
 }  // namespace
@@ -133,12 +134,10 @@ void spare_mirrors(const MeshTask& task, TrainerOptions& options) {
   std::string reason;
   if (group->rank() == 0 && options.worker_memory > 0) {
     const MeshQuestion question = question_of(task, options);
-    const double needed = needed_memory(task, options, question);
-    const double kept = static_cast<double>(task.stepper.region().bytes()) * (1 + question.slots) /
-                        task.cluster.size();
-    if (needed + kMirrors * kept > question.memory)
-      reason = fmt::format("{} with copies of parts, of {}", format_bytes(needed + kMirrors * kept),
-                           format_bytes(question.memory));
+    const MeshForecast needed = needed_memory(task, options, question);
+    if (!needed.fits_with_mirrors(question.memory))
+      reason = fmt::format("{} and {} for copies of parts, of {}", format_bytes(needed.memory),
+                           format_bytes(needed.mirrors), format_bytes(question.memory));
   }
   reason = broadcast_text(*group, reason);
   if (reason.empty()) return;
@@ -154,7 +153,7 @@ void check_worker_memory(const MeshTask& task, const TrainerOptions& options) {
   const bool is_given = options.worker_memory > 0;
   if (!is_given && mesh_size(options.strategy_options).workers() > 1) return;
   const MeshQuestion question = question_of(task, options);
-  const double needed = needed_memory(task, options, question);
+  const double needed = needed_memory(task, options, question).memory;
   if (needed <= question.memory * (is_given ? 1 : kDoubt)) return;
   fail(ErrorKind::memory,
        "{}: got {} for worker {}, expected at least {} for its part of the network; try {}",

@@ -87,6 +87,9 @@ struct StrategyKind {
   // that these words stand for.
   std::vector<std::string> compared_as = {};
   std::function<std::vector<std::string>(const std::string& words)> compared_settings = {};
+  // Whether in each step workers add up the lanes of all exactly, and tell each other of newcomers
+  // with these sums; so a worker can take part in a step without lanes. None: never.
+  std::function<bool(const TrainerOptions&)> adds_exactly = {};
   std::function<std::unique_ptr<Strategy>(const Fit&)> make = {};
 };
 

@@ -81,10 +81,16 @@ void Synchronous::restore(const StrategyState& kept) {
 Strategy::Outcome Synchronous::step(const data::Batch& batch, const StepOptions& options) {
   const std::vector<Bucket>& buckets = fit_.stepper->buckets(batch.total);
   exchange_.begin_step(options.number, buckets, fit_.division->layout());
+  // Without lanes it listens, to the last bucket when weights may change: that counts as its own.
+  const bool listens = fit_.division->own().size() == 0;
+  const Memory sums = listens ? fit_.stepper->memory_without_lanes() : Memory();
+  const auto last = static_cast<int>(buckets.size()) - 1;
+  for (int b = 0; listens && b < last; ++b) exchange_.listen(b, buckets[b], sums);
   computing_ = compute(batch, options, {0, fit_.lanes},
                        [&](int bucket, const std::vector<Memory>& partials) {
                          exchange_.start(bucket, buckets[bucket], partials);
                        });
+  if (listens) exchange_.listen(last, buckets[last], sums);
   const StepStatistics statistics =
       fit_.stepper->read_statistics(exchange_.wait(0).floats(), options.number);
   update(options, batch.total, 1, fit_.lanes, [&](int bucket) { return exchange_.wait(bucket); });
@@ -174,6 +180,12 @@ StrategyKind synchronous_kind() {
             return std::vector<std::string>{
                 "cluster.strategy=" + name,
                 std::string("cluster.reduction=") + (canonical ? "exact" : "fast")};
+          },
+      .adds_exactly =
+          [](const TrainerOptions& options) {
+            const ExchangeOptions ways = exchange_options(options);
+            return ways.reduction == "exact" && ways.strategy != "coordinator" &&
+                   (ways.compress.empty() || ways.compress == "none");
           },
       .make = [](const Fit& fit) { return std::make_unique<Synchronous>(fit); }};
 }

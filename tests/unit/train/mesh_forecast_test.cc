@@ -90,6 +90,30 @@ TEST(MeshForecast, OnlyWhatFitsIsChosen) {
   EXPECT_FALSE(best_mesh(meshes, least / 2).has_value());
 }
 
+// Copies of parts count where there are parts, and a mesh with room for them comes first.
+TEST(MeshForecast, CopiesOfPartsAreCounted) {
+  MeshQuestion question = wide_question(4);
+  for (const MeshForecast& mesh : forecast_meshes(question)) EXPECT_EQ(mesh.mirrors, 0);
+  question.mirrors = true;
+  const std::vector<MeshForecast> meshes = forecast_meshes(question);
+  EXPECT_EQ(find_mesh(meshes, 1, 1).mirrors, 0);  // all have all of it
+  const double weights = (4 * 1024 * (1024 + 1) + 16 * (1024 + 1)) * sizeof(float);
+  // Weights, and two numbers of the optimizer: a fourth of it, its own and another worker's, twice.
+  EXPECT_NEAR(find_mesh(meshes, 1, 1, "optimizer").mirrors, 4 * 3 * weights / 4, 1e4);
+  // The other pipeline has the same stage: nothing is sent.
+  EXPECT_GT(find_mesh(meshes, 2, 1).mirrors, 2 * 3 * weights / 2);
+  EXPECT_LT(find_mesh(meshes, 2, 1).mirrors, 2 * 3 * weights);
+  const MeshForecast fastest = {.seconds = 1, .memory = 100, .mirrors = 40},
+                     safe = {.size = {2, 1}, .seconds = 2, .memory = 60, .mirrors = 20};
+  EXPECT_EQ(best_mesh({fastest, safe}, 0)->seconds, 1);
+  EXPECT_EQ(best_mesh({fastest, safe}, 160)->seconds, 1);
+  EXPECT_EQ(best_mesh({fastest, safe}, 130)->seconds, 2);  // no room for the copies of the first
+  EXPECT_EQ(best_mesh({fastest, safe}, 70)->seconds, 2);   // nor for those of the second
+  EXPECT_NE(reasons_for(safe, {safe}, 70).find("without the 20 bytes of copies of parts"),
+            std::string::npos)
+      << reasons_for(safe, {safe}, 70);
+}
+
 TEST(MeshForecast, SaysWhatWouldFit) {
   MeshQuestion question = wide_question(1);
   const double one = forecast_meshes(question)[0].memory;
