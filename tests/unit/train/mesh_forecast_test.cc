@@ -109,7 +109,7 @@ TEST(MeshForecast, CopiesOfPartsAreCounted) {
   EXPECT_EQ(best_mesh({fastest, safe}, 160)->seconds, 1);
   EXPECT_EQ(best_mesh({fastest, safe}, 130)->seconds, 2);  // no room for the copies of the first
   EXPECT_EQ(best_mesh({fastest, safe}, 70)->seconds, 2);   // nor for those of the second
-  EXPECT_NE(reasons_for(safe, {safe}, 70).find("without the 20 bytes of copies of parts"),
+  EXPECT_NE(reasons_for(safe, {safe}, 70).find("without the 20 B of copies of parts"),
             std::string::npos)
       << reasons_for(safe, {safe}, 70);
 }
