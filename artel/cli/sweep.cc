@@ -206,12 +206,19 @@ class Sweep {
       }
       running_.insert(*job);
       lock.unlock();
-      std::optional<nlohmann::ordered_json> result = train(*job);
+      std::optional<nlohmann::ordered_json> result;
+      std::exception_ptr failure;
+      try {
+        result = train(*job);
+      } catch (...) {
+        failure = std::current_exception();
+      }
       lock.lock();
       running_.erase(*job);
       try {
+        if (failure) std::rethrow_exception(failure);
         if (result) keep(*job, *result);
-      } catch (const std::exception&) {
+      } catch (...) {
         failure_ = std::current_exception();
       }
       changed_.notify_all();

@@ -45,7 +45,7 @@ Split cifar10_pictures(const fs::path& folder) {
   // Decoding dominates, half a second per picture, so each of the six pictures gets its own thread.
   std::vector<CifarPart> parts(kTrainBatches + 1);
   std::vector<std::exception_ptr> errors(parts.size());
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int i = 0; i < static_cast<int>(parts.size()); ++i)
     threads.emplace_back([&, i] {
       try {
@@ -58,7 +58,7 @@ Split cifar10_pictures(const fs::path& folder) {
         errors[i] = std::current_exception();
       }
     });
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
   const DatasetPtr test = dataset(parts.back(), 10, class_names());

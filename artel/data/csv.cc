@@ -4,8 +4,8 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <numeric>
 #include <optional>
-#include <unordered_map>
 
 #include "artel/base/error.h"
 #include "artel/base/memory_limit.h"
@@ -16,32 +16,10 @@
 #include "artel/data/files.h"
 #include "artel/data/number.h"
 #include "artel/data/parquet.h"
+#include "artel/data/seen_names.h"
 
 namespace artel::data {
 namespace {
-
-struct TextHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-};
-
-// Names in the order in which they were seen.
-class SeenNames {
- public:
-  int32_t code_of(std::string_view name) {
-    const auto found = codes_.find(name);
-    if (found != codes_.end()) return found->second;
-    const auto code = static_cast<int32_t>(names_.size());
-    names_.emplace_back(name);
-    codes_.emplace(names_.back(), code);
-    return code;
-  }
-  const std::vector<std::string>& names() const { return names_; }
-
- private:
-  std::vector<std::string> names_;
-  std::unordered_map<std::string, int32_t, TextHash, std::equal_to<>> codes_;
-};
 
 enum class ColumnKind : char { numbers, words, unread };
 
@@ -93,7 +71,8 @@ struct GrowingColumn {
     has_word = has_word || part.has_word;
     numbers.append(part.numbers);
     std::vector<int32_t> known;
-    for (const std::string& name : part.names.names()) known.push_back(names.code_of(name));
+    for (int32_t code = 0; code < part.names.size(); ++code)
+      known.push_back(names.code_of(part.names.name(code)));
     for (int32_t& code : part.codes)
       if (code >= 0) code = known[static_cast<size_t>(code)];
     codes.append(part.codes);
@@ -101,12 +80,16 @@ struct GrowingColumn {
 
   // Names are sorted, and codes are their places then.
   void sort_names(std::vector<std::string>& sorted) {
-    sorted = names.names();
-    std::sort(sorted.begin(), sorted.end());
-    std::vector<int32_t> places;
-    for (const std::string& name : names.names())
-      places.push_back(static_cast<int32_t>(std::lower_bound(sorted.begin(), sorted.end(), name) -
-                                            sorted.begin()));
+    std::vector<int32_t> order(static_cast<size_t>(names.size()));
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(),
+              [this](int32_t a, int32_t b) { return names.name(a) < names.name(b); });
+    std::vector<int32_t> places(order.size());
+    sorted.reserve(order.size());
+    for (const int32_t code : order) {
+      places[static_cast<size_t>(code)] = static_cast<int32_t>(sorted.size());
+      sorted.emplace_back(names.name(code));
+    }
     for (int32_t& code : codes)
       if (code >= 0) code = places[static_cast<size_t>(code)];
   }

@@ -6,6 +6,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -149,7 +150,13 @@ class Loader::Prefetcher {
   Prefetcher(const Source& source, LoaderState start, const Share& share)
       : source_(source), share_(share), cursor_(start) {
     const int threads = std::max(1, source.options.threads);
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    try {
+      for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error& error) {
+      // Fewer make the same batches.
+      require(!threads_.empty(), ErrorKind::unsupported,
+              "[data] the system allows no thread to read samples: {}", error.what());
+    }
   }
   ~Prefetcher() {
     {

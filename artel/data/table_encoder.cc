@@ -97,10 +97,12 @@ TableFeature learn_feature(const Table& table, const Column& column,
   feature.of_numbers = !column.categorical;
   std::set<std::string> names;
   std::unordered_set<double> seen;  // numbers or codes: few of them, in many rows
-  for (const int64_t row : rows)
-    if (!is_missing(column, row) &&
-        seen.insert(column.categorical ? column.codes[row] : column.numbers[row]).second)
+  for (const int64_t row : rows) {
+    if (is_missing(column, row)) continue;
+    if (seen.insert(column.categorical ? column.codes[row] : column.numbers[row]).second)
       names.insert(class_name(column, row));
+    if (names.size() > TableFeature::kMostCategories) break;  // they are hashed, however many
+  }
   feature.kind = names.size() > TableFeature::kMostCategories ? Kind::hashed : Kind::names;
   if (feature.kind == Kind::names) feature.categories.assign(names.begin(), names.end());
   return feature;

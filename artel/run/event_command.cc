@@ -69,9 +69,10 @@ void EventCommand::run_one(const observe::LiveEvent& event) {
     if (result.exit_code != 0)
       log(LogLevel::warning, "observe.on_event: '{}' ended with code {}: {}", command_,
           result.exit_code, trim(result.output));
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
+    const auto* const known = dynamic_cast<const Error*>(&error);
     log(LogLevel::warning, "observe.on_event: '{}': {}", command_,
-        error.kind() == ErrorKind::not_found ? "there is no such program" : error.what());
+        known && known->kind() == ErrorKind::not_found ? "there is no such program" : error.what());
   }
 }
 

@@ -200,16 +200,16 @@ void LiveReport::work() {
       ended_.wait_for(lock, std::chrono::duration<double>(kInterval), [this] { return ends_; });
       ends = ends_;
     }
-    const observe::LiveRun run = record();
     try {
+      const observe::LiveRun run = record();
+      if (!ends) look_for_trouble(run);  // first: a disk that is full refuses what follows
       write(run);
       if (ends || history_.due(run.at)) history_.add(run);
       refused_ = false;
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       if (!refused_) log(LogLevel::warning, "{}; training goes on", error.what());
       refused_ = true;
     }
-    if (!ends) look_for_trouble(run);
   }
 }
 

@@ -39,7 +39,7 @@ void TraceDesk::work() {
       id_ = before->id;
       answer("refused", "worker 0 has changed meanwhile; try again");
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log(LogLevel::warning, "{}", error.what());
   }
   for (bool ends = false; !ends;) {
@@ -55,7 +55,7 @@ void TraceDesk::work() {
       if (finished) save(*finished);
       if (id_.empty()) look_for_request();
       if (ends && !id_.empty()) answer("refused", "the run has ended");
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       log(LogLevel::warning, "{}; training goes on", error.what());
     }
   }

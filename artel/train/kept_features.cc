@@ -1,13 +1,7 @@
 #include "artel/train/kept_features.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -17,6 +11,7 @@
 #include "artel/base/digest.h"
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/shared_file.h"
 #include "artel/base/text.h"
 #include "artel/base/thread_pool.h"
 #include "artel/data/fetch.h"
@@ -29,34 +24,6 @@ namespace artel {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A file that several processes write at once, each other parts of it.
-class SharedFile {
- public:
-  SharedFile(const fs::path& path, size_t bytes) : bytes_(bytes) {
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    require(file >= 0, ErrorKind::io, "[{}] cannot open: {}", path.string(), std::strerror(errno));
-    struct stat info = {};
-    bool good = ::fstat(file, &info) == 0;
-    if (good && static_cast<size_t>(info.st_size) < bytes)
-      good = ::ftruncate(file, static_cast<off_t>(bytes)) == 0;
-    if (good) data_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    const int why = errno;
-    ::close(file);
-    require(good && data_ != MAP_FAILED, ErrorKind::io, "[{}] cannot be mapped ({}): {}",
-            path.string(), format_bytes(static_cast<double>(bytes)), std::strerror(why));
-  }
-  ~SharedFile() {
-    if (data_ != MAP_FAILED) ::munmap(data_, bytes_);
-  }
-  SharedFile(const SharedFile&) = delete;
-  SharedFile& operator=(const SharedFile&) = delete;
-  std::byte* data() const { return static_cast<std::byte*>(data_); }
-
- private:
-  void* data_ = MAP_FAILED;
-  size_t bytes_;
-};
 
 enum PartState : uint8_t { kFree = 0, kBegun = 1, kDone = 2 };
 

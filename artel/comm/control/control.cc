@@ -190,8 +190,10 @@ void Control::work() try {
     tick_();
   }
 } catch (const std::exception& error) {
-  // Whoever uses the group gets it.
-  fail_with({ErrorKind::internal, fmt::format("[comm] control connection: {}", error.what())});
+  // Whoever uses the group gets it, on all ranks; those who wait for something are still woken.
+  abort(ErrorKind::internal,
+        fmt::format("[comm] control connection of rank {}: {}", rank(), error.what()));
+  for (; !stopping_; std::this_thread::sleep_for(std::chrono::milliseconds(100))) tick_();
 }
 
 void Control::handle(const Frame& frame) {

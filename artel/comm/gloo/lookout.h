@@ -13,7 +13,7 @@ namespace artel::comm::gloo {
 class Lookout {
  public:
   // Calls `look` now and then on a thread of its own. Once it has thrown, calls `give_up`, which is
-  // to end the wait.
+  // to end the wait; if that throws, too, the wait ends by its own deadline.
   Lookout(std::function<void()> look, std::function<void()> give_up)
       : look_(std::move(look)), give_up_(std::move(give_up)), thread_([this] { work(); }) {}
   ~Lookout() { stop(); }
@@ -43,7 +43,12 @@ class Lookout {
         look_();
       } catch (...) {
         seen_ = std::current_exception();
-        return give_up_();
+        try {
+          give_up_();
+        } catch (const std::exception&) {
+          // The first cause is what `finish` reports.
+        }
+        return;
       }
   }
 

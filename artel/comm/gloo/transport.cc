@@ -110,6 +110,7 @@ class GlooTransport : public Transport {
   std::string_view name() const override { return "gloo"; }
 
   std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data) override {
+    check();  // messages may arrive in time although the group has failed
     if (is_neighbour(peer)) return neighbours_->send(peer, tag, data);
     return std::make_unique<GlooTransfer>(*this, peer, tag, true,
                                           const_cast<std::byte*>(data.data()), data.size());
@@ -156,7 +157,10 @@ class GlooTransport : public Transport {
   void abort(ErrorKind kind, std::string_view cause) noexcept override {
     control_.abort(kind, cause);
   }
-  void check() override { control_.throw_if_failed(); }
+  void check() override {
+    control_.throw_if_failed();
+    if (neighbours_) neighbours_->check();
+  }
 
  private:
   class GlooTransfer : public Transfer, public gloo::Posting {

@@ -55,6 +55,7 @@ std::byte* Channel::staging(int rank, uint32_t ahead) const {
 }
 
 void Channel::meet(Patience& patience, std::span<std::byte* const> buffers, size_t bytes) {
+  segment_.throw_if_failed();  // ranks may arrive in time although the group has failed
   ++meetings_;
   Notice& mine = slot(rank_).notices[meetings_ % 2];
   mine.operation = patience.operation();

@@ -61,7 +61,7 @@ std::unique_ptr<Transfer> Neighbours::receive(int rank, uint64_t tag, std::span<
   return mailbox_.receive(place_of(rank), tag, data);
 }
 
-void Neighbours::attend() {
+void Neighbours::attend() try {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (wanted_ == 0) {
@@ -72,6 +72,11 @@ void Neighbours::attend() {
     mailbox_.attend(0.1);
     lock.lock();
   }
+} catch (const std::exception& error) {
+  // Nobody waits for this thread: whoever uses the group gets it.
+  segment_.record_failure(ErrorKind::internal,
+                          fmt::format("[comm shm] messages of rank {}: {}",
+                                      ranks_[static_cast<size_t>(segment_.rank())], error.what()));
 }
 
 Neighbours::Attention::Attention(Neighbours* neighbours)

@@ -29,6 +29,9 @@ class Neighbours {
   void add(int rank);
   bool includes(int rank) const { return place_of(rank) >= 0; }
 
+  // Throws what the thread that moves messages meanwhile has failed with, on this rank or another.
+  void check() const { segment_.throw_if_failed(); }
+
   // Like those of Transport, for ranks that are included.
   std::unique_ptr<Transfer> send(int rank, uint64_t tag, std::span<const std::byte> data);
   std::unique_ptr<Transfer> receive(int rank, uint64_t tag, std::span<std::byte> data);

@@ -78,7 +78,14 @@ class ShmTransport : public Transport {
         mailbox_(*segment_, all_ranks(options.size)),
         heartbeat_([segment = segment_.get(), vitals] {
           Card& card = segment->card(segment->rank());
-          if (vitals) write_words(vitals(), card.vitals);
+          try {
+            if (vitals) write_words(vitals(), card.vitals);
+          } catch (const std::exception& error) {
+            // On a thread that nobody waits for: whoever uses the group gets it.
+            segment->record_failure(
+                ErrorKind::internal,
+                fmt::format("[comm shm] vitals of rank {}: {}", segment->rank(), error.what()));
+          }
           card.last_seen = steady_nanoseconds();
         }) {
     rank_ = options.rank;
@@ -89,6 +96,7 @@ class ShmTransport : public Transport {
   std::string_view name() const override { return "shm"; }
 
   std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data) override {
+    segment_->throw_if_failed();  // messages may arrive in time although the group has failed
     return mailbox_.send(peer, tag, data);
   }
   std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data) override {

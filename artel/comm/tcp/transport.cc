@@ -138,6 +138,7 @@ class TcpTransport : public Transport {
   std::string_view name() const override { return "tcp"; }
 
   std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data) override {
+    check();  // messages may arrive in time although the group has failed
     if (is_neighbour(peer)) return neighbours_->send(peer, tag, data);
     return std::make_unique<TcpTransfer>(
         *this, peer,
@@ -154,7 +155,10 @@ class TcpTransport : public Transport {
   void abort(ErrorKind kind, std::string_view cause) noexcept override {
     control_.abort(kind, cause);
   }
-  void check() override { control_.throw_if_failed(); }
+  void check() override {
+    control_.throw_if_failed();
+    if (neighbours_) neighbours_->check();
+  }
 
  private:
   class TcpTransfer : public Transfer {

@@ -12,7 +12,6 @@ import zlib
 ARTEL = os.path.abspath(sys.argv[1])
 ROOM = 48 << 20  # of the program itself, beyond what it takes to say its version
 TIMES = 16       # the size of the file
-TABLE = 32       # of a table, which is parsed as any other before it is known how wide it would become
 SECONDS = 20     # far more than any of them takes
 
 
@@ -252,7 +251,7 @@ with tempfile.TemporaryDirectory() as folder:
             wrong.append(f"exit code {code}")
         if not lines or len(lines[0]) > 2000:
             wrong.append(f"it said {said[:300]!r}")
-        if taken > ROOM + (TABLE if case is columns_that_explode else TIMES) * size:
+        if taken > ROOM + TIMES * size:
             wrong.append("too much memory")
         if seconds > SECONDS:
             wrong.append("too slow")

@@ -210,6 +210,14 @@ test_launch() {
   expect 0 "$artel" verify one launched
   contains lines ARTEL_ADDRESS
   ! grep -q "ARTEL_TOKEN=" lines || fail "the token is on a command line"
+  # What would be an option of ssh, and a command of somebody's, is no host.
+  rm lines
+  local hosts
+  for hosts in "localhost,-oProxyCommand=touch harm" "-oProxyCommand=touch harm,localhost"; do
+    ARTEL_SSH="$folder/shell -q" expect 1 "$artel" launch "--hosts=$hosts" --port $port --program "$artel" -- train run.toml
+    contains err "artel: error: [--hosts] got '-oProxyCommand=touch harm', expected the name or address of a machine"
+  done
+  [[ ! -e lines && ! -e harm ]] || fail "ssh was started for a host that is an option"
 }
 
 # Where the token comes from, and what happens without it or with another one.

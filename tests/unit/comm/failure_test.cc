@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 #include <regex>
+#include <stdexcept>
 
 #include "artel/base/error.h"
 #include "artel/base/host_name.h"
@@ -71,6 +72,28 @@ TEST_P(Failure, ATimeoutNamesWhomItWaitedForAndReachesEverybody) {
   for (const std::string& error : errors) direct += std::regex_match(error, expected) ? 1 : 0;
   EXPECT_GE(direct, 2) << errors[0] << "\n" << errors[1] << "\n" << errors[2];
   EXPECT_NE(errors[2], "");
+}
+
+TEST_P(Failure, WhatABackgroundThreadThrowsReachesWhoeverUsesTheGroup) {
+  std::atomic<bool> formed = false;
+  GroupOptions broken = options();
+  broken.vitals = [&] {
+    if (formed) throw std::runtime_error("no vitals today");
+    return std::string();
+  };
+  const auto errors = run_ranks(
+      2,
+      [&](Group& group) {
+        group.barrier();
+        formed = true;
+        for (const Deadline deadline = Deadline::after(30); !deadline.passed();) {
+          group.barrier();
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      },
+      broken);
+  for (const std::string& error : errors)
+    EXPECT_NE(error.find("no vitals today"), std::string::npos) << error;
 }
 
 TEST_P(Failure, TheWatchdogNamesTheSlowPeer) {

@@ -16,6 +16,7 @@
 #include "artel/data/text.h"
 #include "artel/tensor/npy.h"
 #include "tests/support/samples.h"
+#include "tests/support/small_disk.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel::data {
@@ -183,6 +184,19 @@ TEST(Csv, ColumnsMayLieInFiles) {
   // What fits stays in memory.
   parse_csv(bytes, {.most_memory = 1 << 30, .spill_folder = folder / "none"});
   EXPECT_FALSE(std::filesystem::exists(folder / "none"));
+}
+
+// Written as memory, a disk without room would end the process by a signal.
+TEST(Csv, ColumnsOnAFullDiskAreAnError) {
+  const SmallDisk disk;
+  if (!disk.mounted()) GTEST_SKIP() << "only root can mount a small disk";
+  std::string text = "a,b,c\n";
+  for (int row = 0; row < 100000; ++row) text += "1,2,3\n";
+  const std::string said = reason([&] {
+    parse_csv(make_bytes(text, "x.csv"), {.most_memory = 1000, .spill_folder = disk.path()});
+  });
+  EXPECT_TRUE(said.starts_with(fmt::format("[{}] has no room for", disk.path().string()))) << said;
+  EXPECT_NE(said.find("No space left on device; set ARTEL_DATA"), std::string::npos) << said;
 }
 
 TEST(Csv, ReadsSeveralFiles) {
