@@ -25,8 +25,7 @@ enum class Hdf5Message : uint16_t {
 struct Hdf5Object {
   std::optional<uint64_t> tree, heap;  // of a group
   std::optional<Shape> shape;
-  std::optional<DType> type;
-  bool known_type = true;  // false: text, a structure, ...
+  std::optional<DType> type;  // none: text, a structure, ...
   std::optional<Bytes> data;
   bool filtered = false;
 };
@@ -87,7 +86,7 @@ class Hdf5Reader {
       read_tree(*object.tree, heap_data(*object.heap), path, depth, 0);
       return;
     }
-    if (!object.shape || !object.data || !object.known_type) return;
+    if (!object.shape || !object.data || !object.type) return;
     const std::string where = fmt::format("{}: '{}'", bytes_.name, path);
     if (object.filtered)
       fail(ErrorKind::unsupported,
@@ -139,7 +138,6 @@ class Hdf5Reader {
         break;
       case Hdf5Message::datatype:
         object.type = shared ? std::nullopt : read_type(in);
-        object.known_type = object.type.has_value();
         break;
       case Hdf5Message::layout:
         object.data = read_layout(in);

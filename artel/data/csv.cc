@@ -95,13 +95,20 @@ struct GrowingColumn {
   }
 };
 
+int64_t pieces_of(const std::vector<Bytes>& files, const ParseOptions& options) {
+  size_t pieces = 0;
+  for (const Bytes& bytes : files) pieces += 1 + bytes.data.size() / options.piece_bytes;
+  return static_cast<int64_t>(pieces);
+}
+
 // Reads one or several files into columns, some pieces at a time: the threads read pieces side by
 // side, then move them to the columns side by side. So beside the columns there is never more in
 // memory than a few pieces.
 class TableParser {
  public:
   TableParser(const std::vector<Bytes>& files, const ParseOptions& options)
-      : options_(options), pool_(options.threads > 0 ? options.threads : all_cores()) {
+      : options_(options),
+        pool_(options.threads > 0 ? options.threads : cores_for(pieces_of(files, options))) {
     for (const Bytes& bytes : files) {
       readers_.emplace_back(bytes, options.csv);
       places_.push_back(places_in(readers_.back()));

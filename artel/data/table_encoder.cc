@@ -25,7 +25,8 @@ namespace {
 
 // A table of names may become far larger than it is.
 constexpr double kMostBytes = 0x1p31, kMostTimesLarger = 16;
-constexpr double kLargestClass = 0x1p53;  // larger whole numbers cannot be told apart
+constexpr int64_t kValuesAtATime = 1 << 16;  // of a thread: they stay in the cache
+constexpr double kLargestClass = 0x1p53;     // larger whole numbers cannot be told apart
 
 std::string name_of_number(double number) {
   return fmt::format("{}", number + 0.0);  // of -0, too
@@ -241,7 +242,7 @@ TableEncoder::TableEncoder(const Table& table, const std::vector<int64_t>& rows,
     columns.erase(columns.begin());
   }
   features_.resize(columns.size());
-  ThreadPool pool(all_cores());
+  ThreadPool pool(cores_for(std::ssize(columns) * std::ssize(rows) / kValuesAtATime));
   pool.run(static_cast<int64_t>(columns.size()), [&](int64_t i) {
     features_[i] =
         learn_feature(table, *columns[i], rows, is_among(options.categorical, columns[i]->name));
@@ -335,14 +336,14 @@ void TableEncoder::check_width(const std::string& table, size_t rows) const {
 void TableEncoder::encode_pieces(
     const Table& table, const std::vector<int64_t>& rows,
     const std::function<void(int64_t, std::span<const float>)>& use) const {
-  constexpr int64_t kFloatsAtATime = 1 << 16;  // they stay in the cache
   check_width(table.name, rows.size());
   std::vector<ColumnWriter> writers;
   for (const TableFeature& feature : features_) writers.emplace_back(feature, table);
   const int64_t width = this->width(), count = std::ssize(rows);
-  const int64_t at_a_time = std::max<int64_t>(1, kFloatsAtATime / std::max<int64_t>(1, width));
-  ThreadPool pool(all_cores());
-  pool.run((count + at_a_time - 1) / at_a_time, [&](int64_t piece) {
+  const int64_t at_a_time = std::max<int64_t>(1, kValuesAtATime / std::max<int64_t>(1, width));
+  const int64_t pieces = (count + at_a_time - 1) / at_a_time;
+  ThreadPool pool(cores_for(pieces));
+  pool.run(pieces, [&](int64_t piece) {
     const int64_t first = piece * at_a_time, last = std::min(count, first + at_a_time);
     std::vector<float> inputs(static_cast<size_t>((last - first) * width), 0.0f);
     float* to = inputs.data();
