@@ -8,7 +8,7 @@
 #
 # Layers that decide what is computed, and do not compute it themselves, are optimised only a little: that takes
 # the compiler half the time, and nobody waits for them. COMPUTING are the sources in them that do compute.
-set(ARTEL_DECIDING_LAYERS graph nn observe plan cluster predict train run transfer dashboard cli)
+set(ARTEL_DECIDING_LAYERS graph nn observe plan cluster predict train run dashboard cli)
 file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/layers.txt ARTEL_LAYER_LINES REGEX "^[a-z]+:")
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
              ${PROJECT_SOURCE_DIR}/cmake/layers.txt)
