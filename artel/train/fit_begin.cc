@@ -161,7 +161,14 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
   divides_ = divides_state(situation);
   const auto& adds_exactly = strategy_at_work(situation).adds_exactly;
   adds_exactly_ = group && adds_exactly && adds_exactly(s_.options);
-  if (!divides_) s_.fill();
+  if (group && !source.in_parts && sends_while_training(source)) late_ = source.late;
+  if (!late_.empty() && late_[group->rank()]) {
+    // The others wait for this worker: what it gets need not be made first.
+    s_.first_values.drop();
+    s_.pending_optimizer.clear();
+  } else if (!divides_) {
+    s_.fill();
+  }
   if (timeline_.recording()) workload_->record(&timeline_);
   metrics_ = workload_->metrics();
   if (group) {
@@ -169,9 +176,7 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
     if (!source.in_parts) {
       if (!source.here && group->rank() != source.rank) text.clear();
       // Worker 0 hands out what others are to keep.
-      if (sends_while_training(source))
-        late_ = source.late;
-      else if (divides_ ? !source.first : !source.everywhere)
+      if (late_.empty() && (divides_ ? !source.first : !source.everywhere))
         share_state(*group, source.rank);
       if (late_.empty() || !late_[group->rank()]) text = s_.state_text();
     }
