@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <array>
 #include <map>
 #include <set>
@@ -328,7 +329,6 @@ void Cluster::invite() {
 }
 
 void Cluster::receive_newcomers() {
-  in_vain_ = -1;  // they may have gone again
   fail(ErrorKind::communication, "[cluster] newcomers to the run");
 }
 
@@ -438,7 +438,7 @@ std::map<int, std::string> Cluster::meet_again(Deadline deadline) {
   }
 }
 
-MembershipChange Cluster::regroup(const Error& cause) {
+MembershipChange Cluster::regroup(const Error& cause, bool progressed) {
   if (!door_) throw cause;
   const Clock::time_point begin = Clock::now();
   const std::vector<Participant> before = membership_.everybody();
@@ -461,7 +461,8 @@ MembershipChange Cluster::regroup(const Error& cause) {
   // If nothing has changed, something else is wrong with the group: perhaps only for once.
   constexpr int kMostInVain = 3;
   // A newcomer who was let in and never came is no fault of the others.
-  in_vain_ = change.gone.empty() && change.came.empty() && reasons.empty() ? in_vain_ + 1 : 0;
+  const bool changed = !change.gone.empty() || !change.came.empty() || !reasons.empty();
+  in_vain_ = changed || progressed ? 0 : in_vain_ + 1;
   if (in_vain_ > kMostInVain) throw cause;
   require(!membership_.members.empty(), ErrorKind::cancelled, "[cluster] no worker is left: {}",
           cause.what());
@@ -593,12 +594,17 @@ void Cluster::serve() {
   ps::Holdings kept;
   introduce(server_introduction());
   if (outside_) enter();
+  std::atomic<bool> pushed = false;
   while (true) try {
       membership_.world->set_phase("serving");
       const int servers = door_ ? static_cast<int>(membership_.servers.size()) : servers_;
       ps::Server(membership_.world,
                  {.workers = membership_.world->size() - servers,
-                  .on_push = [this](int64_t staleness) { vitals_->count_push(staleness); }},
+                  .on_push =
+                      [&](int64_t staleness) {
+                        pushed = true;
+                        vitals_->count_push(staleness);
+                      }},
                  &kept)
           .run();
       return;
@@ -606,7 +612,7 @@ void Cluster::serve() {
       if (error.kind() != ErrorKind::communication) throw;
       try {
         // What a server kept that the others have given up is out of date.
-        if (regroup(error).rejoined) kept.clear();
+        if (regroup(error, pushed.exchange(false)).rejoined) kept.clear();
       } catch (const Error& ended) {
         if (!outside_) throw;
         // The others had gone on without it, and need it no more.

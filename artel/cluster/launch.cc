@@ -194,6 +194,7 @@ class Supervision {
     WorkerCommand command;
     std::string door = {};  // of its process, once that has met the others
     bool left = false;      // to the others
+    bool apart = false;     // it could not reach the others, who may go on
     bool again = false;     // it is not the first process
     int starts = 0;
     Deadline pause = Deadline::never();  // until it is started again
@@ -203,6 +204,7 @@ class Supervision {
     places_[i].pause = Deadline::never();
     places_[i].again = ++places_[i].starts > 1;
     places_[i].door.clear();
+    places_[i].apart = false;
     passed_on_to[i] = start(places_[i].command, elastic_ ? news_.handed_on() : -1, doors);
   }
 
@@ -222,6 +224,7 @@ class Supervision {
           places_[i].door = doors_.front();
         }
         if (what == "left") places_[i].left = true;
+        if (what == "apart") places_[i].apart = true;
       }
     });
   }
@@ -259,7 +262,7 @@ class Supervision {
     if (by_signal && !grace_.passed() && !to_begin_.passed())
       log(LogLevel::error, "{} (process {}) was ended by signal {} ({})", place.command.name,
           process, WTERMSIG(status), strsignal(WTERMSIG(status)));
-    if (elastic_ && (by_signal || (place.again && !met))) {
+    if (elastic_ && (by_signal || place.apart || (place.again && !met))) {
       if (begun_ && place.starts <= restarts_)
         place.pause = Deadline::after(
             std::min(kLongestPause, kFirstPause * static_cast<double>(1 << (place.starts - 1))));

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "artel/base/error.h"
+#include "artel/cluster/launcher.h"
 
 namespace artel {
 namespace {
@@ -159,11 +160,13 @@ Roster Regrouping::next_membership(const std::vector<Door::Guest>& guests) {
   const auto lowest = std::find_if(before_.begin(), before_.end(), [&](const Participant& member) {
     return !ended_.contains(member.number);
   });
-  require(here > missing || (here == missing && !silent_.contains(lowest->number)),
-          ErrorKind::communication,
-          "[cluster] {} of {} workers can be reached, and the others may go on without them: this "
-          "side stops; resume it from its last checkpoint if they have ended, too",
-          here, here + missing);
+  if (here < missing || (here == missing && silent_.contains(lowest->number))) {
+    tell_launcher("apart");
+    fail(ErrorKind::communication,
+         "[cluster] {} of {} workers can be reached, and the others may go on without them: this "
+         "side stops; resume it from its last checkpoint if they have ended, too",
+         here, here + missing);
+  }
   roster.next_number = options_.next_number;
   std::vector<Door::Guest> all = newcomers();
   for (const Door::Guest& guest : all) {

@@ -126,7 +126,8 @@ void FitLoop::regroup(const Error& cause) {
     if (error.kind() != ErrorKind::communication) throw;
   }
   const auto rank = static_cast<size_t>(s_.cluster.rank());
-  const MembershipChange change = s_.cluster.regroup(cause);
+  const bool progressed = std::exchange(broken_after_, s_.step) != s_.step;
+  const MembershipChange change = s_.cluster.regroup(cause, progressed);
   rejoined_ = true;
   lost_.insert(lost_.end(), change.gone.begin(), change.gone.end());
   const int64_t step = s_.step;

@@ -443,6 +443,17 @@ test_stopped() {
   done
   same_as_undisturbed
 }
+# Whoever finds most of the others silent stops, since they may go on without it; when they do, it is started again.
+test_apart() {
+  start_endless_run 3 --set cluster.patience=1 --set cluster.restarts=3
+  sleep 0.7  # until all know what the others do
+  kill -STOP "${workers[1]}" "${workers[2]}"
+  awaits "1 of 3 workers can be reached, and the others may go on without them"
+  kill -CONT "${workers[1]}" "${workers[2]}"
+  awaits "joins: going on with 3 workers"
+  goes_on
+  same_as_undisturbed
+}
 test_stopped_gloo() { test_stopped --set cluster.transport=gloo; }
 
 "test_$case"
