@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "artel/base/error.h"
+#include "artel/base/pages.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
-#include "artel/base/pages.h"
 #include "artel/train/worker_sum.h"
 
 namespace artel {

@@ -1,7 +1,7 @@
 #include "artel/train/lane_sums.h"
 
-#include "artel/exec/sums.h"
 #include "artel/base/pages.h"
+#include "artel/exec/sums.h"
 
 namespace artel {
 

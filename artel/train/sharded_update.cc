@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "artel/base/error.h"
-#include "artel/optim/norms.h"
 #include "artel/base/pages.h"
+#include "artel/optim/norms.h"
 #include "artel/train/worker_sum.h"
 
 namespace artel {

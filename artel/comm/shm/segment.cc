@@ -12,8 +12,8 @@
 #include <fstream>
 #include <thread>
 
-#include "artel/comm/shm/rendezvous.h"
 #include "artel/base/pages.h"
+#include "artel/comm/shm/rendezvous.h"
 
 namespace artel::comm::shm {
 namespace {
@@ -145,8 +145,8 @@ void Segment::map(FileHandle file, size_t arena_bytes) {
   file_ = std::move(file);
   arena_bytes_ = arena_bytes;
   bytes_ = Layout(size_, arena_bytes_).arena(size_);
-  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                      file_.get(), 0);
+  void* memory =
+      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);
   require(memory != MAP_FAILED, ErrorKind::memory,
           "[comm shm] mapping {} bytes of shared memory: {}; try a smaller arena", bytes_,
           std::strerror(errno));

@@ -8,7 +8,6 @@
 #include "artel/base/plural.h"
 #include "artel/base/text.h"
 #include "artel/graph/passes/split_layers.h"
-#include "artel/base/pages.h"
 #include "artel/train/agreement.h"
 #include "artel/train/exchange.h"
 #include "artel/train/mesh_axes.h"
@@ -339,7 +338,6 @@ void Mesh::update_weights(const Memory& total, const Update::Options& how) {
       });
     });
     wait_for_all(gathers);
-    if (sharding_.gradients() && !runner_) forget(total.host());
   }
   if (runner_) runner_->share_parameters();
 }

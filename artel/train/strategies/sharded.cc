@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "artel/base/error.h"
-#include "artel/base/pages.h"
 #include "artel/train/exchange.h"
 #include "artel/train/mesh_axes.h"
 #include "artel/train/passing_weights.h"
@@ -99,7 +98,6 @@ Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& opt
     });
   });
   wait_for_all(gathers);
-  if (sharding_.gradients()) forget(total.host());
   Outcome outcome = outcome_together(statistics, batch);
   outcome.noise = noise_;
   return outcome;
