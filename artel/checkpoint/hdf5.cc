@@ -9,8 +9,9 @@ namespace artel::checkpoint {
 namespace {
 
 constexpr std::string_view kHdf5Signature("\x89HDF\r\n\x1a\n", 8);
-constexpr int kMostDepth = 32;           // of groups, and of the trees that list their members
-constexpr int64_t kMostParts = 1 << 18;  // headers, trees and lists that are read in all
+constexpr int kMostDepth = 32;               // of groups, and of the trees that list their members
+constexpr int64_t kMostParts = 1 << 18;      // headers, trees and lists that are read in all
+constexpr uint64_t kNowhere = ~uint64_t{0};  // the address of what does not exist
 
 enum class Hdf5Message : uint16_t {
   dataspace = 1,
@@ -25,9 +26,10 @@ enum class Hdf5Message : uint16_t {
 struct Hdf5Object {
   std::optional<uint64_t> tree, heap;  // of a group
   std::optional<Shape> shape;
-  std::optional<DType> type;  // none: text, a structure, ...
+  std::optional<DType> type;
+  bool is_number = false;  // no number: text, a structure, ...
   std::optional<Bytes> data;
-  bool filtered = false;
+  std::string obstacle = {};  // why its data cannot be read
 };
 
 class Hdf5Reader {
@@ -86,11 +88,13 @@ class Hdf5Reader {
       read_tree(*object.tree, heap_data(*object.heap), path, depth, 0);
       return;
     }
-    if (!object.shape || !object.data || !object.type) return;
+    if (!object.shape || !object.is_number || (!object.data && object.obstacle.empty())) return;
     const std::string where = fmt::format("{}: '{}'", bytes_.name, path);
-    if (object.filtered)
+    if (!object.obstacle.empty())
       fail(ErrorKind::unsupported,
-           "[{}] is compressed, which Artel does not read; write the file again without it", where);
+           "[{}] {}, which Artel does not read; write the file again with "
+           "little-endian numbers in one piece each",
+           where, object.obstacle);
     Bytes data = *object.data;
     data.name = where;
     tensors_.push_back({path, tensor_over(data, *object.shape, *object.type)});
@@ -137,15 +141,13 @@ class Hdf5Reader {
         if (!shared) object.shape = read_shape(in);
         break;
       case Hdf5Message::datatype:
-        object.type = shared ? std::nullopt : read_type(in);
+        read_type(shared, in, object);
         break;
       case Hdf5Message::layout:
-        object.data = read_layout(in);
-        object.filtered = object.filtered || !object.data;
-        if (!object.data) object.data = Bytes{};
+        read_layout(in, object);
         break;
       case Hdf5Message::filters:
-        object.filtered = true;
+        object.obstacle = "is compressed";
         break;
       case Hdf5Message::continuation: {
         const auto offset = in.little<uint64_t>();
@@ -174,9 +176,17 @@ class Hdf5Reader {
     return Shape(std::move(extents));
   }
 
-  // Nothing for types that are no numbers that Artel has.
-  static std::optional<DType> read_type(ByteReader& in) {
+  // Text and structures are no tensors; numbers of a kind that Artel lacks are an obstacle.
+  static void read_type(bool shared, ByteReader& in, Hdf5Object& object) {
     const int kind = in.little<uint8_t>() & 15;
+    object.is_number = !shared && (kind == 0 || kind == 1);
+    if (!object.is_number) return;
+    object.type = number_type(kind, in);
+    if (!object.type) object.obstacle = "has numbers of another kind or order of bytes";
+  }
+
+  // Nothing for numbers that Artel does not have.
+  static std::optional<DType> number_type(int kind, ByteReader& in) {
     const auto bits = in.little<uint8_t>();
     in.take(2);
     const auto size = in.little<uint32_t>();
@@ -190,7 +200,6 @@ class Hdf5Reader {
              : size == 8 ? std::optional(DType::i64)
                          : std::nullopt;
     }
-    if (kind != 1) return std::nullopt;
     const auto offset = in.little<uint16_t>(), precision = in.little<uint16_t>();
     in.take(1);
     const int exponent = in.little<uint8_t>();
@@ -201,8 +210,8 @@ class Hdf5Reader {
     return std::nullopt;
   }
 
-  // The bytes of a data set; nothing if they lie in pieces.
-  std::optional<Bytes> read_layout(ByteReader& in) const {
+  // Where the bytes of a data set are, or why they cannot be read.
+  void read_layout(ByteReader& in, Hdf5Object& object) const {
     const auto version = in.little<uint8_t>();
     if (version != 3 && version != 4)
       fail(ErrorKind::unsupported, "[{}] a data layout of version {}, but Artel reads 3 and 4",
@@ -211,12 +220,20 @@ class Hdf5Reader {
     if (kind == 0) {
       const auto size = in.little<uint16_t>();
       const std::span<const std::byte> inside = in.take(size);
-      return bytes_.part(static_cast<uint64_t>(inside.data() - bytes_.data.data()), size);
+      object.data = bytes_.part(static_cast<uint64_t>(inside.data() - bytes_.data.data()), size);
+      return;
     }
-    if (kind != 1) return std::nullopt;
+    if (kind != 1) {
+      if (object.obstacle.empty()) object.obstacle = "lies in pieces";
+      return;
+    }
     const auto address = in.little<uint64_t>(), size = in.little<uint64_t>();
-    if (size == 0) return bytes_.part(0, 0);
-    return bytes_.part(address, size);
+    if (size == 0)
+      object.data = bytes_.part(0, 0);
+    else if (address == kNowhere)
+      object.obstacle = "has never been written";
+    else
+      object.data = bytes_.part(address, size);
   }
 
   Bytes heap_data(uint64_t address) {
@@ -259,6 +276,7 @@ class Hdf5Reader {
     for (int i = 0; i < members; ++i) {
       const auto name_at = in.little<uint64_t>(), object = in.little<uint64_t>();
       in.take(4 + 4 + 16);
+      if (object == kNowhere) continue;  // a symbolic link, to something that has another name
       in.require(name_at < heap.data.size(), "a name at {} of a heap of {} bytes", name_at,
                  heap.data.size());
       const std::string_view rest = heap.text().substr(name_at);

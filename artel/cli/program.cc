@@ -23,6 +23,34 @@ int report(int code, std::string_view text) {
   return code;
 }
 
+// The cause of an error without who has noticed it: "x" of "[comm] worker 1: x (reported by rank
+// 1)".
+std::string_view cause_of(std::string_view text) {
+  const auto drop = [&](std::string_view beginning) {
+    const bool found = text.starts_with(beginning);
+    if (found) text.remove_prefix(beginning.size());
+    return found;
+  };
+  drop("[comm] ");
+  if (drop("worker ") || drop("server ")) {
+    text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
+    drop(": ");
+  }
+  return text.substr(0, text.rfind(" (reported by rank "));
+}
+
+// Workers that fail for the same reason say so once. Settings are the same for all; for other
+// reasons it matters who has failed.
+int report_once(const Error& error) {
+  const std::string_view text = error.what(), cause = cause_of(text);
+  if (!is_first_to_say(cause)) return kFailure;
+  const std::string name = own_name();
+  const bool concerns_all =
+      error.kind() == ErrorKind::invalid_argument || error.kind() == ErrorKind::communication;
+  if (name.empty() || concerns_all || cause != text) return report(kFailure, text);
+  return report(kFailure, fmt::format("{}: {}", name, text));
+}
+
 // A misspelt command would otherwise be reported as an extra argument.
 std::string unknown_command(const CLI::App& program, const std::string& word) {
   std::vector<std::string> names;
@@ -114,7 +142,7 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     // Every worker learns of a failure elsewhere; one line is enough.
     const bool echo = error.kind() == ErrorKind::communication && !speaks_for_the_run();
-    return echo ? kFailure : report(kFailure, error.what());
+    return echo ? kFailure : report_once(error);
   } catch (const std::filesystem::filesystem_error& error) {
     return report(kFailure, io_error(error).what());
   } catch (const std::bad_alloc&) {

@@ -63,6 +63,7 @@ PredictionOutput::PredictionOutput(const std::string& path) : stream_(nullptr, s
 void PredictionOutput::write(std::string_view text) {
   if (file_) return file_->write(std::as_bytes(std::span(text)));
   std::FILE* const stream = stream_ ? stream_.get() : stdout;
+  errno = 0;
   require(
       std::fwrite(text.data(), 1, text.size(), stream) == text.size() && std::fflush(stream) == 0,
       ErrorKind::io, "[predictions] cannot be written: {}", std::strerror(errno));

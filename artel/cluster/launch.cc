@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,8 +86,21 @@ comm::FileHandle pipe_with(const std::string& text) {
   return from;
 }
 
-// `news`: the end of a pipe for it; -1: none. `doors`: of a run that is under way.
-pid_t start(const WorkerCommand& worker, int news, const std::string& doors) {
+// What is open for a process when it starts, besides what all have.
+struct Handed {
+  int news = -1;  // the end of a pipe for it; -1: none
+  int said = -1;  // the file for causes of errors (cluster/launcher.h); -1: none
+};
+
+void hand_on(int file, const char* variable) {
+  ::unsetenv(variable);  // ours is of no use to it
+  if (file < 0) return;
+  ::fcntl(file, F_SETFD, 0);
+  ::setenv(variable, std::to_string(file).c_str(), 1);
+}
+
+// `doors`: of a run that is under way.
+pid_t start(const WorkerCommand& worker, const Handed& handed, const std::string& doors) {
   std::vector<char*> arguments;
   for (const std::string& word : worker.arguments)
     arguments.push_back(const_cast<char*>(word.c_str()));
@@ -99,7 +113,7 @@ pid_t start(const WorkerCommand& worker, int news, const std::string& doors) {
   if (process > 0) return process;
   // Its own process group: a terminal's Ctrl-C reaches workers once, through us.
   ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, news >= 0 ? SIGINT : SIGTERM);
+  ::prctl(PR_SET_PDEATHSIG, handed.news >= 0 ? SIGINT : SIGTERM);
   if (::getppid() != parent) ::_exit(1);
   if (!worker.output.empty()) {
     const int file = ::open(worker.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -107,10 +121,9 @@ pid_t start(const WorkerCommand& worker, int news, const std::string& doors) {
   }
   if (worker.input && ::dup2(input.get(), 0) < 0) ::_exit(126);
   for (const auto& [name, value] : worker.environment) ::setenv(name.c_str(), value.c_str(), 1);
-  if (news >= 0) {
-    ::fcntl(news, F_SETFD, 0);
-    ::setenv(kNewsVariable, std::to_string(news).c_str(), 1);
-  }
+  hand_on(handed.news, kNewsVariable);
+  hand_on(handed.said, kSaidVariable);
+  ::setenv(kCalledVariable, handed.said >= 0 ? worker.name.c_str() : "", 1);
   if (!doors.empty()) ::setenv(kDoorsVariable, doors.c_str(), 1);
   ::execvp(arguments[0], arguments.data());
   std::fprintf(stderr, "artel: error: [%s] cannot run %s: %s\n", worker.name.c_str(), arguments[0],
@@ -150,6 +163,14 @@ class News {
   comm::FileHandle from_, to_;
   std::string pending_;
 };
+
+// A file in memory to which each process appends (cluster/launcher.h).
+comm::FileHandle file_for_causes() {
+  comm::FileHandle file(::memfd_create("causes of errors", MFD_CLOEXEC));
+  require(file.get() >= 0 && ::fcntl(file.get(), F_SETFL, O_APPEND) == 0, ErrorKind::io,
+          "memfd_create: {}", std::strerror(errno));
+  return file;
+}
 
 struct Ending {
   int code = 0;
@@ -205,7 +226,12 @@ class Supervision {
     places_[i].again = ++places_[i].starts > 1;
     places_[i].door.clear();
     places_[i].apart = false;
-    passed_on_to[i] = start(places_[i].command, elastic_ ? news_.handed_on() : -1, doors);
+    // Those with a file of their own for what they print have their own errors, too.
+    const bool shares_output = places_[i].command.output.empty();
+    passed_on_to[i] =
+        start(places_[i].command,
+              {.news = elastic_ ? news_.handed_on() : -1, .said = shares_output ? said_.get() : -1},
+              doors);
   }
 
   size_t running() const {
@@ -287,6 +313,7 @@ class Supervision {
 
   const PassOnSignals signals_;
   News news_;
+  const comm::FileHandle said_ = file_for_causes();
   const bool elastic_;
   const int restarts_;
   std::vector<Place> places_;

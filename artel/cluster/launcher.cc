@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
@@ -96,6 +97,24 @@ void tell_launcher(const std::string& news) {
   const std::string line = fmt::format("{} {}\n", ::getpid(), news);
   (void)!::write(file, line.data(), line.size());
 }
+
+// Each process appends, then looks whose entry is the first: appending is atomic, so no lock is
+// needed.
+bool is_first_to_say(std::string_view cause) {
+  const int file = number(kSaidVariable, -1);
+  if (file < 0) return true;
+  const std::string own = fmt::format("{} {}", ::getpid(), cause);
+  if (::write(file, own.c_str(), own.size() + 1) != std::ssize(own) + 1) return true;
+  std::string all;
+  std::array<char, 4096> piece;
+  for (ssize_t got = 0; (got = ::pread(file, piece.data(), piece.size(), std::ssize(all))) > 0;)
+    all.append(piece.data(), static_cast<size_t>(got));
+  for (const std::string& entry : split(all, '\0'))
+    if (const size_t end = entry.find(' '); entry.substr(end + 1) == cause) return entry == own;
+  return true;
+}
+
+std::string own_name() { return variable(kCalledVariable).value_or(""); }
 
 void speak_for_the_run() { has_taken_over = true; }
 

@@ -20,6 +20,15 @@ void tell_launcher(const std::string& news);
 // The doors of a run that is under way, separated by commas, for a worker that is started again.
 constexpr const char* kDoorsVariable = "ARTEL_DOORS";
 
+// The number of a file in which the processes that one launcher has started write the causes of
+// their errors, and what this process is called there: "worker 1".
+constexpr const char* kSaidVariable = "ARTEL_SAID";
+constexpr const char* kCalledVariable = "ARTEL_CALLED";
+// Whether no other process of the same launcher has given this cause of an error before.
+bool is_first_to_say(std::string_view cause);
+// What this process is called; empty if it has no launcher that says so.
+std::string own_name();
+
 // Whether this worker prints errors that other workers report too: one worker speaks for all.
 bool speaks_for_the_run();
 // From now on it does, because those before it are gone.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <csetjmp>
 #include <cstdio>
 
@@ -78,6 +79,25 @@ struct JpegReader {
   }
 };
 
+// Inks as colours, without a colour profile. Files that Adobe marks have the inks inverted.
+Picture from_inks(const Picture& inks, bool inverted, int channels) {
+  Picture picture{inks.height, inks.width, channels, {}};
+  picture.samples.resize(static_cast<size_t>(inks.height * inks.width * channels));
+  const auto lit = [&](size_t at) { return inverted ? inks.samples[at] : 255 - inks.samples[at]; };
+  for (size_t pixel = 0; pixel < picture.samples.size() / static_cast<size_t>(channels); ++pixel) {
+    std::array<int, 3> colour{};
+    for (size_t c = 0; c < 3; ++c)
+      colour[c] = (lit(4 * pixel + c) * lit(4 * pixel + 3) + 127) / 255;
+    if (channels == 1)  // as libjpeg weighs them
+      picture.samples[pixel] =
+          static_cast<uint8_t>((299 * colour[0] + 587 * colour[1] + 114 * colour[2] + 500) / 1000);
+    else
+      for (size_t c = 0; c < 3; ++c)
+        picture.samples[3 * pixel + c] = static_cast<uint8_t>(colour[c]);
+  }
+  return picture;
+}
+
 // The largest of 1, 2, 4 and 8 that leaves both sides at `least_side` or more.
 unsigned shrink_factor(int64_t height, int64_t width, int64_t least_side) {
   unsigned factor = 1;
@@ -105,20 +125,22 @@ Picture decode_jpeg(const Bytes& bytes, int channels, int64_t least_side) {
   JpegReader reader;
   jpeg_decompress_struct& info = reader.info;
   open(reader, bytes);
-  require(info.num_components == 1 || info.num_components == 3, ErrorKind::unsupported,
-          "[{}] a JPEG picture of {} components, expected grey or colour", bytes.name,
+  const bool of_inks = info.num_components == 4;
+  require(info.num_components == 1 || info.num_components == 3 || of_inks, ErrorKind::unsupported,
+          "[{}] a JPEG picture of {} components, expected grey, colour or CMYK", bytes.name,
           info.num_components);
   const int orientation = reader.orientation();
-  if (channels == 0) channels = info.num_components;
-  info.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  if (channels == 0) channels = of_inks ? 3 : info.num_components;
+  info.out_color_space = of_inks ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   info.scale_num = 1;
   info.scale_denom = shrink_factor(info.image_height, info.image_width, least_side);
   jpeg_calc_output_dimensions(&info);
-  Picture picture{info.output_height, info.output_width, channels, {}};
-  picture.samples.resize(static_cast<size_t>(picture.height * picture.width * channels));
+  Picture picture{info.output_height, info.output_width, of_inks ? 4 : channels, {}};
+  picture.samples.resize(static_cast<size_t>(picture.height * picture.width * picture.channels));
   require(reader.read_rows(picture), ErrorKind::corrupt,
           "[{}] bad JPEG data: {}; delete the file, or save it again", bytes.name,
           reader.error.message);
+  if (of_inks) picture = from_inks(picture, info.saw_Adobe_marker, channels);
   return turned_upright(std::move(picture), orientation);
 }
 

@@ -151,7 +151,8 @@ class ImageFolder : public Dataset {
     for (const File& file : files_)
       if (is_cut_off(file.path) && ++count <= kNamed) names.push_back(file.path.string());
     require(count == 0, ErrorKind::corrupt,
-            "[{}] {} of {} pictures {} cut off: {}{}; delete them, or save them again",
+            "[{}] {} of {} pictures {} cut off: {}{}; delete them, save them again, or set "
+            "data.skip_broken = true",
             folder.string(), format_count(static_cast<int64_t>(count)),
             format_count(static_cast<int64_t>(files_.size())), count == 1 ? "is" : "are",
             join(names, ", "), count > kNamed ? ", ..." : "");

@@ -311,8 +311,11 @@ Tensor TableEncoder::targets_of(const Table& table, const std::vector<int64_t>& 
             table.name, rows[i] + 1, name, target_);
     const auto place = numbers.find(name);
     require(place != numbers.end(), ErrorKind::corrupt,
-            "[{}] row {}: the class '{}' is not among those of the training rows: {}", table.name,
-            rows[i] + 1, name, some_of(class_names_));
+            "[{}] row {}: the class '{}' is not among those of the training rows: {}{}", table.name,
+            rows[i] + 1, name, some_of(class_names_),
+            with_decimal_point(name)
+                ? "; for numbers with decimal commas, set data.decimal_comma = true"
+                : "");
     targets.values<int32_t>()[i] = known[place_of_value] = place->second;
   }
   return targets;

@@ -84,6 +84,12 @@ std::string list_of(const std::vector<std::string>& names) {
   return join(shown, ", ") + (names.size() > kShown ? ", ..." : "");
 }
 
+std::string warn_of_target(const Column& column, int64_t missing) {
+  if (column.categorical && most(column.categories, has_decimal_comma))
+    return "numbers with decimal commas count as classes; set data.decimal_comma = true";
+  return missing > 0 ? counted(missing, "row") + " left out" : "";
+}
+
 ColumnReport describe(const Column& column) {
   ColumnReport report{.name = column.name};
   if (column.categorical) {
@@ -119,7 +125,7 @@ std::vector<ColumnReport> describe_columns(const Table& table, const TableOption
     ColumnReport report = describe(column);
     if (column.name == target) {
       report.use = "target";
-      report.warning = report.missing > 0 ? counted(report.missing, "row") + " left out" : "";
+      report.warning = warn_of_target(column, report.missing);
     } else if (is_one_of(options.ignore, column.name)) {
       report.use = "left out";
       report.warning.clear();

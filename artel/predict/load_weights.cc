@@ -13,6 +13,16 @@ void check_weights_fit(const Parameters& parameters, const NamedTensors& weights
   const checkpoint::Match match = checkpoint::match(expected, weights);
   require(match.complete(), ErrorKind::shape, "the weights do not fit the model:\n{}",
           match.report());
+  for (const NamedTensor& weight : weights) {
+    const DType type = weight.tensor.dtype();
+    if ((type != DType::i8 && type != DType::u8) || !parameters.contains(weight.name) ||
+        (wanted && !wanted(weight.name)))
+      continue;
+    fail(ErrorKind::unsupported,
+         "the weight '{}' is {}, as in quantised networks, whose scales are not applied; write the "
+         "file again with numbers of 16 or 32 bits",
+         weight.name, to_string(type));
+  }
 }
 
 void load_weights(Parameters& parameters, const NamedTensors& weights,

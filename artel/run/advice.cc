@@ -43,8 +43,9 @@ std::vector<std::string> check_classes(const RunConfig& config, int64_t classes,
   const std::string& loss = config.train.loss;
   check_rows(output);
   const int64_t outputs = output.elements();
-  const std::string network = fmt::format("the network has {}, but the data has {} classes",
-                                          counted(outputs, "output"), classes);
+  const std::string network =
+      fmt::format("the network has {}, but the data has {}", counted(outputs, "output"),
+                  classes == 1 ? "1 class" : fmt::format("{} classes", classes));
   if (is_for_values(loss)) {
     require(outputs == 1, ErrorKind::invalid_argument,
             "train.loss: got \"{}\" for a target of {} classes, expected a loss for classes; try "

@@ -47,6 +47,9 @@ std::vector<std::string> unused_settings(const RunConfig& config, int workers) {
   }
   if (!config.model.new_layers.empty() && config.model.weights.empty())
     add("model.new_layers", "without model.weights");
+  if (config.data.fold > 0 && config.data.folds == 0) add("data.fold", "without data.folds");
+  if (config.cluster.servers_inside && server_count(config) == 0)
+    add("cluster.servers_inside", "without parameter servers");
   if (config.data.test_fraction != DataConfig().test_fraction && has_own_test_part(config.data))
     add("data.test_fraction", "on data with a test part of its own");
   const auto packing = config.cluster.strategy_options.of<PackingOptions>();

@@ -23,7 +23,8 @@ inline void check_prefixes(std::string_view key, const std::vector<std::string>&
   for (const std::string& prefix : prefixes)
     require(std::any_of(entries.begin(), entries.end(),
                         [&](const ParameterEntry& each) { return each.name.starts_with(prefix); }),
-            ErrorKind::invalid_argument, "{}: no parameter's name begins with '{}'", key, prefix);
+            ErrorKind::invalid_argument,
+            "{}: no parameter's name begins with '{}'; `artel info` shows the names", key, prefix);
 }
 
 }  // namespace artel

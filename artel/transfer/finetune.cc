@@ -154,10 +154,10 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
   try {
     plan.blocks = blocks_of(make_model(config.model, layout), sample);
   } catch (const Error& error) {
-    fail(error.kind(),
-         "[{}] does not fit samples {}: {}; the base was trained on {}, try --size {}", base.name,
+    const bool pictures = base.reads_images() && sample.shape.rank() == base.sample.shape.rank();
+    fail(error.kind(), "[{}] does not fit samples {}: {}; the base was trained on {}{}", base.name,
          to_string(sample.shape), error.what(), to_string(base.sample.shape),
-         base.sample.shape.back());
+         pictures ? fmt::format(", try --size {}", base.sample.shape.back()) : "");
   }
   std::string train = options.train;
   if (train == "auto") train = next_tokens ? "all" : automatic_choice(samples, plan.notes);

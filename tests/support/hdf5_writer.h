@@ -17,6 +17,11 @@ class Hdf5Writer {
     layers_[layer].push_back({name, write_floats(shape, values)});
   }
 
+  // A symbolic link; where it leads does not matter to readers that leave links out.
+  void add_link(const std::string& layer, const std::string& name) {
+    layers_[layer].push_back({name, kNone});
+  }
+
   std::string finish() {
     std::vector<Member> root;
     for (auto& [layer, members] : layers_) root.push_back({layer, write_group(members)});

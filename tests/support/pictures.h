@@ -29,7 +29,8 @@ inline std::string png(int height, int width, int channels, const std::vector<ui
   return file;
 }
 
-// Interleaved samples as a JPEG file of the best quality.
+// Interleaved samples as a JPEG file of the best quality; four channels are inks, inverted as Adobe
+// writes them.
 inline std::string jpeg(int height, int width, int channels, const std::vector<uint8_t>& samples) {
   jpeg_compress_struct info{};
   jpeg_error_mgr error;
@@ -41,7 +42,7 @@ inline std::string jpeg(int height, int width, int channels, const std::vector<u
   info.image_width = static_cast<JDIMENSION>(width);
   info.image_height = static_cast<JDIMENSION>(height);
   info.input_components = channels;
-  info.in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  info.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_CMYK;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, 100, TRUE);
   jpeg_start_compress(&info, TRUE);

@@ -579,6 +579,13 @@ warned() {
   [[ $(grep -cF "artel: warning: $text" err) -eq 1 && $(grep -c warning err) -eq 1 ]] || fail "$*: $(cat err)"
 }
 
+# Workers and servers that fail for the same reason print one line.
+test_one_error_for_all() {
+  make_data
+  expect 1 "$artel" train run.toml -n 2 --servers 1 --out run --set 'model.layers=["dens 3"]'
+  [[ $(grep -c "artel: error:.*unknown layer 'dens'" err) -eq 1 && $(grep -c error: err) -eq 1 ]] || fail "$(cat err)"
+}
+
 test_unused() {
   make_data
   warned "model.depth has no effect with model.layers" model.depth=3
@@ -586,6 +593,8 @@ test_unused() {
   warned 'train.l2 has no effect with the strategy "auto" on 1 worker' train.l2=0.1
   warned "train.freeze holds all parameters: nothing is trained" 'train.freeze=["0", "1", "4"]'
   warned "train.save_every has no effect: it is 50, and there are 2 steps" train.save_every=50
+  warned "data.fold has no effect without data.folds" data.fold=2
+  warned "cluster.servers_inside has no effect without parameter servers" cluster.servers_inside=true
   warned "data.image_size has no effect on the set 'csv'" data.image_size=32
   warned "model.new_layers has no effect without model.weights" 'model.new_layers=["0."]'
   rm -rf run

@@ -122,6 +122,41 @@ TEST(Hdf5, AFileThatPointsOutsideIsRefused) {
             "libver='earliest'");
 }
 
+TEST(Hdf5, WhatIsNotReadIsNamed) {
+  Hdf5Writer writer;
+  writer.add("conv1", "bias:0", {2}, {5, 6});
+  const std::string whole = writer.finish();
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string other = whole;
+    const size_t at = other.find(from);
+    EXPECT_NE(at, other.npos);
+    other.replace(at, to.size(), to);
+    return problem_of([&] { parse_hdf5(make_bytes(other, "a.h5")); });
+  };
+  const std::string advice =
+      ", which Artel does not read; write the file again with little-endian numbers in one piece "
+      "each";
+  const std::string number_type("\x11\x20\x1f\0\x04", 5), layout("\x03\x01", 2);
+  EXPECT_EQ(changed(number_type, "\x11\x21"),
+            "[a.h5: 'conv1/bias:0'] has numbers of another kind or order of bytes" + advice);
+  const size_t message = whole.find(std::string("\x08\0\x18\0", 4));
+  ASSERT_NE(message, whole.npos);
+  const std::string head = whole.substr(message, 8);
+  EXPECT_EQ(changed(head + layout, head + "\x03\x02"),
+            "[a.h5: 'conv1/bias:0'] lies in pieces" + advice);
+  EXPECT_EQ(changed(head + layout, head + layout + std::string(8, '\xff')),
+            "[a.h5: 'conv1/bias:0'] has never been written" + advice);
+}
+
+TEST(Hdf5, SymbolicLinksAreLeftOut) {
+  Hdf5Writer writer;
+  writer.add("conv1", "bias:0", {2}, {5, 6});
+  writer.add_link("conv1", "the_same");
+  const NamedTensors tensors = parse_hdf5(make_bytes(writer.finish(), "a.h5"));
+  ASSERT_EQ(tensors.size(), 1);
+  EXPECT_EQ(tensors[0].name, "conv1/bias:0");
+}
+
 TEST(Onnx, InitialisersOfEachKind) {
   const std::string halves("\x00\x3c\x00\xc0", 4);
   const std::string model =

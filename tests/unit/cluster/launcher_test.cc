@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <memory>
 
 #include "artel/base/error.h"
 
@@ -32,6 +35,21 @@ class Environment {
 TEST(Launcher, NobodyStartedAProcessAlone) {
   EXPECT_FALSE(launched_group());
   EXPECT_TRUE(speaks_for_the_run());
+}
+
+TEST(Launcher, OneProcessGivesTheCause) {
+  EXPECT_TRUE(is_first_to_say("nobody else is there"));
+  EXPECT_EQ(own_name(), "");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
+  const int number = fileno(file.get());
+  ASSERT_EQ(fcntl(number, F_SETFL, O_APPEND), 0);
+  const std::string of_another("1 no such file\0", 15);  // process 1
+  ASSERT_EQ(write(number, of_another.data(), of_another.size()), 15);
+  const Environment environment(
+      {{"ARTEL_SAID", std::to_string(number)}, {"ARTEL_CALLED", "server 0"}});
+  EXPECT_FALSE(is_first_to_say("no such file"));
+  EXPECT_TRUE(is_first_to_say("no such"));
+  EXPECT_EQ(own_name(), "server 0");
 }
 
 TEST(Launcher, MpirunNamesTheSizeOnly) {

@@ -61,6 +61,19 @@ TEST(Picture, JpegIsNearAndShrinks) {
   EXPECT_EQ(small.samples.size(), 16u * 12 * 3);
 }
 
+TEST(Picture, InksBecomeColours) {
+  std::vector<uint8_t> inks;  // little yellow, no other ink, and a fifth of black
+  for (int i = 0; i < 16 * 16; ++i) inks.insert(inks.end(), {255, 255, 155, 204});
+  const Bytes file = make_bytes(jpeg(16, 16, 4, inks), "x");
+  const Picture colour = decode_picture(file);
+  EXPECT_EQ(colour.channels, 3);
+  EXPECT_NEAR(colour.samples[0], 204, 2);
+  EXPECT_NEAR(colour.samples[2], 124, 2);
+  const Picture grey = decode_picture(file, 1);
+  ASSERT_EQ(grey.samples.size(), 16u * 16);
+  EXPECT_NEAR(grey.samples[100], 195, 2);
+}
+
 std::string from_hex(const std::string& digits) {
   std::string bytes;
   for (size_t i = 0; i < digits.size(); i += 2)

@@ -429,6 +429,8 @@ TEST(TableReport, WarnsOfWhatMayNotBeMeant) {
     EXPECT_EQ(report[i].warning.empty(), expected[i].empty()) << report[i].warning;
   }
   EXPECT_EQ(report[5].use, "2 names");
+  EXPECT_EQ(describe_columns(table("a;y\n1;2,5\n2;3,5\n"), {})[1].warning,
+            "numbers with decimal commas count as classes; set data.decimal_comma = true");
 }
 
 TEST(Csv, ReadsDecimalCommas) {

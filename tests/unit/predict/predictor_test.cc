@@ -50,5 +50,17 @@ TEST(Predictor, RefusesOtherRowsAndMissingWeights) {
   EXPECT_THROW(Predictor(network(), kSample, few), Error);
 }
 
+TEST(Predictor, RefusesQuantisedWeights) {
+  NamedTensors quantised = weights();
+  quantised.back().tensor = Tensor(quantised.back().tensor.shape(), DType::i8);
+  try {
+    Predictor(network(), kSample, quantised);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("is i8, as in quantised networks"), std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace artel
