@@ -93,7 +93,7 @@ class Hdf5Reader {
     if (!object.obstacle.empty())
       fail(ErrorKind::unsupported,
            "[{}] {}, which Artel does not read; write the file again with "
-           "little-endian numbers in one piece each",
+           "little-endian numbers, not compressed and not in chunks",
            where, object.obstacle);
     Bytes data = *object.data;
     data.name = where;

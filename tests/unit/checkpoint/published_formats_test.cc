@@ -134,8 +134,9 @@ TEST(Hdf5, WhatIsNotReadIsNamed) {
     return problem_of([&] { parse_hdf5(make_bytes(other, "a.h5")); });
   };
   const std::string advice =
-      ", which Artel does not read; write the file again with little-endian numbers in one piece "
-      "each";
+      ", which Artel does not read; write the file again with little-endian numbers, not "
+      "compressed "
+      "and not in chunks";
   const std::string number_type("\x11\x20\x1f\0\x04", 5), layout("\x03\x01", 2);
   EXPECT_EQ(changed(number_type, "\x11\x21"),
             "[a.h5: 'conv1/bias:0'] has numbers of another kind or order of bytes" + advice);
