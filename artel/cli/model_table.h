@@ -14,7 +14,7 @@ struct StepRequest {
   int lanes = 1, threads = 1;  // of one worker
   int workers = 1;             // that keep parts of what `sharding` says
   ShardingOptions sharding = {};
-  bool mirrors = false;  // parts have copies
+  bool mirrors = false;                                  // parts have copies
   std::function<bool(const std::string&)> trained = {};  // which parameters; absent: all
 };
 

@@ -68,8 +68,8 @@ class Cluster {
   // their ranks, so that worker 0 is again one of them, and with the newcomers that were accepted.
   // All of them make this call; each wait in it has a deadline. Throws `cause` again if that
   // happens several times in a row though nothing has changed and this worker has not `progressed`
-  // since, and where workers cannot meet again: with MPI, if `elastic` is off. A worker without which the others have gone on joins them again,
-  // like a newcomer. Servers take part.
+  // since, and where workers cannot meet again: with MPI, if `elastic` is off. A worker without
+  // which the others have gone on joins them again, like a newcomer. Servers take part.
   MembershipChange regroup(const Error& cause, bool progressed);
 
   // Whether this worker is a newcomer to a run that is under way, and not part of it yet: one

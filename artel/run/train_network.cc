@@ -1,7 +1,6 @@
 #include "artel/run/train_network.h"
 
 #include <algorithm>
-#include <deque>
 #include <filesystem>
 
 #include "artel/base/error.h"
@@ -18,6 +17,7 @@
 #include "artel/run/frozen_layers.h"
 #include "artel/run/interrupt.h"
 #include "artel/run/live_report.h"
+#include "artel/run/recent_states.h"
 #include "artel/run/report.h"
 #include "artel/run/resume.h"
 #include "artel/run/setup.h"
@@ -111,42 +111,6 @@ int lanes_of(const RunConfig& config, const Cluster& cluster) {
 int64_t tokens_in_sample(const data::SampleLayout& layout) {
   return layout.tokenizer ? layout.input.back() : 0;
 }
-
-// What a worker that does not report keeps, in case it has to take over from one whose last lines
-// may not have reached the disk.
-class RecentStates {
- public:
-  void add(const TrainingState& state, bool epoch) {
-    constexpr double kSeconds = 10;  // metrics are written once a second, if steps are not slow
-    // This worker was not there for a while.
-    if (!states_.empty() && state.step > states_.back().state.step + 1) states_.clear();
-    // What was written when the last one came may still be on its way.
-    while (!states_.empty() &&
-           seconds_between(states_.front().since, states_.back().since) > kSeconds)
-      states_.pop_front();
-    states_.push_back({Clock::now(), epoch, state});
-  }
-  // The last step before those that are kept.
-  int64_t step_before(int64_t finished) const {
-    return states_.empty() ? finished : states_.front().state.step - 1;
-  }
-  // Whoever has told them need not keep them: it writes the next ones itself.
-  void tell(RunReport& report) {
-    for (const Kept& kept : std::exchange(states_, {}))
-      if (kept.epoch)
-        report.after_epoch(kept.state);
-      else
-        report.after_step(kept.state);
-  }
-
- private:
-  struct Kept {
-    Clock::time_point since;
-    bool epoch;
-    TrainingState state;
-  };
-  std::deque<Kept> states_;
-};
 
 // One worker: the data and the network of a run. Worker 0 trains with the others, and writes and
 // reports; the others do the same training, silently.

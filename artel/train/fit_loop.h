@@ -152,7 +152,7 @@ class FitLoop {
   bool rejoined_ = false;                     // others, after a group had broken
   std::vector<MembershipChange::Gone> lost_;  // since the last membership
   Clock::time_point broken_at_;
-  int64_t broken_after_ = -1;  // the step after which a group broke last
+  int64_t broken_after_ = -1;     // the step after which a group broke last
   std::optional<Error> unsaved_;  // why the last state that was to be saved was not
   // Writes the state after a step while the next one computes, which only reads it.
   std::future<void> saving_;

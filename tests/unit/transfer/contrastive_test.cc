@@ -73,7 +73,9 @@ TEST(Contrastive, PretrainingLowersTheLossAndLeavesABase) {
         }};
     pretrain(views_of_spots(), alone, options, folder.at(method));
     ASSERT_EQ(losses.size(), 16u);
-    if (std::string(method) == "simclr") EXPECT_LT(losses.back(), losses.front());
+    if (std::string(method) == "simclr") {
+      EXPECT_LT(losses.back(), losses.front());
+    }
     const BaseNetwork base = open_base({.name = folder.at(method)});
     const std::vector<LabelProbe> probes =
         probe_labels(base, data_for(base, "light_spots"),

@@ -1,0 +1,32 @@
+#include "artel/run/recent_states.h"
+
+#include <utility>
+
+namespace artel {
+
+void RecentStates::add(const TrainingState& state, bool epoch) {
+  // This worker was not there for a while.
+  if (!states_.empty() && state.step > states_.back().state.step + 1) states_.clear();
+  // What was written when the last one came may still be on its way.
+  while (!states_.empty() &&
+         seconds_between(states_.front().since, states_.back().since) > seconds_)
+    states_.pop_front();
+  // The end of an epoch is told with its last step or not at all: whoever takes over drops the
+  // lines of the first step that it tells, and the step's own would be missing.
+  while (!states_.empty() && states_.front().epoch) states_.pop_front();
+  if (!epoch || !states_.empty()) states_.push_back({Clock::now(), epoch, state});
+}
+
+int64_t RecentStates::step_before(int64_t finished) const {
+  return states_.empty() ? finished : states_.front().state.step - 1;
+}
+
+void RecentStates::tell(RunReport& report) {
+  for (const Kept& kept : std::exchange(states_, {}))
+    if (kept.epoch)
+      report.after_epoch(kept.state);
+    else
+      report.after_step(kept.state);
+}
+
+}  // namespace artel

@@ -1,0 +1,36 @@
+// What a worker that does not report keeps, in case it has to take over from one whose last lines
+// of metrics may not have reached the disk.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "artel/base/time.h"
+#include "artel/run/report.h"
+#include "artel/train/trainer.h"
+
+namespace artel {
+
+class RecentStates {
+ public:
+  // Metrics are written once a second, if steps are not slow.
+  explicit RecentStates(double seconds = 10) : seconds_(seconds) {}
+
+  // After a step, or (`epoch`) after what was due at the end of its epoch.
+  void add(const TrainingState& state, bool epoch);
+  // The last step before those that are kept.
+  int64_t step_before(int64_t finished) const;
+  // Whoever has told them need not keep them: it writes the next ones itself.
+  void tell(RunReport& report);
+
+ private:
+  struct Kept {
+    Clock::time_point since;
+    bool epoch;
+    TrainingState state;
+  };
+  double seconds_;
+  std::deque<Kept> states_;
+};
+
+}  // namespace artel
