@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
+#include "artel/base/time.h"
 #include "artel/train/restoration.h"
 #include "artel/train/strategies/fitting_mesh.h"
 #include "artel/train/strategies/pipeline.h"
@@ -149,6 +153,7 @@ TEST(Mirrors, ALostPartChangesNoBit) {
     alone_trainer.fit(undisturbed.set, undisturbed.fit);
     const std::vector<float> expected = flat(alone_trainer.weights());
     task.options.strategy_options = mesh.options;
+    std::atomic<int> reformed = 0;
     on_workers(mesh.workers, [&](int rank, Cluster& cluster) {
       const bool stays = rank + 1 < mesh.workers;
       std::vector<int> staying, steps;
@@ -157,8 +162,15 @@ TEST(Mirrors, ALostPartChangesNoBit) {
       own.fit.after_step.push_back([&](const TrainingState& state) {
         steps.push_back(static_cast<int>(state.step));
         if (state.step == 5 && cluster.size() == mesh.workers) {
-          if (!stays) fail(ErrorKind::cancelled, "lost");
+          if (!stays) {
+            // Not before the others have finished the step and gone on: its end breaks their group.
+            for (const Deadline deadline = Deadline::after(20);
+                 reformed + 1 < mesh.workers && !deadline.passed();)
+              std::this_thread::yield();
+            fail(ErrorKind::cancelled, "lost");
+          }
           cluster.reform(staying);
+          ++reformed;
         }
         return true;
       });
