@@ -5,8 +5,40 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string>
 
 namespace artel {
+namespace {
+
+// The number in a file, if that is one ("max" is not) and less.
+void lower_to(uint64_t& least, const std::filesystem::path& file) {
+  uint64_t limit = 0;
+  if (std::ifstream(file) >> limit && limit > 0) least = std::min(least, limit);
+}
+
+}  // namespace
+
+uint64_t control_group_limit(const std::filesystem::path& root) {
+  uint64_t least = UINT64_MAX;
+  const std::filesystem::path mounted = root / "sys/fs/cgroup";
+  // As a container sees its own.
+  lower_to(least, mounted / "memory.max");
+  // A line is "7:memory:/slurm/job", or "0::/slurm/job" in the second version; groups above limit,
+  // too.
+  std::ifstream lines(root / "proc/self/cgroup");
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string kind = line.substr(first + 1, second - first - 1);
+    if (!kind.empty() && kind != "memory") continue;
+    const std::filesystem::path above = kind.empty() ? mounted : mounted / kind;
+    for (std::filesystem::path group = line.substr(second + 1); group.has_relative_path();
+         group = group.parent_path())
+      lower_to(least, above / group.relative_path() /
+                          (kind.empty() ? "memory.max" : "memory.limit_in_bytes"));
+  }
+  return least;
+}
 
 uint64_t memory_limit_bytes() {
   uint64_t least = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
@@ -16,11 +48,7 @@ uint64_t memory_limit_bytes() {
     if (::getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
       least = std::min<uint64_t>(least, limit.rlim_cur);
   }
-  // As a container sees its own; "max" is no number.
-  uint64_t group = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> group && group > 0)
-    least = std::min(least, group);
-  return least;
+  return std::min(least, control_group_limit());
 }
 
 }  // namespace artel
