@@ -190,16 +190,16 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
 // wait for others, with the copies that they have.
 void FitLoop::find_room(comm::Group* group) {
   const MeshTask task = {s_.cluster, *workload_->stepper(), options_.batch_size};
+  const bool may_wait = s_.cluster.elastic() && s_.cluster.membership().generation > 0;
   std::string lack;
   try {
     choose_mesh(task, s_.options);
     check_worker_memory(task, s_.options);
   } catch (const Error& error) {
-    const bool may_wait = s_.cluster.elastic() && s_.cluster.membership().generation > 0;
     if (error.kind() != ErrorKind::memory || !may_wait) throw;
     lack = error.what();
   }
-  if (s_.cluster.elastic() && s_.cluster.membership().generation > 0) {
+  if (may_wait) {
     if (group) {
       const std::vector<std::string> all = gather_text(*group, lack);
       const auto found = std::ranges::find_if(all, [](const auto& each) { return !each.empty(); });

@@ -292,15 +292,9 @@ void pack_tiles(const float* a, int64_t lda, int64_t k, int64_t rows, float* til
   HWY_DYNAMIC_DISPATCH(PackTiles)(a, lda, k, rows, tiles, tile_stride);
 }
 
-int64_t tile_rows() {
-  const int64_t rows = HWY_DYNAMIC_DISPATCH(TileRows)();
-  return rows;
-}
+int64_t tile_rows() { return HWY_DYNAMIC_DISPATCH(TileRows)(); }
 
-int64_t panel_width() {
-  const int64_t width = HWY_DYNAMIC_DISPATCH(PanelWidth)();
-  return width;
-}
+int64_t panel_width() { return HWY_DYNAMIC_DISPATCH(PanelWidth)(); }
 
 }  // namespace artel::kernels
 #endif
