@@ -212,7 +212,9 @@ class GlooTransport : public Transport {
   bool translated(int peer, Body&& body) {
     try {
       return body();
-    } catch (const ::gloo::Exception& error) {
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
       if (control_.explain_loss(peer)) return false;
       fail(ErrorKind::communication, "[comm gloo] the connection to rank {} broke: {}", peer,
            error.what());
@@ -254,7 +256,8 @@ class GlooTransport : public Transport {
       const control::Member& target = theirs[rank_];
       try {
         context_->getPair(peer)->connect({target.blob.begin(), target.blob.end()});
-      } catch (const ::gloo::Exception& error) {
+      } catch (const std::exception& error) {
+        // Also Gloo's failed assertions: the lookout may close a connection while it is being made.
         lookout.finish();
         fail(ErrorKind::communication,
              "[comm gloo] rank {} at {} cannot reach rank {} on host {} at {}: {}; wrong network "

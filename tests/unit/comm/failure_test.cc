@@ -8,6 +8,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/host_name.h"
+#include "artel/base/time.h"
 #include "ranks.h"
 
 namespace artel::comm {
@@ -274,6 +275,33 @@ TEST(Rendezvous, AMissingRankIsATimeoutThatCounts) {
       error_of({.transport = "gloo", .rank = 0, .size = 2, .address = address, .join_timeout = 2}),
       fmt::format("[comm] group at {}: not all of the 2 ranks joined before the deadline",
                   address));
+}
+
+// Gloo asserts that a connection is open, which another thread may close when all give up.
+TEST(Rendezvous, WhateverGivingUpDoesToConnectionsIsACommunicationError) {
+  constexpr int kRounds = 20, kRanks = 6;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto end = Clock::now() + std::chrono::milliseconds(round);
+    GroupOptions options{.transport = "gloo by TCP",
+                         .size = kRanks,
+                         .address = free_address(),
+                         .join_timeout = 1,
+                         .while_joining = [&] {
+                           require(Clock::now() < end, ErrorKind::communication, "given up");
+                         }};
+    std::vector<std::thread> threads;
+    for (options.rank = 0; options.rank < kRanks; ++options.rank)
+      threads.emplace_back([own = options] {
+        try {
+          connect(own);
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::communication) << error.what();
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << error.what();
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
 }
 
 TEST(Rendezvous, UnknownTransportsAreNamed) {
