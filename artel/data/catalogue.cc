@@ -8,12 +8,12 @@
 namespace artel::data {
 namespace {
 
-using Names = std::vector<std::string>;
+using FileNames = std::vector<std::string>;
 
-const Names kIdxNames = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
-                         "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
+const FileNames kIdxNames = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                             "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 
-Names with_suffix(Names names, const std::string& suffix) {
+FileNames with_suffix(FileNames names, const std::string& suffix) {
   for (std::string& name : names) name += suffix;
   return names;
 }
@@ -34,7 +34,7 @@ CatalogueEntry idx_entry(std::string name, std::string description, std::vector<
 }
 
 RemoteFile archive(std::string from, std::string digest, const std::string& inside,
-                   const Names& names) {
+                   const FileNames& names) {
   RemoteFile file{std::move(from), std::move(digest), {}};
   for (const std::string& name : names) file.members.push_back({inside + name, name});
   return file;
@@ -46,12 +46,12 @@ std::vector<CatalogueEntry> make_catalogue() {
       "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
       "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
       "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"};
-  const Names cifar10_bin = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-                             "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
-  const Names cifar10_png = {"data_batch_1.png",  "data_batch_2.png", "data_batch_3.png",
-                             "data_batch_4.png",  "data_batch_5.png", "test_batch.png",
-                             "train_lables.json", "test_lables.json"};
-  const Names cifar100_bin = {"train.bin", "test.bin"};
+  const FileNames cifar10_bin = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                 "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
+  const FileNames cifar10_png = {"data_batch_1.png",  "data_batch_2.png", "data_batch_3.png",
+                                 "data_batch_4.png",  "data_batch_5.png", "test_batch.png",
+                                 "train_lables.json", "test_lables.json"};
+  const FileNames cifar100_bin = {"train.bin", "test.bin"};
   const std::string toronto = "https://www.cs.toronto.edu/~kriz/";
   return {
       idx_entry("mnist", "handwritten digits, 60,000 + 10,000 images of 28 x 28",

@@ -17,6 +17,9 @@
 
 namespace artel::data {
 
+// A target that losses and metrics leave out.
+inline constexpr int32_t kIgnoredTarget = -100;
+
 class SparseRows;
 class TableEncoder;
 class Tokenizer;

@@ -12,7 +12,6 @@ namespace artel::data {
 namespace {
 
 constexpr int64_t kMarks = 3;  // [CLS] and two [SEP]
-constexpr int32_t kIgnored = -100;
 constexpr double kMaskedShare = 0.15;
 
 class MaskedText : public Dataset {
@@ -56,7 +55,7 @@ class MaskedText : public Dataset {
     x[context - 1] = separator_;
     std::fill_n(x.begin() + context, half + 2, 0);
     std::fill(x.begin() + context + half + 2, x.end(), 1);
-    std::fill(y.begin(), y.end(), kIgnored);
+    std::fill(y.begin(), y.end(), kIgnoredTarget);
     y[0] = follows ? 0 : 1;
     hide(x, y, half, random);
   }

@@ -9,8 +9,6 @@
 namespace artel::data {
 namespace {
 
-constexpr int32_t kIgnored = -100;  // by cross entropy
-
 class TextLineSet final : public Dataset {
  public:
   TextLineSet(Tensor inputs, Tensor targets, TokenizerPtr tokenizer)
@@ -54,7 +52,7 @@ DatasetPtr text_lines(const Bytes& text, TokenizerPtr tokenizer, int64_t context
   const auto count = static_cast<int64_t>(lines.size());
   Tensor inputs({count, context}, DType::i32), targets({count, context}, DType::i32);
   std::fill_n(inputs.values<int32_t>().begin(), inputs.elements(), ends[0]);
-  std::fill_n(targets.values<int32_t>().begin(), targets.elements(), kIgnored);
+  std::fill_n(targets.values<int32_t>().begin(), targets.elements(), kIgnoredTarget);
   int64_t cut = 0;
   for (int64_t i = 0; i < count; ++i) {
     std::vector<int32_t> tokens = tokenizer->encode(lines[static_cast<size_t>(i)]);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kPromptKey = "observe.sample_prompt";
 constexpr size_t kPromptTokens = 8;
-constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+constexpr uint64_t kMostTextBytes = uint64_t{1} << 30;
 
 // The first tokens of the first sample; of a line only one, because it may be short.
 std::vector<int32_t> beginning_of(const data::Dataset& set, bool lines) {
@@ -60,7 +60,7 @@ TextSamples::TextSamples(const RunConfig& config, const data::Dataset& set)
 void TextSamples::begin(const std::filesystem::path& file, int64_t step) const {
   if (!std::filesystem::exists(file)) return;
   std::string kept;
-  for (const std::string& line : split(read_file(file, kMostBytes), '\n'))
+  for (const std::string& line : split(read_file(file, kMostTextBytes), '\n'))
     if (is_of(line, step)) kept.append(line) += '\n';
   write_file_atomically(file, kept);
 }

@@ -123,7 +123,7 @@ double counted_labels(const Call& call, const Array& labels) {
   return count;
 }
 
-Arrays cross_entropy(const Call& call) {
+Arrays shard_cross_entropy(const Call& call) {
   const Array scores = all_scores(call), &labels = call.in(call.count() - 1);
   const int64_t rows = scores.shape[0], classes = scores.shape[1];
   Array loss = zeros({}), sums = {{rows, 2}, {}};
@@ -160,7 +160,7 @@ Array scores_gradient(const Call& call, const Array& scores, int64_t first, cons
   return result;
 }
 
-Arrays cross_entropy_gradient(const Call& call) {
+Arrays shard_cross_entropy_gradient(const Call& call) {
   Arrays results;
   int64_t first = 0;
   for (int i = 0; i + 1 < call.count(); ++i) {
@@ -172,14 +172,14 @@ Arrays cross_entropy_gradient(const Call& call) {
   return results;
 }
 
-Arrays cross_entropy_backward(const Call& call) {
+Arrays shard_cross_entropy_backward(const Call& call) {
   const int64_t shards = call.attributes().integer("shards");
   const int64_t first =
       call.attributes().integer("classes") * call.attributes().integer("shard") / shards;
   return {scores_gradient(call, call.in(2), first, call.in(3), call.in(1), call.in(0).data[0])};
 }
 
-Arrays count_top(const Call& call) {
+Arrays shard_count_top(const Call& call) {
   const Array scores = all_scores(call), &labels = call.in(call.count() - 1);
   const int64_t classes = scores.shape[1];
   double top = 0;
@@ -202,9 +202,9 @@ std::vector<Rule> shard_rules() {
           {"shard_sum", shard_sum, shard_sum_gradient},
           {"shard_slices", slices, slices_gradient, true},
           {"shard_gather", gather, gather_gradient},
-          {"shard_cross_entropy", cross_entropy, cross_entropy_gradient},
-          {"shard_cross_entropy_backward", cross_entropy_backward},
-          {"shard_count_top", count_top}};
+          {"shard_cross_entropy", shard_cross_entropy, shard_cross_entropy_gradient},
+          {"shard_cross_entropy_backward", shard_cross_entropy_backward},
+          {"shard_count_top", shard_count_top}};
 }
 
 }  // namespace artel::reference

@@ -176,7 +176,7 @@ double total_weight(const CrossEntropyTarget& target, int64_t rows, int64_t clas
 }
 
 // Rows that are worth a task of their own.
-int64_t row_grain(int64_t classes) { return std::max<int64_t>(1, 4096 / (classes + 1)); }
+int64_t loss_row_grain(int64_t classes) { return std::max<int64_t>(1, 4096 / (classes + 1)); }
 
 }  // namespace
 
@@ -204,7 +204,7 @@ void cross_entropy_backward(ThreadPool& pool, const CrossEntropyTarget& target, 
   const double weight = total_weight(target, rows, classes);
   const float scale = weight > 0 ? static_cast<float>(*dloss / weight) : 0.0f;
   const auto range = HWY_DYNAMIC_DISPATCH(gradient_rows);
-  parallel_for(pool, rows, row_grain(classes), [&](int64_t begin, int64_t end) {
+  parallel_for(pool, rows, loss_row_grain(classes), [&](int64_t begin, int64_t end) {
     range(target, begin, end, classes, logits, scale, log_sums, gradient);
   });
 }
@@ -212,7 +212,7 @@ void cross_entropy_backward(ThreadPool& pool, const CrossEntropyTarget& target, 
 void cross_entropy_shard(ThreadPool& pool, const ClassShard& shard, int64_t rows,
                          const int32_t* labels, const float* logits, float* sums) {
   const auto range = HWY_DYNAMIC_DISPATCH(shard_sums);
-  parallel_for(pool, rows, row_grain(shard.classes),
+  parallel_for(pool, rows, loss_row_grain(shard.classes),
                [&](int64_t begin, int64_t end) { range(shard, begin, end, labels, logits, sums); });
 }
 
@@ -248,7 +248,7 @@ void cross_entropy_shard_backward(ThreadPool& pool, const ClassShard& shard, int
       total_weight({.labels = labels, .ignore_index = ignore_index}, rows, classes);
   const float scale = weight > 0 ? static_cast<float>(*dloss / weight) : 0.0f;
   const auto range = HWY_DYNAMIC_DISPATCH(shard_gradient);
-  parallel_for(pool, rows, row_grain(shard.classes), [&](int64_t begin, int64_t end) {
+  parallel_for(pool, rows, loss_row_grain(shard.classes), [&](int64_t begin, int64_t end) {
     range(shard, begin, end, labels, ignore_index, logits, scale, log_sums, gradient);
   });
 }

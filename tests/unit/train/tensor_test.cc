@@ -13,11 +13,11 @@
 namespace artel {
 namespace {
 
-struct Mesh {
+struct TensorMesh {
   int workers, tensor, shards;
 };
 
-TrainingTask shared_by(TrainingTask task, const Mesh& mesh) {
+TrainingTask shared_by(TrainingTask task, const TensorMesh& mesh) {
   task.options.strategy_options = {TensorOptions{.tensor = mesh.tensor},
                                    ShardsOptions{.shards = mesh.shards}};
   return task;
@@ -28,9 +28,9 @@ checkpoint::Checkpoint by_one(const TrainingTask& task, int shards) {
   return train_task(one, shared_by(task, {1, 1, shards}));
 }
 
-void expect_bits_of_one(const TrainingTask& task, const std::vector<Mesh>& meshes) {
+void expect_bits_of_one(const TrainingTask& task, const std::vector<TensorMesh>& meshes) {
   std::map<int, checkpoint::Checkpoint> expected;
-  for (const Mesh& mesh : meshes) {
+  for (const TensorMesh& mesh : meshes) {
     if (!expected.contains(mesh.shards)) expected[mesh.shards] = by_one(task, mesh.shards);
     const checkpoint::Checkpoint& one = expected[mesh.shards];
     on_workers(mesh.workers, [&](int rank, Cluster& cluster) {
@@ -45,8 +45,8 @@ void expect_bits_of_one(const TrainingTask& task, const std::vector<Mesh>& meshe
 }
 
 TEST(Tensor, GivesTheBitsOfOneWorker) {
-  const std::vector<Mesh> meshes = {{2, 2, 2}, {2, 2, 4}, {4, 4, 4},
-                                    {4, 2, 4}, {2, 1, 4}, {3, 3, 3}};
+  const std::vector<TensorMesh> meshes = {{2, 2, 2}, {2, 2, 4}, {4, 4, 4},
+                                          {4, 2, 4}, {2, 1, 4}, {3, 3, 3}};
   expect_bits_of_one(perceptron_task(), meshes);
 }
 
@@ -96,7 +96,7 @@ TEST(Tensor, ComputesWhatWholeLayersDo) {
 }
 
 TEST(Tensor, AllStopAndTraceWhenOneWishesTo) {
-  for (const Mesh& mesh : {Mesh{2, 2, 2}, Mesh{4, 2, 2}}) {
+  for (const TensorMesh& mesh : {TensorMesh{2, 2, 2}, TensorMesh{4, 2, 2}}) {
     std::vector<int64_t> steps(static_cast<size_t>(mesh.workers));
     std::vector<StepTrace> traces;
     on_workers(mesh.workers, [&](int rank, Cluster& cluster) {
@@ -124,7 +124,7 @@ TEST(Tensor, ARunGoesOnWithAnyOther) {
   TrainingTask half = task;
   half.fit.epochs = 1;
   checkpoint::Checkpoint begun = by_one(half, 4);
-  for (const Mesh& mesh : {Mesh{2, 2, 4}, Mesh{4, 2, 4}}) {
+  for (const TensorMesh& mesh : {TensorMesh{2, 2, 4}, TensorMesh{4, 2, 4}}) {
     on_workers(mesh.workers, [&](int rank, Cluster& cluster) {
       Trainer trainer(cluster, task.model, shared_by(task, mesh).options);
       trainer.build({DType::i32, {6}});
