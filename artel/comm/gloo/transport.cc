@@ -5,7 +5,12 @@
 #include <gloo/context.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <numeric>
@@ -23,6 +28,19 @@
 #include "artel/comm/patience.h"
 #include "artel/comm/shm/neighbours.h"
 #include "artel/comm/transports.h"
+
+// Takes the place of the system's own, also for Gloo, which asks for the name of each new peer on a
+// thread where an exception ends the process. One that is gone before it was asked for has no name:
+// here that is an empty one, and Gloo finds out when it reads.
+// docs/decisions/0194-peers-without-a-name.md
+extern "C" int getpeername(int socket, sockaddr* name, socklen_t* bytes) noexcept {
+  const auto result = static_cast<int>(syscall(SYS_getpeername, socket, name, bytes));
+  if (result == 0 || errno != ENOTCONN) return result;
+  const sockaddr_in nobody = {.sin_family = AF_INET, .sin_port = 0, .sin_addr = {}, .sin_zero = {}};
+  std::memcpy(name, &nobody, std::min<size_t>(*bytes, sizeof nobody));
+  *bytes = sizeof nobody;
+  return 0;
+}
 
 namespace artel::comm {
 namespace {

@@ -1,5 +1,8 @@
 // Failure is an error, not a hang: the exact words on every rank.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <mutex>
@@ -302,6 +305,19 @@ TEST(Rendezvous, WhateverGivingUpDoesToConnectionsIsACommunicationError) {
       });
     for (std::thread& thread : threads) thread.join();
   }
+}
+
+// Gloo would end the process; libraries find the function as it is found here.
+TEST(Rendezvous, APeerThatIsGoneHasAnEmptyName) {
+  const auto found = reinterpret_cast<decltype(&getpeername)>(dlsym(RTLD_DEFAULT, "getpeername"));
+  const FileHandle alone(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name = {};
+  socklen_t bytes = sizeof name;
+  ASSERT_EQ(found(alone.get(), reinterpret_cast<sockaddr*>(&name), &bytes), 0);
+  EXPECT_EQ(name.sin_family, AF_INET);
+  EXPECT_EQ(name.sin_port, 0);
+  EXPECT_EQ(found(-1, reinterpret_cast<sockaddr*>(&name), &bytes), -1);
+  EXPECT_EQ(errno, EBADF);
 }
 
 TEST(Rendezvous, UnknownTransportsAreNamed) {
