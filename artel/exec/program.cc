@@ -145,7 +145,7 @@ void Program::run(Frame& frame, ThreadPool& pool, const RunOptions& options) con
   frame.next_ = last;
 }
 
-Frame::Frame(const Program& program, Parameters& parameters, Memory gradients)
+Frame::Frame(const Program& program, Parameters& parameters, Memory gradients, Parameters* lender)
     : program_(program), gradients_(std::move(gradients)) {
   const Plan& plan = program.plan_;
   for (const auto& [device, bytes] : plan.activations)
@@ -169,7 +169,9 @@ Frame::Frame(const Program& program, Parameters& parameters, Memory gradients)
         break;
       case Region::parameters: {
         const ValueData& value = program.graph_.value(root.value);
-        const ParameterEntry& entry = parameters.entry(value.whole_name());
+        const std::string name = value.whole_name();
+        Parameters& owner = lender && !parameters.contains(name) ? *lender : parameters;
+        const ParameterEntry& entry = owner.entry(name);
         Layout layout = root.layout;
         if (value.shard_of) layout.split = value.shard_of->split;
         require(entry.shape == (value.shard_of ? value.shard_of->shape : value.type.shape) &&
@@ -177,7 +179,7 @@ Frame::Frame(const Program& program, Parameters& parameters, Memory gradients)
                 ErrorKind::internal,
                 "parameter '{}' does not have the shape and layout that the program expects",
                 value.name);
-        pointers_[i] = parameters.memory(entry).address() + shard_offset(value) * sizeof(float);
+        pointers_[i] = owner.memory(entry).address() + shard_offset(value) * sizeof(float);
         break;
       }
     }

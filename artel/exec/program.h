@@ -111,7 +111,9 @@ class Frame {
  public:
   // `parameters` must have the names, shapes and layouts of the program and outlive the frame.
   // `gradients` is memory of the processor of plan().gradient_bytes bytes; absent: the frame's own.
-  Frame(const Program& program, Parameters& parameters, Memory gradients = {});
+  // `lender` has what `parameters` has not.
+  Frame(const Program& program, Parameters& parameters, Memory gradients = {},
+        Parameters* lender = nullptr);
 
   const Program& program() const { return program_; }
 

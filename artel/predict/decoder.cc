@@ -20,19 +20,34 @@ Decoder::Decoder(const Model& model, int threads)
 
 Decoder::Decoder(const Model& model, const NamedTensors& weights, int threads, int64_t window)
     : Decoder(model, threads) {
-  try {
-    find_cache();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unsupported || window == 0) throw;
+  if (!reads_on(window)) {
     rereading_ = std::make_unique<Rereading>(model, weights, threads, window);
-    positions_ = window;
     return;
   }
+  parameters_ = Parameters(compiled(1).program.parameter_entries());
   load_weights(parameters_, weights, [](const std::string& name) { return !is_cache(name); });
+}
+
+Decoder::Decoder(const Model& model, Parameters& weights, int threads, int64_t window)
+    : Decoder(model, threads) {
+  if (!reads_on(window)) {
+    rereading_ = std::make_unique<Rereading>(model, tensors_of(weights.sources()), threads, window);
+    return;
+  }
+  lender_ = &weights;
+  std::vector<ParameterEntry> own = compiled(1).program.parameter_entries();
+  std::erase_if(own, [&](const ParameterEntry& entry) {
+    return weights.contains(entry.name) &&
+           same_memory(entry.shape, entry.layout, weights.entry(entry.name).layout);
+  });
+  parameters_ = Parameters(std::move(own));
+  for (const ParameterEntry& entry : parameters_.entries())
+    if (!is_cache(entry.name)) parameters_.set(entry.name, weights.get(entry.name));
 }
 
 Decoder::Decoder(const Model& model, uint64_t seed, int threads) : Decoder(model, threads) {
   find_cache();
+  parameters_ = Parameters(compiled(1).program.parameter_entries());
   const ModelGraph graph = decoding_graph(model, 1);
   initialise(pool_, seed, graph.initialisers, parameters_);
 }
@@ -40,10 +55,22 @@ Decoder::Decoder(const Model& model, uint64_t seed, int threads) : Decoder(model
 Decoder::~Decoder() = default;
 
 size_t Decoder::weight_bytes() const {
-  size_t bytes = rereading_ ? rereading_->weight_bytes() : 0;
-  for (const ParameterEntry& entry : parameters_.entries())
+  if (rereading_) return rereading_->weight_bytes();
+  size_t bytes = 0;
+  for (const ParameterEntry& entry : compiled_.at(1)->program.parameter_entries())
     if (!entry.is_state) bytes += static_cast<size_t>(entry.shape.elements()) * sizeof(float);
   return bytes;
+}
+
+bool Decoder::reads_on(int64_t window) {
+  try {
+    find_cache();
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported || window == 0) throw;
+    positions_ = window;
+    return false;
+  }
 }
 
 void Decoder::find_cache() {
@@ -52,7 +79,6 @@ void Decoder::find_cache() {
     if (is_cache(program.graph().value(id).name)) positions_ = program.graph().type(id).shape[1];
   require(positions_ > 0, ErrorKind::unsupported,
           "the network does not predict next tokens; try one of the models gpt2");
-  parameters_ = Parameters(program.parameter_entries());
 }
 
 Decoder::Compiled& Decoder::compiled(int64_t tokens) {
@@ -78,7 +104,7 @@ Tensor Decoder::read(std::span<const int32_t> tokens) {
 Tensor Decoder::read_on(std::span<const int32_t> tokens) {
   const auto count = static_cast<int64_t>(tokens.size());
   Compiled& now = compiled(count);
-  if (!now.frame) now.frame = std::make_unique<Frame>(now.program, parameters_);
+  if (!now.frame) now.frame = std::make_unique<Frame>(now.program, parameters_, Memory(), lender_);
   Tensor x({1, count}, DType::i32), places({count}, DType::i32);
   std::copy(tokens.begin(), tokens.end(), x.values<int32_t>().begin());
   std::iota(places.values<int32_t>().begin(), places.values<int32_t>().end(),

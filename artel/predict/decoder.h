@@ -26,6 +26,9 @@ class Decoder {
   // not depend on the number of threads. `window` is the most tokens that a network can remember
   // that has to read them again each time; 0: such a network is refused.
   Decoder(const Model& model, const NamedTensors& weights, int threads, int64_t window = 0);
+  // The same with the weights of somebody else, who keeps them as they are. Those in a layout that
+  // it cannot use are copied.
+  Decoder(const Model& model, Parameters& weights, int threads, int64_t window = 0);
   // With the initial weights of a training with this seed.
   Decoder(const Model& model, uint64_t seed, int threads);
   ~Decoder();
@@ -44,6 +47,8 @@ class Decoder {
   struct Compiled;
   Decoder(const Model& model, int threads);
   Compiled& compiled(int64_t tokens);
+  // Finds out how many positions there are. Returns whether it can read on from where it was.
+  bool reads_on(int64_t window);
   void find_cache();
   Tensor read_on(std::span<const int32_t> tokens);
 
@@ -52,6 +57,7 @@ class Decoder {
   ThreadPool pool_;
   KernelChoices choices_;
   Parameters parameters_;                                  // with the caches
+  Parameters* lender_ = nullptr;                           // of those that are not there
   std::map<int64_t, std::unique_ptr<Compiled>> compiled_;  // by number of tokens per call
   std::unique_ptr<Rereading> rereading_;                   // instead of all these
   int64_t positions_ = 0;

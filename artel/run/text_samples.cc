@@ -65,7 +65,7 @@ void TextSamples::begin(const std::filesystem::path& file, int64_t step) const {
   write_file_atomically(file, kept);
 }
 
-std::optional<TextSamples::Text> TextSamples::write(const Model& model, const NamedTensors& weights,
+std::optional<TextSamples::Text> TextSamples::write(const Model& model, Parameters& weights,
                                                     int threads) {
   try {
     return generate(model, weights, threads);
@@ -78,7 +78,7 @@ std::optional<TextSamples::Text> TextSamples::write(const Model& model, const Na
   }
 }
 
-TextSamples::Text TextSamples::generate(const Model& model, const NamedTensors& weights,
+TextSamples::Text TextSamples::generate(const Model& model, Parameters& weights,
                                         int threads) const {
   Decoder decoder(model, weights, threads, window_);
   const auto length = static_cast<int64_t>(prompt_.size());

@@ -14,9 +14,10 @@
 #include "artel/data/text/tokenizer.h"
 #include "artel/nn/model.h"
 #include "artel/run/config.h"
-#include "artel/tensor/named_tensor.h"
 
 namespace artel {
+
+class Parameters;
 
 class TextSamples {
  public:
@@ -35,14 +36,14 @@ class TextSamples {
   };
   // Nothing for a network that does not predict next tokens; then nothing is wanted any more. If it
   // cannot write for another reason, the log says so once.
-  std::optional<Text> write(const Model& model, const NamedTensors& weights, int threads);
+  std::optional<Text> write(const Model& model, Parameters& weights, int threads);
 
   // Appends {"step": 7, "epoch": 1, "prompt": "...", "text": "..."}.
   void append(const std::filesystem::path& file, int64_t step, int64_t epoch,
               const Text& text) const;
 
  private:
-  Text generate(const Model& model, const NamedTensors& weights, int threads) const;
+  Text generate(const Model& model, Parameters& weights, int threads) const;
 
   int64_t tokens_ = 0;
   int64_t window_ = 0;          // tokens of a sample

@@ -14,6 +14,7 @@
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/gpt2.h"
 #include "artel/predict/generate.h"
+#include "artel/predict/load_weights.h"
 #include "artel/predict/predictor.h"
 #include "tests/support/weights.h"
 
@@ -123,6 +124,27 @@ TEST(Decoder, GivesTheScoresOfTheLastTokenOfAPiece) {
                   expected.values<float>()[(static_cast<int64_t>(at) - 1) * kVocabulary + i], 1e-5)
           << "after " << at << " tokens";
   }
+}
+
+TEST(Decoder, ReadsWithTheWeightsOfSomebodyElse) {
+  const TensorType sample = {DType::i32, {1, kPositions}};
+  const NamedTensors weights = tests::initial_weights(small_gpt(), {DType::i32, {kPositions}}, 5);
+  KernelChoices choices;
+  const Program program(inference_graph(small_gpt(), sample).graph, {}, choices);
+  Parameters lender(program.parameter_entries());
+  load_weights(lender, weights);
+  Decoder own(small_gpt(), weights, 1), borrowed(small_gpt(), lender, 1);
+  EXPECT_EQ(borrowed.weight_bytes(), own.weight_bytes());
+  const std::vector<int32_t> tokens = some_tokens(7);
+  const auto same = [&] {
+    own.forget();
+    borrowed.forget();
+    const Tensor a = own.read(tokens), b = borrowed.read(tokens);
+    return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+  };
+  EXPECT_TRUE(same());
+  lender.values(lender.entry("ln_f.bias"))[0] += 1;  // it has no copy of that
+  EXPECT_FALSE(same());
 }
 
 TEST(Decoder, RefusesNetworksThatLookAhead) {
