@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "artel/base/pages.h"
+
 namespace artel::comm {
 namespace {
 
@@ -16,6 +18,8 @@ constexpr size_t kFlatBytes = 256 << 10;
 // where a sync costs more than that gains.
 constexpr size_t kPieceBytes = 64 << 10;
 constexpr size_t kCrowdedPieceBytes = shm::kStagingBytes;
+// Of others' memory, at a time, where each rank gets only its part of a sum.
+constexpr size_t kScatteredBytes = 4 << 20;
 
 struct Slice {
   size_t begin;
@@ -205,12 +209,20 @@ bool lane_reduce_scatter_shared(shm::Channel& channel, Patience& patience, const
   channel.meet(patience, std::vector<std::byte*>(partials.begin(), partials.end()), output.size());
   if (!channel.reachable()) return false;
   const size_t begin = offsets[channel.rank()], end = offsets[channel.rank() + 1];
-  std::vector<const std::byte*> sources;
-  for (int rank = 0; rank < channel.size(); ++rank)
-    for (size_t i = 0; i < nodes.of(rank).size(); ++i)
-      sources.push_back(channel.buffer(rank, i) + begin);
-  std::byte* const target = output.data() + begin;
-  nodes.tree().add(sources, {&target, 1}, type, (end - begin) / size_of(type));
+  // Whoever wants only its part of a sum is short of memory, as which pages of others count, too:
+  // they are looked at in pieces.
+  for (size_t at = begin; at < end; at += kScatteredBytes) {
+    const size_t bytes = std::min(kScatteredBytes, end - at);
+    std::vector<const std::byte*> sources;
+    for (int rank = 0; rank < channel.size(); ++rank)
+      for (size_t i = 0; i < nodes.of(rank).size(); ++i)
+        sources.push_back(channel.buffer(rank, i) + at);
+    std::byte* const target = output.data() + at;
+    nodes.tree().add(sources, {&target, 1}, type, bytes / size_of(type));
+    for (int rank = 0; rank < channel.size(); ++rank)
+      for (size_t i = 0; rank != channel.rank() && i < nodes.of(rank).size(); ++i)
+        look_away({channel.buffer(rank, i) + at, bytes});
+  }
   channel.sync(patience);
   return true;
 }

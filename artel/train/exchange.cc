@@ -77,6 +77,7 @@ Exchange::Exchange(const Membership& membership, const ExchangeOptions& options,
     if (options.strategy == way.name) algorithm_ = way.algorithm;
   if (!options.compress.empty() && options.compress != "none")
     codec_ = comm::make_codec(options.compress);
+  if (options.shards && options.frees_sums) staying_ = options.shards->staying(membership.rank());
 }
 
 Exchange::~Exchange() {
@@ -188,6 +189,7 @@ int64_t Exchange::reduce_shards(comm::Group& group, int bucket, const Bucket& pa
     const auto give_back = [&](size_t from, size_t to) {
       forget(partials[i].part(from, to - from).host());
     };
+    if (i == 0 && staying_[bucket]) continue;
     give_back(begin, i == 0 ? own : end);
     if (i == 0) give_back(own_end, end);
   }

@@ -29,7 +29,7 @@ struct ExchangeOptions {
   uint64_t seed = 0;     // of codecs that round at random
   // Each worker gets the sum of its own part only, exactly; null: all get all. Borrowed.
   const Shards* shards = nullptr;
-  bool frees_sums = false;  // with shards: gives back the memory of all other parts
+  bool frees_sums = false;  // with shards: gives back the memory of other parts (Shards::staying)
   std::string of = {};      // in a mesh, for timelines: whose sums these are, such as "stage 1"
 };
 
@@ -110,6 +110,7 @@ class Exchange {
   comm::Algorithm algorithm_ = comm::Algorithm::automatic;
   std::unique_ptr<comm::Codec> codec_;
   std::vector<comm::ErrorFeedback> feedback_;  // by bucket
+  std::vector<bool> staying_;                  // by bucket, where sums are freed
   std::vector<float> side_by_side_;            // gradients of a bucket; on the group's thread
   comm::LaneLayout layout_;
   int64_t step_ = 0;

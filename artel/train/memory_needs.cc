@@ -25,18 +25,17 @@ MemoryNeeds memory_needs(const Program& program, int lanes, int threads, int slo
     return divided ? all / static_cast<size_t>(workers) : all;
   };
   needs.optimizer = part(trained * static_cast<size_t>(slots), sharding.any());
-  const auto others = [&](size_t all, bool divided) {
-    return divided ? std::min(two, all - part(all, true)) : 0;
-  };
-  needs.last_gradients = part(needs.lane.gradients, sharding.gradients()) +
-                         others(needs.lane.gradients, sharding.gradients());
+  const size_t own_gradients = part(needs.lane.gradients, sharding.gradients());
+  needs.last_gradients = own_gradients;
+  if (sharding.gradients())
+    needs.last_gradients += std::min(two + own_gradients, needs.lane.gradients - own_gradients);
   if (!sharding.gradients())  // else they are given back as they are added up
     needs.others_gradients = needs.lane.gradients - part(needs.lane.gradients, true);
   needs.parameters = needs.lane.parameters - trained + part(trained, sharding.weights());
   if (sharding.any() && workers > 1)
     needs.mirrors = static_cast<size_t>(
         mirror_bytes(static_cast<double>(part(trained, true) + needs.optimizer), true));
-  needs.passing_weights = others(trained, sharding.weights());
+  if (sharding.weights()) needs.passing_weights = std::min(two, trained - part(trained, true));
   return needs;
 }
 

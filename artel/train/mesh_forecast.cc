@@ -153,8 +153,11 @@ class Forecaster {
                    update_seconds(mesh, memory.trained);
     mesh.memory = bytes_of(mesh, memory, std::min(own, beside),
                            Stepper::sums_in_memory(own, std::min(own, q_.threads)));
-    // Of weights, or of gradients, that come and go, two of the largest are there.
-    if (parts.gradients()) mesh.memory += std::min(2 * net.largest, memory.trained / 2);
+    // Of weights, or of gradients, that come and go, two of the largest are there; of gradients as
+    // many as a worker keeps stay, too.
+    const double own_gradients = memory.trained / mesh.data;
+    if (parts.gradients())
+      mesh.memory += std::min(2 * net.largest + own_gradients, memory.trained - own_gradients);
     if (parts.weights()) mesh.memory += std::min(2 * net.largest, memory.trained / 2);
     add_mirrors(mesh, memory.trained);
   }

@@ -1,6 +1,7 @@
 #include "artel/train/shards.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "artel/optim/norms.h"
 
@@ -35,6 +36,27 @@ Shards::Shards(const SummedRegion& region, int workers) : workers_(workers) {
       }
     }
   }
+}
+
+std::vector<bool> Shards::staying(int worker) const {
+  std::vector<size_t> theirs, largest;
+  size_t own = 0;
+  for (int bucket = 0; bucket < buckets(); ++bucket) {
+    const std::span<const size_t> cut = cuts(bucket);
+    const size_t mine = cut[worker + 1] - cut[worker];
+    own += mine;
+    theirs.push_back(cut.back() - cut.front() - mine);
+    largest.push_back(static_cast<size_t>(bucket));
+  }
+  std::ranges::stable_sort(largest, std::greater(), [&](size_t bucket) { return theirs[bucket]; });
+  size_t left = own;
+  std::vector<bool> stay(theirs.size());
+  for (const size_t bucket : largest)
+    if (theirs[bucket] <= left) {
+      stay[bucket] = true;
+      left -= theirs[bucket];
+    }
+  return stay;
 }
 
 }  // namespace artel

@@ -22,6 +22,10 @@ class Shards {
   // Where the workers' parts of a bucket begin, and the last one ends: bytes of the region. The
   // statistics before them belong to all.
   std::span<const size_t> cuts(int bucket) const { return cuts_[bucket]; }
+  // Of each bucket: whether gradients of parts that others keep stay in a worker's memory between
+  // steps, instead of going back to the system, which would have to clear their pages again. Those
+  // of the largest buckets do, together at most as much as the worker's own part.
+  std::vector<bool> staying(int worker) const;
   // What a worker keeps of a bucket, in order.
   std::span<const Slice> of(int worker, int bucket) const {
     return slices_[static_cast<size_t>(bucket) * workers_ + worker];

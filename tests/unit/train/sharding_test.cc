@@ -66,6 +66,24 @@ TEST(Shards, CoverEachTensorOnceAndCutBetweenChunks) {
       const size_t all = std::accumulate(kept.begin(), kept.end(), size_t{0});
       for (const size_t each : kept)
         EXPECT_LT(each, all / workers + region.buckets().size() * 2 * optim::kNormChunk);
+      for (int worker = 0; worker < workers; ++worker) {
+        const std::vector<bool> staying = shards.staying(worker);
+        const auto padding = static_cast<double>(region.buckets().size() * 16);
+        double left = static_cast<double>(kept[worker]) + padding;
+        double least = left;  // of what is given back
+        for (int bucket = 0; bucket < shards.buckets(); ++bucket) {
+          double theirs = 0;
+          for (int other = 0; other < workers; ++other)
+            for (const Slice& slice : shards.of(other, bucket))
+              theirs += other == worker ? 0 : static_cast<double>(slice.count);
+          if (staying[bucket])
+            left -= theirs;
+          else
+            least = std::min(least, theirs);
+        }
+        EXPECT_GE(left, 0);
+        EXPECT_GT(least + padding, left - padding);
+      }
     }
 }
 
