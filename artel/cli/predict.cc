@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "artel/base/error.h"
+#include "artel/base/log.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/cli/shared_predictions.h"
@@ -69,8 +70,12 @@ void predict_small(Arguments& arguments) {
     const auto pictures = data::pictures_in(each);
     require(!pictures.empty(), ErrorKind::not_found,
             "[{}] holds no pictures, expected .jpg or .png", each);
-    for (const auto& picture : pictures)
-      write(picture.string(), true, predictor.scores_of(picture));
+    for (const auto& picture : pictures) try {
+        write(picture.string(), true, predictor.scores_of(picture));
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::corrupt) throw;
+        log(LogLevel::warning, "{}; it is left out", error.what());
+      }
   }
   for (size_t i = 0; i < arguments.texts.size(); ++i) {
     std::optional<std::string> second;

@@ -101,8 +101,10 @@ void share_predictions(const SavedRun& run, const std::vector<std::string>& file
         if (own == 0) write(receive_text(*cluster.group(), owner, deadline()));
         continue;
       }
-      const std::string text = lines.of(paths.front(), *now.batch,
-                                        run.trainer->predict(now.batch->inputs, lines.output()));
+      std::string text;  // nothing for a batch of broken pictures
+      if (now.batch->inputs.bytes() > 0)
+        text = lines.of(paths.front(), *now.batch,
+                        run.trainer->predict(now.batch->inputs, lines.output()));
       if (own > 0) {
         send_text(*cluster.group(), 0, text, deadline());
       } else {

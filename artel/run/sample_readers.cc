@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "artel/base/error.h"
+#include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/data/csv_pieces.h"
 #include "artel/data/image_folder.h"
@@ -226,27 +227,47 @@ class ArrayRows final : public CountedSamples {
   const data::Augmentation& augment_;
 };
 
+// A warning names each picture that cannot be decoded and is left out, if `skips_broken`.
 class Pictures final : public CountedSamples {
  public:
-  Pictures(std::vector<std::string> files, const SavedRun& run, int threads)
+  Pictures(std::vector<std::string> files, const SavedRun& run, int threads,
+           bool skips_broken = false)
       : CountedSamples(static_cast<int64_t>(files.size()),
                        std::min(kPictures, rows_in_batch(run.layout))),
         files_(std::move(files)),
         run_(run),
+        skips_broken_(skips_broken),
         pool_(threads) {}
 
  private:
   SampleBatch read(int64_t first, int64_t count) const override {
-    std::vector<Tensor> rows(static_cast<size_t>(count));
+    std::vector<std::optional<Tensor>> decoded(static_cast<size_t>(count));
+    std::vector<std::string> problems(static_cast<size_t>(count));
     pool_.run(count, [&](int64_t i) {
-      rows[i] = read_samples(files_[first + i], run_.layout, run_.augment);
+      try {
+        decoded[i] = read_samples(files_[first + i], run_.layout, run_.augment);
+      } catch (const Error& error) {
+        if (!skips_broken_) throw;
+        problems[i] = error.what();
+      }
     });
-    return {.inputs = joined(rows),
-            .names = {files_.begin() + first, files_.begin() + first + count}};
+    std::vector<Tensor> rows;
+    SampleBatch batch;
+    for (int64_t i = 0; i < count; ++i) {
+      if (!decoded[i]) {
+        log(LogLevel::warning, "{}; it is left out", problems[i]);
+        continue;
+      }
+      rows.push_back(std::move(*decoded[i]));
+      batch.names.push_back(files_[first + i]);
+    }
+    if (!rows.empty()) batch.inputs = joined(rows);
+    return batch;
   }
 
   std::vector<std::string> files_;
   const SavedRun& run_;
+  bool skips_broken_;
   mutable ThreadPool pool_;
 };
 
@@ -367,7 +388,7 @@ std::unique_ptr<SampleReader> open_samples(const std::vector<std::string>& paths
     for (const fs::path& file : data::pictures_in(path)) pictures.push_back(file.string());
     require(!pictures.empty(), ErrorKind::not_found,
             "[{}] holds no pictures, expected .jpg or .png", path);
-    return std::make_unique<Pictures>(std::move(pictures), run, threads);
+    return std::make_unique<Pictures>(std::move(pictures), run, threads, true);
   }
   if (has_one_of(path, {".npy", ".npz"})) {
     data::DatasetPtr rows = array_samples(path, run.layout);

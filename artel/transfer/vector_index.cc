@@ -5,6 +5,7 @@
 #include <set>
 
 #include "artel/base/error.h"
+#include "artel/transfer/distances.h"
 
 namespace artel::transfer {
 namespace {
@@ -15,21 +16,8 @@ void check_vectors(const Tensor& vectors, const char* what) {
           to_string(vectors.dtype()), to_string(vectors.shape()));
 }
 
-// Sixteen sums side by side, which the compiler turns into vectors.
-float squared_distance(const float* a, const float* b, int64_t width) {
-  constexpr int64_t kSums = 16;
-  float sums[kSums] = {};
-  int64_t i = 0;
-  for (; i + kSums <= width; i += kSums)
-    for (int64_t j = 0; j < kSums; ++j) {
-      const float difference = a[i + j] - b[i + j];
-      sums[j] += difference * difference;
-    }
-  for (; i < width; ++i) sums[i % kSums] += (a[i] - b[i]) * (a[i] - b[i]);
-  float total = 0;
-  for (const float sum : sums) total += sum;
-  return total;
-}
+// Vectors that a core keeps while it compares them with some queries.
+constexpr int64_t kTileFloats = 32 << 10, kQueries = 64;
 
 bool nearer(const Neighbour& a, const Neighbour& b) {
   return a.distance != b.distance ? a.distance < b.distance : a.row < b.row;
@@ -51,15 +39,31 @@ class ExactIndex final : public VectorIndex {
     std::vector<Neighbours> all(queries.shape()[0]);
     const float* const vectors = vectors_.values<float>().data();
     const float* const asked = queries.values<float>().data();
-    parallel_for(pool, queries.shape()[0], 1, [&](int64_t begin, int64_t end) {
+    const int64_t tile = std::max<int64_t>(1, kTileFloats / std::max<int64_t>(1, width));
+    const int64_t groups = (queries.shape()[0] + kQueries - 1) / kQueries;
+    parallel_for(pool, groups, 1, [&](int64_t first, int64_t last) {
+      std::vector<float> distances(static_cast<size_t>(kQueries * rows));
       Neighbours candidates(rows);
-      for (int64_t query = begin; query < end; ++query) {
-        for (int64_t row = 0; row < rows; ++row)
-          candidates[row] = {row,
-                             squared_distance(asked + query * width, vectors + row * width, width)};
-        std::partial_sort(candidates.begin(), candidates.begin() + kept, candidates.end(), nearer);
-        all[query].assign(candidates.begin(), candidates.begin() + kept);
-        for (Neighbour& found : all[query]) found.distance = std::sqrt(found.distance);
+      for (int64_t group = first; group < last; ++group) {
+        const int64_t begin = group * kQueries;
+        const int64_t count = std::min(kQueries, queries.shape()[0] - begin);
+        for (int64_t row = 0; row < rows; row += tile)
+          squared_distances({.queries = asked + begin * width,
+                             .query_count = count,
+                             .vectors = vectors + row * width,
+                             .vector_count = std::min(tile, rows - row),
+                             .width = width,
+                             .distances = distances.data() + row,
+                             .stride = rows});
+        for (int64_t query = 0; query < count; ++query) {
+          for (int64_t row = 0; row < rows; ++row)
+            candidates[row] = {row, distances[query * rows + row]};
+          std::partial_sort(candidates.begin(), candidates.begin() + kept, candidates.end(),
+                            nearer);
+          Neighbours& found = all[begin + query];
+          found.assign(candidates.begin(), candidates.begin() + kept);
+          for (Neighbour& each : found) each.distance = std::sqrt(each.distance);
+        }
       }
     });
     return all;

@@ -279,13 +279,22 @@ test_pictures() {
   cp out folder.jsonl
   expect 0 "$artel" predict run $(ls -d new/* | LC_ALL=C sort) --json
   cmp out folder.jsonl || fail "other predictions of the files of a folder"
-  # A picture that is not one: its name, and no output that looks complete.
+  # A picture that is not one is left out of a folder, and named; by itself it is an error, and no output looks complete.
+  rm new/0.png
   printf 'no picture' >new/0.png
   for workers in 1 3; do
-    expect 1 "$artel" predict run new -o broken.csv -n $workers
+    expect 0 "$artel" predict run new --top 1 -o broken.csv -n $workers
+    contains err "new/0.png"
+    contains err "it is left out"
+    grep -v '^new/0.png,' one.csv | cmp - broken.csv || fail "$(head broken.csv)"
+    rm broken.csv
+    expect 1 "$artel" predict run new/1.png new/0.png -o broken.csv -n $workers
     contains err "new/0.png"
     [[ ! -e broken.csv ]] || fail "broken.csv is there"
   done
+  mkdir only && printf 'no picture' >only/a.png
+  expect 0 "$artel" predict run only --top 1
+  [[ ! -s out ]] || fail "$(cat out)"
   expect 1 "$artel" predict run - -n 2 </dev/null
 }
 

@@ -8,6 +8,7 @@
 #include "artel/base/file.h"
 #include "artel/base/text.h"
 #include "artel/data/text/tokenizer.h"
+#include "artel/exec/program.h"
 #include "artel/nn/layers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -46,13 +47,14 @@ RunConfig text_config() {
 // Its scores depend on the token before alone: c after b, and so on, nearly always.
 Model next_letter() { return nn::sequential({nn::embedding(3, 3)}); }
 
-NamedTensors weights_of(const Model& model) {
-  const ModelGraph graph = inference_graph(model, {DType::i32, {1, 4}});
-  NamedTensors weights;
-  for (const auto& [name, initialiser] : graph.initialisers) {
+Parameters weights_of(const Model& model) {
+  KernelChoices choices;
+  const Program program(inference_graph(model, {DType::i32, {1, 4}}).graph, {}, choices);
+  Parameters weights(program.parameter_entries());
+  for (const ParameterEntry& entry : weights.entries()) {
     Tensor table({3, 3});
     for (size_t i = 0; i < 9; ++i) table.values<float>()[i] = i % 3 == (i / 3 + 1) % 3 ? 50 : 0;
-    weights.push_back({name, table});
+    weights.set(entry.name, table);
   }
   return weights;
 }
@@ -60,7 +62,8 @@ NamedTensors weights_of(const Model& model) {
 TEST(TextSamples, ContinuesTheFirstSample) {
   TextSamples samples(text_config(), *texts());
   ASSERT_TRUE(samples.wanted());
-  const auto text = samples.write(next_letter(), weights_of(next_letter()), 1);
+  Parameters weights = weights_of(next_letter());
+  const auto text = samples.write(next_letter(), weights, 1);
   ASSERT_TRUE(text.has_value());
   EXPECT_EQ(text->prompt, "abca");
   EXPECT_EQ(text->text, "bcabca");
@@ -71,7 +74,8 @@ TEST(TextSamples, BeginsAsTheConfigurationSays) {
   config.observe.sample_prompt = "cb";
   config.observe.sample_tokens = 2;
   TextSamples samples(config, *texts());
-  EXPECT_EQ(samples.write(next_letter(), weights_of(next_letter()), 1)->text, "ca");
+  Parameters weights = weights_of(next_letter());
+  EXPECT_EQ(samples.write(next_letter(), weights, 1)->text, "ca");
   config.observe.sample_prompt = "xyz";
   try {
     TextSamples(config, *texts());
@@ -94,7 +98,8 @@ TEST(TextSamples, AreOnlyOfTextsAndIfTheyAreWanted) {
 TEST(TextSamples, ANetworkThatCannotWriteIsLeftAlone) {
   TextSamples samples(text_config(), *texts());
   const Model classifier = nn::sequential({nn::embedding(3, 3), nn::flatten()});
-  EXPECT_FALSE(samples.write(classifier, weights_of(next_letter()), 1).has_value());
+  Parameters weights = weights_of(next_letter());
+  EXPECT_FALSE(samples.write(classifier, weights, 1).has_value());
   EXPECT_FALSE(samples.wanted());
 }
 

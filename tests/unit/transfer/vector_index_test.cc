@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "artel/base/random.h"
 #include "artel/transfer/picture_search.h"
 
@@ -27,6 +30,32 @@ TEST(VectorIndex, TheExactOneSortsByDistance) {
   const auto found = exact_index(vectors)->nearest(pool, Tensor::from<float>({1, 2}, {0, 0}), 3);
   EXPECT_EQ(found[0], (Neighbours{{0, 0}, {2, 1}, {3, 1}}));
   EXPECT_EQ(exact_index(vectors)->nearest(pool, vectors, 9)[1].back(), (Neighbour{0, 5}));
+}
+
+TEST(VectorIndex, TheExactOneIsThatOfAPlainComparison) {
+  ThreadPool pool(2);
+  Random random(7);
+  for (const int64_t width : {1, 3, 8, 17, 40, 300})
+    for (const int64_t rows : {1, 5, 130}) {
+      const Tensor vectors = crowds(rows, width, 3, 0.5f, random.below(1000));
+      const Tensor queries = crowds(70, width, 3, 0.5f, random.below(1000));
+      const auto found = exact_index(vectors)->nearest(pool, queries, 4);
+      for (int64_t query = 0; query < 70; ++query) {
+        std::vector<double> distances(rows);
+        for (int64_t row = 0; row < rows; ++row)
+          for (int64_t i = 0; i < width; ++i) {
+            const double difference = double{queries.values<float>()[query * width + i]} -
+                                      vectors.values<float>()[row * width + i];
+            distances[row] += difference * difference;
+          }
+        ASSERT_EQ(std::ssize(found[query]), std::min<int64_t>(4, rows));
+        for (const Neighbour& each : found[query])
+          EXPECT_NEAR(each.distance, std::sqrt(distances[each.row]), 1e-5 * each.distance + 1e-6);
+        std::ranges::sort(distances);
+        EXPECT_NEAR(found[query].back().distance, std::sqrt(distances[found[query].size() - 1]),
+                    1e-5 * found[query].back().distance + 1e-6);
+      }
+    }
 }
 
 TEST(VectorIndex, ResultsDoNotDependOnThreads) {
