@@ -1,6 +1,7 @@
 #include "artel/train/own_state.h"
 
 #include <algorithm>
+#include <numeric>
 #include <sstream>
 
 #include "artel/train/agreement.h"
@@ -15,12 +16,6 @@ std::string contents_of(const OwnState& state) {
   return text;
 }
 
-size_t bytes_of(const OwnState& state) {
-  size_t floats = 0;
-  for (const auto& [name, values] : state) floats += values.size();
-  return floats * sizeof(float);
-}
-
 // A state with these contents, all zeros.
 OwnState room_for(const std::string& contents) {
   OwnState state;
@@ -29,26 +24,6 @@ OwnState room_for(const std::string& contents) {
   std::string name;
   while (lines >> floats && lines.ignore() && std::getline(lines, name)) state[name].resize(floats);
   return state;
-}
-
-std::vector<std::byte> joined(const std::vector<OwnState>& states) {
-  std::vector<std::byte> bytes;
-  for (const OwnState& state : states)
-    for (const auto& [name, values] : state) {
-      const auto part = std::as_bytes(std::span(values));
-      bytes.insert(bytes.end(), part.begin(), part.end());
-    }
-  return bytes;
-}
-
-// Fills the states one after another; the inverse of `joined`.
-void fill(std::span<const std::byte> bytes, std::span<OwnState> states) {
-  for (OwnState& state : states)
-    for (auto& [name, values] : state) {
-      const auto part = std::as_writable_bytes(std::span(values));
-      std::copy_n(bytes.begin(), part.size(), part.begin());
-      bytes = bytes.subspan(part.size());
-    }
 }
 
 }  // namespace
@@ -69,21 +44,34 @@ void restore_residuals(const OwnState& state, const std::string& name,
   restore("/directions", feedback.directions);
 }
 
+// Part by part, so that worker 0 has nothing twice.
 std::vector<OwnState> gather_states(comm::Group& group, const OwnState& own) {
   std::vector<OwnState> all;
   for (const std::string& contents : gather_text(group, contents_of(own)))
     all.push_back(room_for(contents));
-  std::vector<size_t> sizes(static_cast<size_t>(group.size()));
-  const size_t mine = bytes_of(own);
-  group.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(sizes)), {},
-                   {.label = "sizes of states"});
-  const std::vector<std::byte> bytes = joined({own});
-  std::vector<std::byte> received;
-  if (group.rank() == 0)
-    for (const size_t size : sizes) received.resize(received.size() + size);
-  group.gather(bytes, received, 0, sizes, {.label = "states of workers"});
-  fill(received, all);
-  return all;
+  std::vector<OwnState::iterator> next;
+  for (OwnState& state : all) next.push_back(state.begin());
+  constexpr size_t kNoMore = SIZE_MAX;
+  for (auto part = own.begin();;) {
+    const size_t mine = part == own.end() ? kNoMore : part->second.size() * sizeof(float);
+    std::vector<size_t> sizes(static_cast<size_t>(group.size()));
+    group.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(sizes)),
+                     {}, {.label = "sizes of states"});
+    if (std::ranges::count(sizes, kNoMore) == std::ssize(sizes)) return all;
+    std::replace(sizes.begin(), sizes.end(), kNoMore, size_t{0});
+    std::vector<std::byte> received(
+        all.empty() ? 0 : std::accumulate(sizes.begin(), sizes.end(), size_t{0}));
+    std::span<const std::byte> sent;
+    if (part != own.end()) sent = std::as_bytes(std::span(part++->second));
+    group.gather(sent, received, 0, sizes, {.label = "states of workers"});
+    const std::byte* from = received.data();
+    for (size_t worker = 0; worker < all.size(); ++worker) {
+      if (next[worker] == all[worker].end()) continue;
+      const auto to = std::as_writable_bytes(std::span(next[worker]++->second));
+      std::copy_n(from, to.size(), to.begin());
+      from += to.size();
+    }
+  }
 }
 
 }  // namespace artel

@@ -36,12 +36,15 @@ void OwnKeeper::keep(int64_t step, const std::function<OwnState()>& state) {
 
 void OwnKeeper::gather(int64_t step) {
   if (gathered_ == step) return;
-  const std::vector<OwnState> states = gather_states(*fit_.group(), own_);
+  all_ = {};
+  std::vector<OwnState> states = gather_states(*fit_.group(), own_);
   all_ = {.values = {{kPurpose, purpose()}}};
   for (size_t worker = 0; worker < states.size(); ++worker)
-    for (const auto& [name, values] : states[worker])
+    for (auto& [name, values] : states[worker]) {
       all_.tensors.push_back({name_of_worker(worker, name),
                               Tensor::from({static_cast<int64_t>(values.size())}, values)});
+      values = {};  // not twice in memory
+    }
   gathered_ = step;
 }
 
