@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Two workers of one thread each that share a network, compared with two workers that exchange nothing.
 
-`gpt` has 6 blocks of width 384 and reads random characters; `mlp` has four layers of 4,096 and sees Fashion-MNIST. They are
+`gpt` has 6 blocks of width 384 and reads random characters; `mlp` has four layers of 4,096 and sees Fashion-MNIST, 256 pictures a step or, as `mlp64`, 64. They are
 shared as pipelines (8 lanes) or as a tensor group (2 lanes). `gpt2` is GPT-2 small on 2 x 32 tokens, with all state in parts,
 beside plain data parallelism. There are no copies of parts on other workers (cluster.mirror_every). `wire` rows are pipelines over 1 Gbit/s (two emulated hosts, which needs root) beside the same on
 one host, and beside lossless data parallelism over that wire. `cuts` rows are pipelines cut by measured times beside ones cut
@@ -53,6 +53,16 @@ set = "fashion_mnist"
 layers = ["flatten", "dense 4096", "relu", "dense 4096", "relu", "dense 4096", "relu", "dense 4096", "relu", "dense 10"]
 [train]
 batch_size = 256
+test_batches = 1
+optimizer = { name = "sgd", lr = 0.01 }
+"""},
+    "mlp64": {"batch": 64, "steps": 12, "config": """
+[data]
+set = "fashion_mnist"
+[model]
+layers = ["flatten", "dense 4096", "relu", "dense 4096", "relu", "dense 4096", "relu", "dense 4096", "relu", "dense 10"]
+[train]
+batch_size = 64
 test_batches = 1
 optimizer = { name = "sgd", lr = 0.01 }
 """},
@@ -143,6 +153,7 @@ ROWS = [Row("gpipe", 0.85, Side("gpt", 8, pipeline("gpipe")), Side("gpt", 8, APA
         Row("sharding", 0.93, Side("gpt2", 2, ("cluster.sharding=weights", ALONE)), Side("gpt2", 2, ()), "whole copies", "shard"),
         Row("wire", 0.9, Side("gpt", 8, pipeline("1f1b"), "1gbit"), Side("gpt", 8, pipeline("1f1b")), "the same on one host"),
         Row("wire", 4, Side("mlp", 8, pipeline("1f1b"), "1gbit"), Side("mlp", 8, (), "1gbit"), "data parallelism"),
+        Row("wire", 4, Side("mlp64", 4, pipeline("1f1b"), "1gbit"), Side("mlp64", 4, (), "1gbit"), "data parallelism"),
         cut_row("vgg"), cut_row("gpt50k")]
 
 
