@@ -481,8 +481,8 @@ bool FitLoop::averages() const {
 void FitLoop::test() {
   constexpr int64_t kTestBatch = 256;
   set_phase("test after step", s_.step);
-  strategy_->before_test();
   if (Stepper* const stepper = workload_->stepper()) stepper->rest();  // the test needs memory
+  strategy_->before_test();
   Evaluation test;
   const auto evaluate = [&] {
     test = trainer_.evaluate(validation_, options_.augment.for_testing(), kTestBatch,

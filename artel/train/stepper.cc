@@ -8,6 +8,7 @@
 #include <set>
 
 #include "artel/base/error.h"
+#include "artel/base/pages.h"
 #include "artel/exec/libraries.h"
 #include "artel/exec/sums.h"
 #include "artel/optim/clipping.h"
@@ -161,7 +162,11 @@ void Stepper::write_statistics(const Frame* frame, float weight, const Work& wor
 }
 
 void Stepper::rest() {
-  for (const auto& slot : slots_) slot->frames.clear();
+  for (const auto& slot : slots_) {
+    slot->frames.clear();
+    for (const Slot::Sum& sum : slot->sums) forget(sum.data.host());
+    for (const Memory& memory : slot->spare) forget(memory.host());
+  }
 }
 
 Graph Stepper::graph(int64_t lane_batch, const ShardPart& part) const {

@@ -62,7 +62,7 @@ class Stepper {
 
   // Gives memory for sums, zeroed and aligned.
   using Allocate = std::function<Memory(size_t)>;
-  // Between steps: gives back the memory of activations until the next one.
+  // Between steps: gives back the memory of activations and sums until the next one.
   void rest();
   // Between steps: from now on sums lie in memory from there. At first it is ordinary memory.
   void set_sum_memory(Allocate allocate);

@@ -49,7 +49,9 @@ class DividedStrategy : public Strategy {
  protected:
   // All workers get all weights, if they do not have them.
   void gather_weights() {
-    if (!std::exchange(whole_, true)) spread_weights();
+    if (std::exchange(whole_, true)) return;
+    fit_.stepper->rest();  // makes room for them
+    spread_weights();
   }
   // All workers get all weights from those who update them.
   virtual void spread_weights() = 0;
