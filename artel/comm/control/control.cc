@@ -35,7 +35,7 @@ Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
       // Somebody else listens there.
     }
   }
-  stream_ = Stream(connect_to(endpoint, options.deadline));
+  stream_ = Stream(connect_to(endpoint, options.deadline, options.meanwhile));
   if (options.patience > 0) notice_silence(stream_.socket(), 2 * options.patience);
   introduce();
   if (options_.rank < 0) receive_rank();

@@ -210,13 +210,17 @@ FileHandle listen_at(const Endpoint& endpoint) {
   return socket;
 }
 
-FileHandle connect_to(const Endpoint& endpoint, Deadline deadline) {
+FileHandle connect_to(const Endpoint& endpoint, Deadline deadline,
+                      const std::function<void()>& meanwhile) {
+  constexpr double kTrySeconds = 1;
   const Address address = resolve(endpoint);
   int error = ETIMEDOUT;
   do {
     FileHandle socket = open_socket(address);
-    error = try_connect(socket.get(), address, deadline.left());
+    error = try_connect(socket.get(), address,
+                        meanwhile ? std::min(deadline.left(), kTrySeconds) : deadline.left());
     if (error == 0) return socket;
+    if (meanwhile) meanwhile();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   } while (!deadline.passed());
   fail(ErrorKind::communication, "[comm] rank 0 at {}:{} cannot be reached: {}", endpoint.host,

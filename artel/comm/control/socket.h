@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,10 @@ std::string address_of_interface(const std::string& name);
 // Listens at the endpoint, which must be an address of this machine; accepting there never blocks.
 FileHandle listen_at(const Endpoint& endpoint);
 // Connects, retrying until the deadline while rank 0 is not there yet. The error distinguishes an
-// unknown name, a refusal, no route and no answer.
-FileHandle connect_to(const Endpoint& endpoint, Deadline deadline);
+// unknown name, a refusal, no route and no answer. `meanwhile` is called now and then, and ends the
+// wait by throwing.
+FileHandle connect_to(const Endpoint& endpoint, Deadline deadline,
+                      const std::function<void()>& meanwhile = {});
 // One attempt to connect. Without a socket: either refused, so that nobody listens there, or there
 // was no answer.
 struct Reached {

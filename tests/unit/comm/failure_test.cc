@@ -307,6 +307,19 @@ TEST(Rendezvous, WhateverGivingUpDoesToConnectionsIsACommunicationError) {
   }
 }
 
+// Rank 0 may have died before it listens, which others know who have met it.
+TEST(Rendezvous, WaitingForRankZeroCanBeGivenUp) {
+  for (const char* transport : {"gloo", "tcp"})
+    EXPECT_EQ(
+        error_of({.transport = transport,
+                  .rank = 1,
+                  .size = 2,
+                  .address = free_address(),
+                  .join_timeout = 100,
+                  .while_joining = [] { fail(ErrorKind::communication, "worker 0 was lost"); }}),
+        "worker 0 was lost");
+}
+
 // Gloo would end the process; libraries find the function as it is found here.
 TEST(Rendezvous, APeerThatIsGoneHasAnEmptyName) {
   const auto found = reinterpret_cast<decltype(&getpeername)>(dlsym(RTLD_DEFAULT, "getpeername"));
