@@ -98,7 +98,8 @@ void Exhibits::save_mistakes(const RunFolder& folder, const TrainingState& state
 
 void Exhibits::write_text(const RunFolder& folder, const TrainingState& state,
                           observe::EventFileWriter& events) {
-  const std::optional<TextSamples::Text> text = texts_.write(model_, trainer_.parameters(), threads_);
+  const std::optional<TextSamples::Text> text =
+      texts_.write(model_, trainer_.parameters(), threads_);
   if (!text) return;
   texts_.append(folder.texts(), state.step, state.epoch, *text);
   if (everything_) events.write_text(state.step, "texts", verbatim(text->prompt + text->text));
