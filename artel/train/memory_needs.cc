@@ -27,9 +27,9 @@ MemoryNeeds memory_needs(const Program& program, int lanes, int threads, int slo
   needs.optimizer = part(trained * static_cast<size_t>(slots), sharding.any());
   const size_t own_gradients = part(needs.lane.gradients, sharding.gradients());
   needs.last_gradients = own_gradients;
-  if (sharding.gradients())
+  if (sharding.gradients())  // of those of others, as many stay; two buckets come and go
     needs.last_gradients += std::min(two + own_gradients, needs.lane.gradients - own_gradients);
-  if (!sharding.gradients())  // else they are given back as they are added up
+  else
     needs.others_gradients = needs.lane.gradients - part(needs.lane.gradients, true);
   needs.parameters = needs.lane.parameters - trained + part(trained, sharding.weights());
   if (sharding.any() && workers > 1)

@@ -29,6 +29,21 @@ sys.path.insert(0, os.path.join(ROOT, "bench/sync"))
 from two_hosts import TwoHosts  # noqa: E402
 
 WORKERS, CONTEXT, DEADLINE_SECONDS = 2, 64, 400
+
+
+def mlp(batch):
+    return {"batch": batch, "steps": 12, "config": f"""
+[data]
+set = "fashion_mnist"
+[model]
+layers = ["flatten", "dense 4096", "relu", "dense 4096", "relu", "dense 4096", "relu", "dense 4096", "relu", "dense 10"]
+[train]
+batch_size = {batch}
+test_batches = 1
+optimizer = {{ name = "sgd", lr = 0.01 }}
+"""}
+
+
 NETWORKS = {
     "gpt": {"batch": 16, "steps": 16, "config": f"""
 [data]
@@ -46,26 +61,8 @@ positions = {CONTEXT}
 batch_size = 16
 optimizer = {{ name = "adamw", lr = 0.0003 }}
 """},
-    "mlp": {"batch": 256, "steps": 12, "config": """
-[data]
-set = "fashion_mnist"
-[model]
-layers = ["flatten", "dense 4096", "relu", "dense 4096", "relu", "dense 4096", "relu", "dense 4096", "relu", "dense 10"]
-[train]
-batch_size = 256
-test_batches = 1
-optimizer = { name = "sgd", lr = 0.01 }
-"""},
-    "mlp64": {"batch": 64, "steps": 12, "config": """
-[data]
-set = "fashion_mnist"
-[model]
-layers = ["flatten", "dense 4096", "relu", "dense 4096", "relu", "dense 4096", "relu", "dense 4096", "relu", "dense 10"]
-[train]
-batch_size = 64
-test_batches = 1
-optimizer = { name = "sgd", lr = 0.01 }
-"""},
+    "mlp": mlp(256),
+    "mlp64": mlp(64),
     "vgg": {"batch": 64, "steps": 8, "config": """
 [data]
 set = "npz"
