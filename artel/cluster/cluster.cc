@@ -440,6 +440,7 @@ std::map<int, std::string> Cluster::meet_again(Deadline deadline) {
 
 MembershipChange Cluster::regroup(const Error& cause, bool progressed) {
   if (!door_) throw cause;
+  if (group()) everybody().dissolve(cause.what());  // others may not have noticed anything
   const Clock::time_point begin = Clock::now();
   const std::vector<Participant> before = membership_.everybody();
   std::map<int, std::string> reasons;

@@ -82,13 +82,18 @@ class Inquiry {
         view.status == RunStatus::dead && seconds_between(alive_, Clock::now()) < kUntilTakenOver;
     if (!taken_over && !answered()) check_running(folder_.path(), view);
     const int64_t step = view.run ? view.run->step : 0;
-    if (begun_ && step != step_) {
+    if (begun_ && first_step_ < 0) first_step_ = step;
+    // Steps after those that were asked for bring no answer nearer.
+    if (begun_ && step != step_ && step <= first_step_ + wish_.steps) {
       step_ = step;
       since_ = Clock::now();
     }
     if (seconds_between(since_, Clock::now()) < wish_.timeout) return;
     const std::string doing =
         view.run && !view.run->workers.empty() ? view.run->workers.front().doing : "";
+    require(step_ == step || !begun_, ErrorKind::cancelled,
+            "[{}] has made {} and not answered for {:.0f} s; try again", folder_.path().string(),
+            counted(step - first_step_, "step"), wish_.timeout);
     if (begun_)
       fail(ErrorKind::cancelled,
            "[{}] no step has ended for {:.0f} s{}; try again later, or with a larger --timeout",
@@ -114,7 +119,7 @@ class Inquiry {
   const TraceWish wish_;
   const TraceRequest request_;
   bool begun_ = false;  // it has answered that it records
-  int64_t step_ = -1;
+  int64_t first_step_ = -1, step_ = -1;
   Clock::time_point since_ = Clock::now(), alive_ = since_;
 };
 

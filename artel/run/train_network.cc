@@ -298,6 +298,9 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
     if (live_) live_->set_membership(membership);
   };
   fit.before_save = [&] {
+    require(fs::exists(own->folder.path()), ErrorKind::not_found,
+            "[{}] the folder of this run was removed, or is out of reach",
+            own->folder.path().string());
     // Whoever was stopped, and learns here that the others have gone on, joins them again.
     require(!own->lock || own->lock->held(),
             cluster_.elastic() ? ErrorKind::communication : ErrorKind::cancelled,

@@ -649,10 +649,10 @@ void FitLoop::finish_saving() {
 
 // While it is being handled: an error that is no reason to end the run is kept, and told.
 void FitLoop::not_saved(const Error& error) {
-  if (is_disk_error(error))
+  if (error.kind() == ErrorKind::io)
     unsaved_.emplace(error.kind(),
                      fmt::format("{} ({})", error.what(), free_space_at(checkpoints_)));
-  else if (error.kind() == ErrorKind::numeric)
+  else if (error.kind() == ErrorKind::not_found || error.kind() == ErrorKind::numeric)
     unsaved_ = error;
   else
     throw;

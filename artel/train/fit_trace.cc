@@ -27,9 +27,9 @@ void FitLoop::follow_trace() {
 // Collective, like end_trace.
 void FitLoop::begin_trace() {
   comm::Group* const group = s_.cluster.group();
+  trace_from_ = s_.step + 1;  // from here on, a worker that is lost ends the trace
   const std::string wanted = std::to_string(s_.trace.exchange(0));
   trace_steps_ = std::stoll(group ? broadcast_text(*group, wanted) : wanted);
-  trace_from_ = s_.step + 1;
   timeline_.start(group);
   workload_->record(&timeline_);
 }

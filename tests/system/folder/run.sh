@@ -245,4 +245,26 @@ test_killed() {
     fail "$(grep -c train/loss run/metrics.jsonl) lines, expected $((step + 3))"
 }
 
+# A folder that is gone is told, and the run can still be stopped.
+test_removed() {
+  start_endless_run 2
+  mv run elsewhere
+  until grep -q "was not saved: .run. the folder of this run was removed" err; do sleep 0.1; done
+  kill -INT $launcher
+  local code=0
+  wait $launcher || code=$?
+  [[ $code -eq 1 ]] || fail "exit code $code"
+  contains err "the last state was not saved: [run] the folder of this run was removed, or is out of reach"
+}
+
+# Whoever has lost its folder to another process stops, and the others do not wait for it.
+test_stolen() {
+  start_endless_run 2
+  rm run/lock && : >run/lock
+  local code=0
+  wait $launcher || code=$?
+  [[ $code -eq 1 ]] || fail "exit code $code"
+  contains err "artel: error: [run] another process has taken over this run"
+}
+
 "test_$case"
