@@ -203,7 +203,7 @@ test_trace_refused() {
 
 # kills_while_tracing WORKER REASON: whoever has asked is told so, unless the trace was there first; the run goes on.
 kills_while_tracing() {
-  "$artel" trace run --steps 10000 >trace.out 2>trace.err &
+  "$artel" trace run --steps 3000 >trace.out 2>trace.err &
   local asker=$! tries=0
   until grep -qs recording run/trace.answer; do
     sleep 0.05
