@@ -1,10 +1,10 @@
 #include "artel/base/json.h"
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
 #include "artel/base/error.h"
+#include "artel/base/json_values.h"
 
 namespace artel {
 namespace {

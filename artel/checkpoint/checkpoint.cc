@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/checksum.h"
 #include "artel/base/disk.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/checkpoint/safetensors.h"

@@ -1,11 +1,11 @@
 #include "artel/checkpoint/pieces.h"
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/checkpoint/weights.h"
 
 namespace artel::checkpoint {

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/process.h"
 #include "artel/base/text.h"

@@ -1,10 +1,10 @@
 #include <CLI/CLI.hpp>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"

@@ -1,8 +1,8 @@
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/base/text.h"

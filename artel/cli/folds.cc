@@ -3,11 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/cluster/launch.h"
 #include "artel/observe/table.h"

@@ -1,8 +1,8 @@
 #include "artel/cli/generation_bench.h"
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/time.h"
 #include "artel/cli/shared_arguments.h"

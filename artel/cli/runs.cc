@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/base/time.h"

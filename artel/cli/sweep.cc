@@ -6,13 +6,13 @@
 #include <csignal>
 #include <fstream>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/file_lock.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/base/process.h"

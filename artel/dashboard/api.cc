@@ -1,8 +1,7 @@
 #include "artel/dashboard/api.h"
 
-#include <nlohmann/json.hpp>
-
 #include "artel/base/error.h"
+#include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/run/run_folder.h"
 

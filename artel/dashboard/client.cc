@@ -2,10 +2,9 @@
 
 #include <httplib.h>
 
-#include <nlohmann/json.hpp>
-
 #include "artel/base/error.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 
 namespace artel::dashboard {
 namespace {

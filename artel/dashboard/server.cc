@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "artel/base/error.h"
 #include "artel/base/host_name.h"
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/dashboard/api.h"

@@ -1,10 +1,10 @@
 #include "artel/data/cifar.h"
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/data/image.h"
 
 namespace artel::data {

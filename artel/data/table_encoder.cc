@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/random.h"
 #include "artel/base/text.h"

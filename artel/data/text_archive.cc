@@ -1,12 +1,12 @@
 #include "artel/data/text_archive.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/compress.h"
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/base/tar.h"
 
 namespace artel::data {

@@ -1,12 +1,12 @@
 #include "artel/observe/metrics.h"
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 
 namespace artel::observe {
 namespace {

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <nlohmann/json.hpp>
+
+#include "artel/base/json_values.h"
 
 namespace artel::observe {
 namespace {

@@ -240,7 +240,8 @@ std::string tick_label(double value, double distance) {
   if (size > 0 && size < 1e-4) return fmt::format("{:.3g}", value);
   if (size >= 1e9) return fmt::format("{:.4g}G", value / 1e9);
   if (size >= 1e6) return fmt::format("{:.4g}M", value / 1e6);
-  const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(distance) - 1e-9)), 0, 6);
+  const auto digits =
+      static_cast<int>(std::clamp(std::ceil(-std::log10(distance) - 1e-9), 0.0, 6.0));
   if (digits > 0 || size < 1) return fmt::format("{:.{}f}", value, digits);
   return format_count(static_cast<int64_t>(std::llround(value)));
 }

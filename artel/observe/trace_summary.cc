@@ -1,7 +1,8 @@
 #include "artel/observe/trace_summary.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "artel/base/json_values.h"
 
 namespace artel::observe {
 namespace {

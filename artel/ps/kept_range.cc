@@ -1,10 +1,10 @@
 #include "artel/ps/kept_range.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 
 namespace artel::ps {
 namespace {

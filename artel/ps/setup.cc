@@ -1,9 +1,8 @@
 #include "artel/ps/setup.h"
 
-#include <nlohmann/json.hpp>
-
 #include "artel/base/error.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/ps/messages.h"
 
 namespace artel::ps {

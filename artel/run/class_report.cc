@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/observe/table.h"
 #include "artel/run/setup.h"

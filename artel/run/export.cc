@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/base64.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/observe/metrics.h"

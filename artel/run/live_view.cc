@@ -1,10 +1,9 @@
 #include "artel/run/live_view.h"
 
-#include <nlohmann/json.hpp>
-
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/host_name.h"
+#include "artel/base/json_values.h"
 #include "artel/run/run_folder.h"
 
 namespace artel {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/data/resize.h"
 #include "artel/run/setup.h"
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/file_lock.h"
+#include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/run/config.h"
 #include "artel/run/run_folder.h"

@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
+#include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/data/table_encoder.h"
 #include "artel/predict/class_shares.h"

@@ -1,12 +1,12 @@
 #include "artel/run/published_config.h"
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 
 #include "artel/base/error.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/nn/zoo/names.h"
 #include "artel/run/setup.h"
 

@@ -1,10 +1,10 @@
 #include "artel/run/report.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/disk.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/base/process.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include "artel/base/json_values.h"
 
 namespace artel {
 

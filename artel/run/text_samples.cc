@@ -1,11 +1,11 @@
 #include "artel/run/text_samples.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/appended_file.h"
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/base/text.h"

@@ -1,11 +1,11 @@
 #include "artel/run/trace_request.h"
 
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/base/plural.h"
 #include "artel/base/time.h"
 #include "artel/cluster/token.h"

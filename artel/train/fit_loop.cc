@@ -57,9 +57,10 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
     if (arrival_) arrival_->wait();
   };
   resume();
-  const int64_t by_epochs = options.epochs > 0 ? options.epochs * per_epoch_ : INT64_MAX;
+  const bool by_steps = options.epochs <= 0 || options.epochs > INT64_MAX / per_epoch_;
+  const int64_t by_epochs = by_steps ? INT64_MAX : options.epochs * per_epoch_;
   now_.steps = options.steps > 0 ? std::min(options.steps, by_epochs) : by_epochs;
-  now_.epochs = (now_.steps + per_epoch_ - 1) / per_epoch_;
+  now_.epochs = now_.steps / per_epoch_ + (now_.steps % per_epoch_ > 0 ? 1 : 0);
   knock();
   with_whoever_is_left([] {});
   schedule_.emplace(s_.options.schedule, s_.options.optimizer.learning_rate,

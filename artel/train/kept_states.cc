@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
+#include "artel/base/json_values.h"
 #include "artel/train/agreement.h"
 
 namespace artel {

@@ -1,9 +1,9 @@
 #include "artel/train/timeline.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/train/agreement.h"
 
 namespace artel {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "artel/base/error.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/exec/peak.h"
 #include "artel/optim/optimizer.h"
 #include "artel/predict/batches.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <future>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/base/thread_pool.h"
 #include "artel/predict/predictor.h"

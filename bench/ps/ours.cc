@@ -11,12 +11,12 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/data/column_blocks.h"

@@ -1,6 +1,10 @@
 # Sourced by the run.sh of a folder of system tests: an empty folder to run in, checks, and data.
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# Workers whose launcher was killed write into it until they have ended, too.
+remove_folder() {
+  for _ in {1..50}; do ! rm -rf "$folder" 2>/dev/null || return 0; sleep 0.2; done
+}
+trap remove_folder EXIT
 cd "$folder"
 export LC_ALL=C
 port=$((20000 + $$ % 20000))
@@ -9,6 +13,9 @@ port=$((20000 + $$ % 20000))
 sanitized() { [[ -n ${ARTEL_SANITIZED:-} ]]; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
 contains() { grep -qF -- "$2" "$1" || { cat "$1" >&2; fail "no '$2' in $1"; }; }
+
+# Before mpirun. Open MPI unloads its modules before leaks are looked for: what they have kept cannot be told from leaks of ours.
+ignore_leaks() { export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"; }
 
 # expect CODE COMMAND...: the exit code; standard output and error go to the files out and err.
 expect() {

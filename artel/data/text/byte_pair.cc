@@ -1,7 +1,6 @@
 #include "artel/data/text/byte_pair.h"
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <queue>
 #include <tuple>
 #include <unordered_map>
@@ -9,6 +8,7 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/data/text/vocabulary.h"
 

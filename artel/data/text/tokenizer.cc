@@ -1,13 +1,13 @@
 #include "artel/data/text/tokenizer.h"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/data/text/byte_pair.h"
 #include "artel/data/text/unicode.h"
 #include "artel/data/text/word_piece.h"

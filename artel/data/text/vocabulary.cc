@@ -1,8 +1,7 @@
 #include "artel/data/text/vocabulary.h"
 
-#include <nlohmann/json.hpp>
-
 #include "artel/base/error.h"
+#include "artel/base/json_values.h"
 
 namespace artel::data {
 

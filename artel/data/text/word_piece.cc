@@ -1,11 +1,11 @@
 #include "artel/data/text/word_piece.h"
 
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
+#include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/data/text/unicode.h"
 #include "artel/data/text/vocabulary.h"

@@ -82,11 +82,10 @@ struct Rule {
   int32_t threshold;  // Random::uniform() is (word >> 8) / 2^24; words below it are dropped
   float scale;        // of the others
 
-  explicit Rule(float probability)
-      : threshold(static_cast<int32_t>(std::ceil(probability * 0x1p24))),
-        scale(probability < 1 ? 1.0f / (1.0f - probability) : 0.0f) {
+  explicit Rule(float probability) : scale(probability < 1 ? 1.0f / (1.0f - probability) : 0.0f) {
     require(probability >= 0 && probability <= 1, ErrorKind::invalid_argument,
             "[dropout] probability: got {}, expected 0 to 1", probability);
+    threshold = static_cast<int32_t>(std::ceil(probability * 0x1p24));
   }
 };
 

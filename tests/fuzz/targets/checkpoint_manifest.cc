@@ -1,8 +1,7 @@
 #include "artel/checkpoint/checkpoint.h"
 
-#include <nlohmann/json.hpp>
-
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,5 +1,5 @@
-#include <nlohmann/json.hpp>
 
+#include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/train/trainer.h"

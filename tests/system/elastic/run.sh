@@ -4,7 +4,7 @@
 set -euo pipefail
 artel=$1 case=$2
 source "$(dirname "$0")/../support.sh"
-trap 'kill $(jobs -p) 2>/dev/null || true; kill -CONT "${workers[@]}" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; kill -CONT "${workers[@]}" 2>/dev/null || true; wait; remove_folder' EXIT
 
 # goes_on [STEPS]: waits until the run has saved a step at least so many (100) after the present one.
 goes_on() {
@@ -376,6 +376,7 @@ test_mpi() {
   command -v mpirun >/dev/null || { echo "skipped: no mpirun" >&2; exit 77; }
   local root=()
   if ((EUID == 0)); then root=(--allow-run-as-root); fi
+  ignore_leaks
   local mpi=(mpirun "${root[@]}" --oversubscribe --bind-to none -n 2 "$artel" train run.toml --out run --set train.save_every=5)
   make_run
   "${mpi[@]}" --set train.steps=100000000 >out 2>err &

@@ -3,7 +3,7 @@
 set -euo pipefail
 artel=$1 case=$2
 source "$(dirname "$0")/../support.sh"
-trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; wait; remove_folder' EXIT
 
 # Networks that are wide enough to be cut into two shards, in as many for every mesh.
 make_wide() {
@@ -25,6 +25,7 @@ test_exact() {
   same_with_workers text 4 --set cluster.pipeline=2 --set cluster.tensor=2 --set cluster.transport=gloo --set cluster.schedule=zero_bubble
   same_with_workers text 4 --set cluster.tensor=2 --set cluster.sharding=weights
   if command -v mpirun >/dev/null; then
+    ignore_leaks
     expect 0 mpirun --allow-run-as-root --oversubscribe -n 4 "$artel" train text.toml --out mpi --set cluster.pipeline=2 --set cluster.tensor=2
     expect 0 "$artel" verify text mpi
   fi

@@ -5,7 +5,7 @@ artel=$1 case=$2
 here=$(cd "$(dirname "$0")" && pwd)
 source "$here/../support.sh"
 # Workers end when their launcher has.
-trap 'kill -KILL $(jobs -p) "${workers[@]}" 2>/dev/null || true; wait; sleep 0.2; rm -rf "$folder"' EXIT
+trap 'kill -KILL $(jobs -p) "${workers[@]}" 2>/dev/null || true; wait; remove_folder' EXIT
 
 # waits_for EXPRESSION: until it is true in Python of what `artel top --json` says: `run`, and its `workers` by name.
 waits_for() {
@@ -64,10 +64,12 @@ test_gloo() {
 test_mpi() {
   command -v mpirun >/dev/null || { echo "skipped: no mpirun" >&2; exit 77; }
   make_run
+  ignore_leaks
   mpirun --allow-run-as-root --oversubscribe -n 2 "$artel" train run.toml --out run --set train.steps=100000000 >out 2>err &
   launcher=$!
   waits_for "len(workers) == 2 and $all_known"
-  kill -INT $launcher
+  # Under load, mpirun has been seen to miss a signal.
+  while kill -INT $launcher 2>/dev/null; do sleep 1; done
   wait $launcher || true
 }
 

@@ -3,7 +3,7 @@
 set -euo pipefail
 artel=$1 case=$2
 source "$(dirname "$0")/../support.sh"
-trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; wait; remove_folder' EXIT
 
 # Without delay: the bits of one worker, whatever the number of workers and servers, and where they live.
 test_exact() {
@@ -352,6 +352,7 @@ test_mpi() {
   sed -i 's/^lanes = 8/servers = 1\n&/' run.toml
   local root=()
   [[ $(id -u) -ne 0 ]] || root=(--allow-run-as-root)
+  ignore_leaks
   expect 0 mpirun "${root[@]}" --oversubscribe --bind-to none -n 4 "$artel" train run.toml --out mpi
   contains err "worker 2 on host"
   expect 0 "$artel" verify one mpi

@@ -3,7 +3,7 @@
 set -euo pipefail
 artel=$1 program=$2 case=$3
 source "$(dirname "$0")/../support.sh"
-trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; wait; remove_folder' EXIT
 
 # launch SIZE ARGUMENTS...: the program as that many processes that meet at an address.
 launch() {

@@ -4,7 +4,7 @@ set -euo pipefail
 artel=$1 case=$2
 source "$(dirname "$0")/../support.sh"
 # A process that is stopped ends only when it goes on.
-trap 'kill $(jobs -p) 2>/dev/null || true; kill -CONT "${workers[@]}" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; kill -CONT "${workers[@]}" 2>/dev/null || true; wait; remove_folder' EXIT
 
 # Starts worker RANK of a run of two over gloo, in the background: join RANK OPTIONS...
 join() {

@@ -3,7 +3,7 @@
 set -euo pipefail
 artel=$1 case=$2
 source "$(dirname "$0")/../support.sh"
-trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; wait; remove_folder' EXIT
 
 # Networks that are wide enough to be cut into four shards.
 make_wide() {

@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "artel/base/error.h"
+#include "artel/base/json_values.h"
 
 namespace artel {
 namespace {
@@ -53,6 +52,22 @@ TEST(Json, NestsNoDeeperThanACallerCanFollow) {
 
 TEST(Json, RefusesAKeyThatIsThereTwice) {
   EXPECT_EQ(refusal(R"({"a": {"b": 1}, "b": 2, "a": 3})"), "[file] has 'a' twice");
+}
+
+// The library would convert whatever there is, with any result.
+TEST(Json, NumbersFitIntoWhatTheyAreReadAs) {
+  const auto read = [](std::string_view text) { return parse_json(text, "file"); };
+  EXPECT_EQ(read("-3").get<int>(), -3);
+  EXPECT_EQ(read("12.0").get<int64_t>(), 12);
+  EXPECT_EQ(read("18446744073709551615").get<uint64_t>(), UINT64_MAX);
+  EXPECT_EQ(read("-9223372036854775808").get<int64_t>(), INT64_MIN);
+  EXPECT_EQ(read("[1, 2]").get<std::vector<int16_t>>(), (std::vector<int16_t>{1, 2}));
+  for (const char* text : {"18446744073709551616", "1e300", "-1e300", "0.5", "9223372036854775808"})
+    EXPECT_THROW(read(text).get<int64_t>(), nlohmann::json::exception) << text;
+  EXPECT_THROW(read("-1").get<uint64_t>(), nlohmann::json::exception);
+  EXPECT_THROW(read("3000000000").get<int>(), nlohmann::json::exception);
+  EXPECT_THROW(read("256").get<uint8_t>(), nlohmann::json::exception);
+  EXPECT_THROW(read("\"3\"").get<int>(), nlohmann::json::exception);
 }
 
 TEST(Json, ExcerptsAreShort) {

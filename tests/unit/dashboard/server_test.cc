@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/dashboard/client.h"
 #include "artel/observe/trace_summary.h"
 #include "tests/support/temporary_folder.h"

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/data/cifar.h"
 #include "artel/data/image_folder.h"
 #include "artel/data/sets.h"

@@ -1,10 +1,9 @@
 // Tokenizers: what they promise for any text, known encodings, and damaged files.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/base/random.h"
 #include "artel/data/text.h"
 #include "artel/data/text/byte_pair.h"

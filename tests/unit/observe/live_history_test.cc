@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "tests/support/temporary_folder.h"
 

@@ -4,10 +4,10 @@
 
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 
 namespace artel::observe {
 namespace {

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "artel/base/json_values.h"
 #include "artel/observe/intervals.h"
 
 namespace artel::observe {

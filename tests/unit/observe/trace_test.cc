@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel::observe {

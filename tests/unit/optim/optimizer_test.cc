@@ -4,12 +4,12 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/base/random.h"
 #include "artel/optim/clipping.h"
 

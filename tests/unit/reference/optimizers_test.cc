@@ -1,10 +1,10 @@
 // artel's optimizers against the same rules in double.
 #include "tests/reference/optimizers.h"
+#include "artel/base/json_values.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "artel/base/file.h"
 #include "artel/base/random.h"

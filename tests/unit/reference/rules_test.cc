@@ -61,7 +61,8 @@ struct Computed {
   double loss_size() const {
     const Node& last = graph.node(graph.value(graph.output_id("loss")).producer);
     double size = 1;
-    for (const double term : run(graph, leaves)[last.inputs[0]].data) size += std::abs(term);
+    const Array terms = run(graph, leaves)[last.inputs[0]];
+    for (const double term : terms.data) size += std::abs(term);
     return size;
   }
   std::vector<Array> gradient() const {

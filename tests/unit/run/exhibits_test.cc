@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/data/text/tokenizer.h"
 #include "artel/exec/program.h"

@@ -37,8 +37,8 @@ std::vector<float> multiply(Cluster& cluster, int rows, int columns) {
 
 TEST(DistributedProduct, HasTheBitsOfOneWorker) {
   const Tensor x = samples_of_product();
-  for (const auto& [rows, columns] :
-       {std::pair{1, 4}, std::pair{4, 1}, std::pair{2, 2}, std::pair{6, 3}}) {
+  for (const auto& grid : {std::pair{1, 4}, std::pair{4, 1}, std::pair{2, 2}, std::pair{6, 3}}) {
+    const int rows = grid.first, columns = grid.second;
     Cluster one;
     const std::vector<float> expected = multiply(one, rows, columns);
     for (int64_t i = 0; i < kSamples; ++i)

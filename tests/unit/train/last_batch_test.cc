@@ -24,13 +24,13 @@ TEST(LastBatch, SameBitsOnAnyNumberOfWorkers) {
         EXPECT_TRUE(same_bits(expected, flat(train(cluster, keeping(batch)))))
             << "worker " << rank << " of " << workers << ", batches of " << batch;
       });
-    for (const auto& [workers, servers] : {std::pair{1, 1}, {3, 2}})
-      on_workers_and_servers(workers, servers, [&](int rank, Cluster& cluster) {
+    for (const auto& count : {std::pair{1, 1}, {3, 2}})
+      on_workers_and_servers(count.first, count.second, [&](int rank, Cluster& cluster) {
         Setting setting = keeping(batch);
         setting.strategy = "ps";
         const std::vector<float> weights = flat(train(cluster, setting));
         if (rank > 0) return;
-        EXPECT_TRUE(same_bits(expected, weights)) << workers << " and " << servers;
+        EXPECT_TRUE(same_bits(expected, weights)) << count.first << " and " << count.second;
       });
   }
 }

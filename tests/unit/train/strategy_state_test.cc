@@ -1,8 +1,7 @@
 // What strategies keep: through checkpoints, on the way between workers, and in earlier files.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "artel/base/json_values.h"
 #include "artel/train/kept_states.h"
 #include "artel/train/strategies/registry.h"
 #include "artel/train/strategy.h"
