@@ -71,6 +71,7 @@ test_chosen() {
 
 # below_peak KIB COMMAND...: no process of it has ever had more memory.
 below_peak() {
+  if sanitized; then "${@:2}" && return; fi
   python3 - "$@" <<'PYTHON'
 import resource, subprocess, sys
 code = subprocess.run(sys.argv[2:]).returncode
