@@ -181,10 +181,10 @@ void ReduceKernel::run_general(ThreadPool& pool, const float* x, float* y) const
   parallel_for(pool, outputs_, std::max<int64_t>(1, kGrain / (terms_ + 1)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
-                   const float* from = x + offset(kept_, i);
+                   const int64_t from = offset(kept_, i);
                    double total = identity;
                    for (int64_t term = 0; term < terms_; ++term)
-                     total = fold(total, from[offset(reduced_, term)]);
+                     total = fold(total, x[from + offset(reduced_, term)]);
                    y[i] = static_cast<float>(total);
                  }
                });
