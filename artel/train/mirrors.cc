@@ -49,14 +49,14 @@ std::vector<std::vector<KeptRange>> kept_in(const std::string& text, size_t part
   return ranges;
 }
 
-StateCopy copy_of(int64_t step, std::string text, const std::vector<DividedPart>& parts) {
-  StateCopy copy = {step, std::move(text), {}};
+std::vector<CopiedRange> copy_of(const std::vector<DividedPart>& parts) {
+  std::vector<CopiedRange> ranges;
   for (const DividedPart& part : parts)
     for (const KeptRange& range : part.kept) {
       const auto values = part.values.subspan(range.first, range.count);
-      copy.ranges.push_back({part.name, range.first, {values.begin(), values.end()}});
+      ranges.push_back({part.name, range.first, {values.begin(), values.end()}});
     }
-  return copy;
+  return ranges;
 }
 
 }  // namespace
@@ -165,7 +165,7 @@ void Mirrors::start(int64_t step, std::string text) {
   copying_ = copied->get_future().share();
   sending_ = std::async(std::launch::async, [this, set = coming_.get(), copied] {
                try {
-                 set->own = copy_of(set->own.step, std::move(set->own.text), parts_);
+                 set->own.ranges = copy_of(parts_);
                  set->copied = true;
                  copied->set_value();
                } catch (...) {
@@ -249,7 +249,7 @@ void Mirrors::end() {
 }
 
 void Mirrors::add_own(int64_t step, std::string text, const std::vector<DividedPart>& parts) {
-  last_ = copy_of(step, std::move(text), parts);
+  last_ = {step, std::move(text), copy_of(parts)};
 }
 
 std::vector<const StateCopy*> Mirrors::copies() const {

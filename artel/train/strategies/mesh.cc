@@ -68,7 +68,7 @@ class Mesh final : public DividedStrategy {
     StepStatistics statistics;
     double squares = 0;  // of the whole gradient, if it is clipped
   };
-  Sums meet(const Memory& total, int64_t step);
+  Sums add_up(const Memory& total, int64_t step);
   void update_weights(const Memory& total, const Update::Options& how);
   void spread_weights() override;
 
@@ -239,7 +239,7 @@ KeptRanges Mesh::updated() const {
 Strategy::Outcome Mesh::step(const data::Batch& batch, const StepOptions& options) {
   if (std::exchange(whole_, false)) divided_->forget_weights();
   const Memory total = compute_total(batch, options);
-  const Sums sums = meet(total, options.number);
+  const Sums sums = add_up(total, options.number);
   const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
   Update& update = fit_.stepper->update();
   Update::Options how = {
@@ -281,7 +281,7 @@ Memory Mesh::compute_total(const data::Batch& batch, const StepOptions& options)
 // What a worker does not compute counts as zero: adding zeros changes no bit. So all get the loss
 // and the metrics, whoever has computed them, and the squares of each part, which all add in the
 // order of one worker. When this returns, all have finished the step.
-Mesh::Sums Mesh::meet(const Memory& total, int64_t step) {
+Mesh::Sums Mesh::add_up(const Memory& total, int64_t step) {
   Stepper& stepper = *fit_.stepper;
   Update& update = stepper.update();
   const size_t statistics = SummedRegion::kFirstMetric + stepper.region().metrics().sums();

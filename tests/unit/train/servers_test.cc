@@ -63,6 +63,13 @@ TEST(Servers, EveryRuleGivesTheBitsOfOneWorker) {
   }
 }
 
+// The thread sanitizer has no addresses for the shared memory of eleven ranks in one process.
+#ifdef __SANITIZE_THREAD__
+constexpr int kMany = 3;
+#else
+constexpr int kMany = 9;
+#endif
+
 TEST(Servers, ClipByTheWholeGradientWithTheBitsOfOneWorker) {
   for (optim::OptimizerConfig rule : {optim::sgd(0.1, {.momentum = 0.9}), optim::lamb(0.01)}) {
     TrainerOptions options = options_with("ps");
@@ -71,7 +78,7 @@ TEST(Servers, ClipByTheWholeGradientWithTheBitsOfOneWorker) {
     options.optimizer.clip_norm = 0.1;
     const std::vector<float> expected = alone_with(options, kFit);
     EXPECT_FALSE(same_bits(expected, free)) << "nothing was clipped";
-    for (const auto& [workers, servers] : {std::pair{1, 1}, {1, 2}, {2, 1}, {3, 2}, {2, 9}})
+    for (const auto& [workers, servers] : {std::pair{1, 1}, {1, 2}, {2, 1}, {3, 2}, {2, kMany}})
       EXPECT_TRUE(same_bits(expected, train_on_servers(workers, servers, options, kFit).weights))
           << rule.name() << ", " << workers << " and " << servers;
   }
