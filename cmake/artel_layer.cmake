@@ -74,3 +74,10 @@ function(artel_layer name)
     endif()
   endforeach()
 endfunction()
+
+# artel_ignore_headers(NAME): sanitizers look away from the headers of others that tests/sanitizers/sources.txt names.
+function(artel_ignore_headers name)
+  if(ARTEL_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    target_compile_options(artel_${name} PRIVATE -fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/tests/sanitizers/sources.txt)
+  endif()
+endfunction()
