@@ -1,17 +1,27 @@
 #include "artel/predict/evaluator.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "artel/exec/libraries.h"
+#include "artel/graph/cost.h"
 #include "artel/predict/batches.h"
 
 namespace artel {
 namespace {
 
-// Small enough that threads share the work evenly, large enough for full-speed kernels; but fewer
-// if these take so much memory.
+// Small enough that threads share the work evenly, large enough for full-speed kernels.
 constexpr int64_t kChunk = 64;
-constexpr size_t kMostChunkBytes = size_t{128} << 20;
+
+// What a chunk's values may take: about as much as the weights, which are read again for each
+// chunk, so that neither costs much more than the other, and the values of a small network stay in
+// a cache.
+size_t most_chunk_bytes(const Graph& graph) {
+  constexpr size_t kLeast = size_t{16} << 20, kMost = size_t{128} << 20;
+  size_t weights = 0;
+  for (const ValueId id : graph.of_kind(ValueKind::parameter)) weights += bytes_of(graph, id);
+  return std::clamp(weights, kLeast, kMost);
+}
 
 void copy_rows(const Frame& frame, std::string_view output, int64_t begin, int64_t end,
                const Tensor& to) {
@@ -42,7 +52,7 @@ const Program& Evaluator::program(int64_t samples) {
         y_ ? evaluation_graph(model_, x, batch_of(*y_, samples), loss_, wanted_, part_)
            : inference_graph(model_, x, part_);
     found = std::make_unique<Program>(std::move(model.graph), CompileOptions{}, choices_);
-    activation_bytes_[samples] = found->plan().activation_bytes;
+    fits_[samples] = found->plan().activation_bytes <= most_chunk_bytes(found->graph());
     if (parts_of_) parts_of_->restrict(*found);
   }
   return *found;
@@ -52,7 +62,7 @@ const Program& Evaluator::program(int64_t samples) {
 int64_t Evaluator::chunk_of(int64_t rows) {
   const auto fits = [&](int64_t samples) {
     program(samples);
-    return activation_bytes_.at(samples) <= kMostChunkBytes;
+    return fits_.at(samples);
   };
   const int64_t all = std::clamp<int64_t>(rows, 1, kChunk);
   if (fits(all)) return all;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kPicturesAtOnce = 32;
+constexpr int64_t kPicturesAtOnce = 64;
 constexpr int64_t kMostNeighbours = 64;  // of a picture, when groups are made
 constexpr int kMostRounds = 20;          // of spreading labels
 
