@@ -48,8 +48,7 @@ Image to_image(const Picture& picture) {
   const int64_t plane = picture.height * picture.width;
   for (int64_t c = 0; c < picture.channels; ++c)
     for (int64_t i = 0; i < plane; ++i)
-      image.pixels[c * plane + i] =
-          static_cast<float>(picture.samples[i * picture.channels + c]) * (1.0f / 255.0f);
+      image.pixels[c * plane + i] = to_float(picture.samples[i * picture.channels + c]);
   return image;
 }
 
@@ -58,7 +57,7 @@ Image read_picture(const Bytes& bytes, const Shape& shape) {
           bytes.name, to_string(shape));
   const Picture picture =
       decode_picture(bytes, static_cast<int>(shape[0]), std::max(shape[1], shape[2]));
-  return covering(to_image(picture), shape[1], shape[2]);
+  return covering(picture, shape[1], shape[2]);
 }
 
 }  // namespace artel::data

@@ -31,7 +31,10 @@ bool is_png(const Bytes& bytes);
 // as its EXIF data says.
 Picture decode_picture(const Bytes& bytes, int channels = 0, int64_t least_side = 0);
 
-// As planes of floats in [0, 1].
+// A sample as a number in [0, 1].
+inline float to_float(uint8_t sample) { return static_cast<float>(sample) * (1.0f / 255.0f); }
+
+// As planes of such numbers.
 Image to_image(const Picture& picture);
 
 // How a network sees a picture, in training and afterwards: decoded with the channels of `shape`,

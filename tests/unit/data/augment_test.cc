@@ -95,6 +95,59 @@ TEST(Augment, ResizeKeepsConstantsMeansAndRamps) {
   EXPECT_NEAR(ramp.pixels[1], 3.5f, 1e-5);
 }
 
+// Pixel by pixel, with the weights of both directions multiplied.
+Image plainly_resized(const Image& image, int64_t height, int64_t width) {
+  const auto weight = [](int64_t from, int64_t to, int64_t source, int64_t target) {
+    const double scale = static_cast<double>(from) / static_cast<double>(to);
+    const double centre = (static_cast<double>(target) + 0.5) * scale;
+    const double distance = std::abs(static_cast<double>(source) + 0.5 - centre);
+    return std::max(0.0, 1 - distance / std::max(1.0, scale));
+  };
+  Image result(image.channels, height, width);
+  for (int64_t c = 0; c < image.channels; ++c)
+    for (int64_t y = 0; y < height; ++y)
+      for (int64_t x = 0; x < width; ++x) {
+        double sum = 0, weights = 0;
+        for (int64_t j = 0; j < image.height; ++j)
+          for (int64_t i = 0; i < image.width; ++i) {
+            const double both =
+                weight(image.height, height, j, y) * weight(image.width, width, i, x);
+            sum += both * image.row(c, j)[i];
+            weights += both;
+          }
+        result.row(c, y)[x] = static_cast<float>(sum / weights);
+      }
+  return result;
+}
+
+TEST(Augment, ResizeMatchesAPlainReference) {
+  Random random(3);
+  for (int round = 0; round < 40; ++round) {
+    const auto side = [&](int64_t most) { return 1 + static_cast<int64_t>(random.below(most)); };
+    Picture picture{side(30), side(30), random.below(2) ? 3 : 1, {}};
+    picture.samples.resize(static_cast<size_t>(picture.height * picture.width * picture.channels));
+    for (uint8_t& sample : picture.samples) sample = static_cast<uint8_t>(random.below(256));
+    const Image image = to_image(picture);
+    const int64_t height = side(40), width = side(40);
+    const Image found = resized(image, height, width);
+    const Image expected = plainly_resized(image, height, width);
+    for (size_t i = 0; i < found.pixels.size(); ++i)
+      ASSERT_NEAR(found.pixels[i], expected.pixels[i], 1e-5)
+          << picture.width << "x" << picture.height << " to " << width << "x" << height;
+    // A part of a scaled picture is the same as of the whole, from floats and from bytes.
+    const double scale = std::max(static_cast<double>(height) / static_cast<double>(image.height),
+                                  static_cast<double>(width) / static_cast<double>(image.width));
+    const auto scaled = [&](int64_t extent, int64_t least) {
+      return std::max(least, int64_t{std::llround(static_cast<double>(extent) * scale)});
+    };
+    const Image whole = resized(image, scaled(image.height, height), scaled(image.width, width));
+    const Image middle =
+        window(whole, (whole.height - height) / 2, (whole.width - width) / 2, height, width);
+    EXPECT_EQ(covering(image, height, width).pixels, middle.pixels);
+    EXPECT_EQ(covering(picture, height, width).pixels, middle.pixels);
+  }
+}
+
 TEST(Augment, RotateKeepsTheMiddleAndTurnsTheRest) {
   EXPECT_EQ(changed("rotate 0", counting(2, 5, 4), 1).pixels, counting(2, 5, 4).pixels);
   bool moved = false;
