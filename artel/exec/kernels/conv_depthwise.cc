@@ -51,35 +51,35 @@ HWY_INLINE void depthwise_outputs(D d, const ConvShape& s, const KernelSpan& row
   }
 }
 
+// All channels of a few neighbours before the next ones: what the kernel reads of them stays in the
+// first cache, where neighbours share most of it.
 void depthwise_row(const ConvShape& s, int64_t row, const float* image, const float* w,
                    const ConvEpilogue& epilogue, float* out) {
   const KernelSpan rows(row, s.stride_h, s.pad_top, s.dilation_h, s.kh, s.h);
   const int64_t width = s.out_w();
-  for_each_vector(s.c, [&](auto d, int64_t c) HWY_ATTR {
-    const float *x = image + c, *weights = w + c;
-    const float* bias = epilogue.bias ? epilogue.bias + c : nullptr;
-    float* y = out + c;
-    const auto columns_of = [&](int64_t output) {
-      return KernelSpan(output, s.stride_w, s.pad_left, s.dilation_w, s.kw, s.w);
-    };
-    const auto whole = [&](int64_t output) {
-      const KernelSpan span = columns_of(output);
-      return span.begin == 0 && span.end == s.kw;
-    };
-    for (int64_t j = 0; j < width;) {
-      const KernelSpan columns = columns_of(j);
-      if (j + 8 <= width && whole(j) && whole(j + 7)) {
-        depthwise_outputs<8>(d, s, rows, columns, x, weights, bias, epilogue, y + j * s.c);
-        j += 8;
-      } else if (j + 4 <= width && whole(j) && whole(j + 3)) {
-        depthwise_outputs<4>(d, s, rows, columns, x, weights, bias, epilogue, y + j * s.c);
-        j += 4;
-      } else {
-        depthwise_outputs<1>(d, s, rows, columns, x, weights, bias, epilogue, y + j * s.c);
-        j += 1;
-      }
-    }
-  });
+  const auto columns_of = [&](int64_t output) {
+    return KernelSpan(output, s.stride_w, s.pad_left, s.dilation_w, s.kw, s.w);
+  };
+  const auto whole = [&](int64_t output) {
+    if (output >= width) return false;
+    const KernelSpan span = columns_of(output);
+    return span.begin == 0 && span.end == s.kw;
+  };
+  for (int64_t j = 0; j < width;) {
+    const KernelSpan columns = columns_of(j);
+    const int64_t outputs = !whole(j) ? 1 : whole(j + 7) ? 8 : whole(j + 3) ? 4 : 1;
+    for_each_vector(s.c, [&](auto d, int64_t c) HWY_ATTR {
+      const float* bias = epilogue.bias ? epilogue.bias + c : nullptr;
+      float* const y = out + j * s.c + c;
+      if (outputs == 8)
+        depthwise_outputs<8>(d, s, rows, columns, image + c, w + c, bias, epilogue, y);
+      else if (outputs == 4)
+        depthwise_outputs<4>(d, s, rows, columns, image + c, w + c, bias, epilogue, y);
+      else
+        depthwise_outputs<1>(d, s, rows, columns, image + c, w + c, bias, epilogue, y);
+    });
+    j += outputs;
+  }
 }
 
 }  // namespace artel::kernels::HWY_NAMESPACE

@@ -1,7 +1,5 @@
 #include "artel/exec/kernels/conv_pointwise.h"
 
-#include <limits>
-
 #include "artel/exec/kernels/gemm.h"
 
 namespace artel::kernels {
@@ -31,16 +29,8 @@ class PointwiseConvolution final : public ConvKernel {
   void run(ThreadPool& pool, const float* first, const float* second, float* out,
            const ConvEpilogue& epilogue, std::byte* workspace) const override {
     const GemmShape& s = gemm_.shape();
-    GemmEpilogue finishing = {.bias = epilogue.bias, .relu = epilogue.relu};
-    if (epilogue.most != std::numeric_limits<float>::infinity())
-      finishing.finish = [most = epilogue.most, pitch = s.n](float* block, int64_t rows,
-                                                             int64_t columns) {
-        for (int64_t row = 0; row < rows; ++row)
-          for (float* at = block + row * pitch; at != block + row * pitch + columns; ++at)
-            *at = *at > most ? most : *at;
-      };
     gemm_.run(pool, first, s.transpose_a ? s.m : s.k, second, s.transpose_b ? s.k : s.n, out, s.n,
-              finishing, workspace);
+              {.bias = epilogue.bias, .relu = epilogue.relu, .most = epilogue.most}, workspace);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -30,10 +31,11 @@ struct GemmShape {
   bool transpose_a = false, transpose_b = false;
 };
 
-// c = relu(alpha * op(a) op(b) [+ c] [+ bias of the column])
+// c = min(most, relu(alpha * op(a) op(b) [+ c] [+ bias of the column]))
 struct GemmEpilogue {
   const float* bias = nullptr;  // n values
   bool relu = false;
+  float most = std::numeric_limits<float>::infinity();
   bool accumulate = false;
   float alpha = 1;
   // Called once for each block of c, which then has its final values and is still in a cache. Each

@@ -32,11 +32,13 @@ void library_product(GemmAlgorithm algorithm, const GemmShape& shape, const floa
     require(status == dnnl_success, ErrorKind::internal,
             "[gemm] oneDNN refused a product: got status {}, expected success", int(status));
   }
-  for (int64_t i = 0; i < m && (epilogue.bias || epilogue.relu); ++i) {
+  const bool caps = epilogue.most < std::numeric_limits<float>::infinity();
+  for (int64_t i = 0; i < m && (epilogue.bias || epilogue.relu || caps); ++i) {
     float* row = c + i * ldc;
     for (int64_t j = 0; j < n; ++j) {
-      const float value = epilogue.bias ? row[j] + epilogue.bias[j] : row[j];
-      row[j] = epilogue.relu ? std::max(value, 0.f) : value;
+      float value = epilogue.bias ? row[j] + epilogue.bias[j] : row[j];
+      if (epilogue.relu) value = std::max(value, 0.f);
+      row[j] = value > epilogue.most ? epilogue.most : value;
     }
   }
   if (epilogue.finish) epilogue.finish(c, m, n);

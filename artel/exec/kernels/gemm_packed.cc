@@ -146,6 +146,7 @@ struct Product {
                      .alpha = epilogue.alpha,
                      .bias = last && epilogue.bias ? epilogue.bias + column : nullptr,
                      .relu = last && epilogue.relu,
+                     .most = last ? epilogue.most : std::numeric_limits<float>::infinity(),
                      .ahead = ahead});
     if (last && epilogue.finish) epilogue.finish(c_rows[0], rows, columns);
   }

@@ -48,6 +48,11 @@ HWY_INLINE void finish_column(const PanelProduct& p, int64_t row, int64_t column
     HWY_UNROLL(kUnroll)
     for (int i = 0; i < kRows; ++i) sum[i][vector] = hn::Max(hn::Zero(d), sum[i][vector]);
   }
+  if (p.most < std::numeric_limits<float>::infinity()) {
+    const V most = hn::Set(d, p.most);
+    HWY_UNROLL(kUnroll)
+    for (int i = 0; i < kRows; ++i) sum[i][vector] = hn::Min(most, sum[i][vector]);
+  }
   HWY_UNROLL(kUnroll)
   for (int i = 0; i < kRows; ++i) store(sum[i][vector], p.c[row + i] + column);
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 namespace artel::kernels {
@@ -29,7 +30,7 @@ struct Ahead {
   int64_t bytes = 0;             // of each row
 };
 
-// c[i][j] = relu(alpha * sum_p a[i][p * a_step] * b[p][j] [+ c[i][j]] [+ bias[j]])
+// c[i][j] = min(most, relu(alpha * sum_p a[i][p * a_step] * b[p][j] [+ c[i][j]] [+ bias[j]]))
 struct PanelProduct {
   std::span<const float* const> a;
   int64_t a_step = 1;
@@ -42,6 +43,7 @@ struct PanelProduct {
   float alpha = 1;
   const float* bias = nullptr;  // one value for each column
   bool relu = false;
+  float most = std::numeric_limits<float>::infinity();
   Ahead ahead = {};
 };
 

@@ -43,7 +43,8 @@ std::vector<float> reference(const GemmShape& shape, const Operands& in,
       sum *= epilogue.alpha;
       if (epilogue.accumulate) sum += in.c[i * in.ldc + j];
       if (epilogue.bias) sum += in.bias[j];
-      out[i * in.ldc + j] = epilogue.relu ? std::max(sum, 0.0) : sum;
+      if (epilogue.relu) sum = std::max(sum, 0.0);
+      out[i * in.ldc + j] = std::min(sum, double{epilogue.most});
     }
   }
   return out;
@@ -75,6 +76,7 @@ TEST_P(GemmTest, MatchesTheReferenceForEveryLayoutAndEpilogue) {
       const Operands in(shape, layout == 3 ? 5 : 0);
       for (const GemmEpilogue& epilogue :
            {GemmEpilogue{}, GemmEpilogue{.bias = in.bias.data(), .relu = true},
+            GemmEpilogue{.relu = true, .most = std::sqrt(static_cast<float>(shape.k))},
             GemmEpilogue{.accumulate = true, .alpha = 0.5f}}) {
         expect_close_by_scale(computed(shape, GetParam(), 2, in, epilogue),
                               reference(shape, in, epilogue), 1e-6 * std::sqrt(shape.k + 1.0),
