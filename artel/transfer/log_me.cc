@@ -1,69 +1,60 @@
 #include "artel/transfer/log_me.h"
 
+#include <cblas.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <numeric>
 
+#include "artel/base/error.h"
+#include "artel/exec/libraries.h"
+
+// LAPACK's, which OpenBLAS brings without a header.
+extern "C" void dsyevd_(const char* vectors, const char* triangle, const int* n, double* matrix,
+                        const int* row, double* values, double* work, const int* work_size,
+                        int* whole, const int* whole_size, int* info);
+
 namespace artel::transfer {
 
-std::vector<double> eigenvalues(std::vector<double> a, int64_t n, std::vector<double>& v) {
-  v.assign(static_cast<size_t>(n * n), 0.0);
-  for (int64_t i = 0; i < n; ++i) v[i * n + i] = 1;
-  double all = 0;
-  for (const double value : a) all += value * value;
-  for (int sweep = 0; sweep < 30; ++sweep) {
-    double off = 0;
-    for (int64_t p = 0; p < n; ++p)
-      for (int64_t q = p + 1; q < n; ++q) off += a[p * n + q] * a[p * n + q];
-    if (off <= 1e-20 * all) break;
-    for (int64_t p = 0; p < n; ++p)
-      for (int64_t q = p + 1; q < n; ++q) {
-        const double apq = a[p * n + q];
-        if (apq * apq <= 1e-24 * all) continue;
-        const double theta = (a[q * n + q] - a[p * n + p]) / (2 * apq);
-        const double t = std::copysign(1.0, theta) / (std::abs(theta) + std::hypot(theta, 1.0));
-        const double c = 1 / std::hypot(t, 1.0), s = t * c;
-        // Both sides of the matrix, which stays symmetric, and the vectors as rows for now.
-        for (int64_t k = 0; k < n; ++k) {
-          const double x = a[p * n + k], y = a[q * n + k];
-          a[p * n + k] = c * x - s * y;
-          a[q * n + k] = s * x + c * y;
-        }
-        for (int64_t k = 0; k < n; ++k) {
-          const double x = a[k * n + p], y = a[k * n + q];
-          a[k * n + p] = c * x - s * y;
-          a[k * n + q] = s * x + c * y;
-        }
-        for (int64_t k = 0; k < n; ++k) {
-          const double x = v[p * n + k], y = v[q * n + k];
-          v[p * n + k] = c * x - s * y;
-          v[q * n + k] = s * x + c * y;
-        }
-      }
-  }
-  std::vector<double> values;
-  for (int64_t i = 0; i < n; ++i) values.push_back(a[i * n + i]);
-  for (int64_t i = 0; i < n; ++i)  // rows become columns
-    for (int64_t j = i + 1; j < n; ++j) std::swap(v[i * n + j], v[j * n + i]);
+std::vector<double> eigenvalues(std::vector<double> matrix, int64_t n,
+                                std::vector<double>& vectors) {
+  limit_library_threads();
+  const auto size = static_cast<int>(n);
+  std::vector<double> values(static_cast<size_t>(n)), work(1);
+  std::vector<int> whole(1);
+  int info = 0;
+  const auto run = [&](int work_size, int whole_size) {
+    dsyevd_("V", "L", &size, matrix.data(), &size, values.data(), work.data(), &work_size,
+            whole.data(), &whole_size, &info);
+    require(info == 0, ErrorKind::numeric,
+            "the eigenvalues of {} x {} numbers: LAPACK's code is {}", n, n, info);
+  };
+  run(-1, -1);  // asks what it needs
+  work.resize(static_cast<size_t>(work[0]));
+  whole.resize(static_cast<size_t>(whole[0]));
+  run(static_cast<int>(work.size()), static_cast<int>(whole.size()));
+  vectors = std::move(matrix);
   return values;
 }
 
 namespace {
 
-// The evidence of one target, at the precisions alpha of the weights and beta of the noise that
-// make it largest. `spectrum` are the squared singular values, `z` the target along their vectors.
-double evidence(const std::vector<double>& spectrum, const std::vector<double>& z) {
-  const auto n = static_cast<double>(z.size());
+// The evidence of one target of n samples, at the precisions alpha of the weights and beta of the
+// noise that make it largest. `spectrum` are the squared singular values, `z` the squares of the
+// target along their vectors, `beyond` what is left of it.
+double evidence(double n, const std::vector<double>& spectrum, const std::vector<double>& z,
+                double beyond) {
   double alpha = 1, beta = 1, length = 0, wrong = 0;
   for (int i = 0; i < 50; ++i) {
     double used = 0;
-    length = wrong = 0;
+    length = 0;
+    wrong = beyond;
     for (size_t k = 0; k < z.size(); ++k) {
       const double sum = alpha + beta * spectrum[k];
       used += beta * spectrum[k] / sum;
-      length += beta * beta * spectrum[k] * z[k] * z[k] / (sum * sum);
-      wrong += alpha * alpha * z[k] * z[k] / (sum * sum);
+      length += beta * beta * spectrum[k] * z[k] / (sum * sum);
+      wrong += alpha * alpha * z[k] / (sum * sum);
     }
     const double before = alpha / beta;
     alpha = used / std::max(length, 1e-12);
@@ -101,26 +92,44 @@ double log_me(const Tensor& rows, const Tensor& classes, int64_t most) {
     }
   // In units in which a row has length 1, so that layers of any scale compare.
   const double scale = squares > 0 ? static_cast<double>(n) / squares : 0;
-  std::vector<double> products(static_cast<size_t>(n * n));
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = 0; j <= i; ++j) {
-      const double product = scale * std::inner_product(centred.begin() + i * numbers,
-                                                        centred.begin() + (i + 1) * numbers,
-                                                        centred.begin() + j * numbers, 0.0);
-      products[i * n + j] = products[j * n + i] = product;
-    }
-  std::vector<double> vectors;
-  std::vector<double> spectrum = eigenvalues(std::move(products), n, vectors);
+  // The products of all samples, or of all numbers if these are fewer, have the same spectrum.
+  const bool by_samples = n <= numbers;
+  const int64_t side = std::min(n, numbers);
+  std::vector<double> products(static_cast<size_t>(side * side));
+  cblas_dsyrk(CblasRowMajor, CblasLower, by_samples ? CblasNoTrans : CblasTrans,
+              static_cast<int>(side), static_cast<int>(std::max(n, numbers)), scale, centred.data(),
+              static_cast<int>(numbers), 0, products.data(), static_cast<int>(side));
+  for (int64_t i = 0; i < side; ++i)
+    for (int64_t j = 0; j < i; ++j) products[j * side + i] = products[i * side + j];
+  std::vector<double> vectors;  // as rows
+  std::vector<double> spectrum = eigenvalues(std::move(products), side, vectors);
   for (double& value : spectrum) value = std::max(0.0, value);
   int32_t last = 0;
   for (const int64_t i : chosen) last = std::max(last, classes.values<int32_t>()[i]);
   double sum = 0;
   for (int32_t label = 0; label <= last; ++label) {
-    std::vector<double> z(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i)
-      if (classes.values<int32_t>()[chosen[i]] == label)
-        for (int64_t k = 0; k < n; ++k) z[k] += vectors[i * n + k];
-    sum += evidence(spectrum, z);
+    double members = 0;
+    std::vector<double> along(static_cast<size_t>(by_samples ? n : numbers));
+    for (int64_t i = 0; i < n; ++i) {
+      if (classes.values<int32_t>()[chosen[i]] != label) continue;
+      members += 1;
+      if (by_samples)
+        along[i] = 1;
+      else
+        for (int64_t j = 0; j < numbers; ++j) along[j] += centred[i * numbers + j];
+    }
+    std::vector<double> z(static_cast<size_t>(side));
+    double within = 0;
+    for (int64_t k = 0; k < side; ++k) {
+      const double product =
+          std::inner_product(along.begin(), along.end(), vectors.begin() + k * side, 0.0);
+      // A vector among the numbers becomes one among the samples by the features and its length.
+      z[k] = by_samples            ? product * product
+             : spectrum[k] > 1e-12 ? product * product * scale / spectrum[k]
+                                   : 0;
+      within += z[k];
+    }
+    sum += evidence(static_cast<double>(n), spectrum, z, std::max(0.0, members - within));
   }
   return sum / static_cast<double>(last + 1);
 }
