@@ -24,14 +24,13 @@ class Dots {
   void set(int x, int y) {
     // The bits of a Braille character: two columns of three dots, then the two at the bottom.
     constexpr unsigned kBits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
-    cells_[static_cast<size_t>(y / down_ * columns_ + x / across_)] |=
-        kBits[y % down_][x % across_];
+    cells_[index_of(x / across_, y / down_)] |= kBits[y % down_][x % across_];
   }
 
   std::string row(int number) const {
     std::string text;
     for (int column = 0; column < columns_; ++column) {
-      const unsigned cell = cells_[static_cast<size_t>(number * columns_ + column)];
+      const unsigned cell = cells_[index_of(column, number)];
       if (cell == 0) {
         text += ' ';
       } else if (!unicode_) {
@@ -48,6 +47,10 @@ class Dots {
   }
 
  private:
+  size_t index_of(int column, int row) const {
+    return static_cast<size_t>(row) * static_cast<size_t>(columns_) + static_cast<size_t>(column);
+  }
+
   bool unicode_;
   int across_, down_, columns_;
   std::vector<unsigned> cells_;

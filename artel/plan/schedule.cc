@@ -67,7 +67,8 @@ std::vector<int> most_kept(const Schedule& schedule) {
 
 void check_schedule(const Schedule& schedule) {
   const PipelineShape& shape = schedule.shape;
-  const auto places = static_cast<size_t>(shape.lanes * shape.stages);
+  const auto lanes = static_cast<size_t>(shape.lanes);
+  const size_t places = lanes * static_cast<size_t>(shape.stages);
   std::vector<int> forward(places), gradients(places), freed(places);
   for (int worker = 0; worker < shape.workers; ++worker)
     for (const Task& task : schedule.tasks[static_cast<size_t>(worker)]) {
@@ -75,7 +76,7 @@ void check_schedule(const Schedule& schedule) {
                   task.stage < shape.stages && shape.worker_of(task.stage) == worker,
               ErrorKind::internal, "[schedule {}] worker {} has lane {} of stage {}", schedule.name,
               worker, task.lane, task.stage);
-      const auto place = static_cast<size_t>(task.stage * shape.lanes + task.lane);
+      const size_t place = static_cast<size_t>(task.stage) * lanes + static_cast<size_t>(task.lane);
       forward[place] += task.work == Work::forward;
       gradients[place] += gives_input_gradient(task.work);
       freed[place] += frees_activations(task.work);
