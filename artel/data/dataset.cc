@@ -302,6 +302,15 @@ Split split(DatasetPtr set, double test_fraction, uint64_t seed) {
   return {subset(set, std::move(samples.train)), subset(set, std::move(samples.test))};
 }
 
+DatasetPtr drawn(DatasetPtr set, int64_t samples, uint64_t seed) {
+  if (samples >= set->size()) return set;
+  const Permutation order(set->size(), mix_key({seed, hash_name("drawn")}));
+  std::vector<int64_t> chosen;
+  for (int64_t i = 0; i < samples; ++i) chosen.push_back(order(i));
+  std::ranges::sort(chosen);
+  return subset(std::move(set), std::move(chosen));
+}
+
 Split split_fold(DatasetPtr set, int64_t folds, int64_t fold, uint64_t seed) {
   const int64_t size = set->size();
   require(

@@ -122,6 +122,9 @@ struct SplitSamples {
 };
 SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed = 0);
 Split split(DatasetPtr set, double test_fraction, uint64_t seed = 0);
+
+// So many samples, chosen at random by the seed, in their order; all if there are no more.
+DatasetPtr drawn(DatasetPtr set, int64_t samples, uint64_t seed = 0);
 // For cross-validation: cut at random into `folds` parts of nearly equal size, of which number
 // `fold`, from 0, is `test`.
 Split split_fold(DatasetPtr set, int64_t folds, int64_t fold, uint64_t seed = 0);

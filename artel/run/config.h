@@ -33,6 +33,7 @@ struct DataConfig {
   bool scale_target = true;
   bool decimal_comma = false;
   double test_fraction = 0.1;
+  int64_t samples = 0;
   double validation = 0;
   bool balanced = false;
   int64_t folds = 0;

@@ -72,6 +72,10 @@ void visit_keys(RunConfig& config, auto& field) {
          .most = 0.9},
         data.test_fraction);
   field(
+      {.name = "data.samples",
+       .help = "Train with so many samples, chosen by the seed, such as for a quick try. 0: all."},
+      data.samples);
+  field(
       {.name = "data.validation",
        .help = "Share of the training samples, chosen by the seed, that is held out and evaluated "
                "after each epoch; the test part is then left for `artel evaluate`. 0: the test "

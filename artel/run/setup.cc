@@ -140,6 +140,7 @@ RunData open_data(const RunConfig& config,
         data.augment.size());
     split = {data::reconstruction(split.train), data::reconstruction(split.test)};
   }
+  if (data.samples > 0) split.train = data::drawn(split.train, data.samples, seed);
   RunData result{.train = split.train,
                  .validation = {},
                  .test = split.test,

@@ -8,7 +8,9 @@
 #include "artel/base/error.h"
 #include "artel/base/plural.h"
 #include "artel/base/text.h"
+#include "artel/base/thread_pool.h"
 #include "artel/base/time.h"
+#include "artel/exec/libraries.h"
 #include "artel/observe/table.h"
 #include "artel/observe/text_plot.h"
 #include "artel/run/saved_run.h"
@@ -47,16 +49,20 @@ FeaturePart some_of(const FeaturePart& part, size_t layer, const std::vector<int
   return result;
 }
 
-// Trains a linear model on some samples and judges it on others.
-double probe_accuracy(const FeaturePart& all, size_t layer, const std::vector<int64_t>& train,
-                      const std::vector<int64_t>& test, int64_t classes,
-                      const AdviseOptions& options) {
+struct ProbeResult {
+  double accuracy;
+  double l2;  // that was chosen
+};
+
+// Trains a linear model on some samples, on one thread, and judges it on others.
+ProbeResult probe(const FeaturePart& all, size_t layer, const std::vector<int64_t>& train,
+                  const std::vector<int64_t>& test, int64_t classes, std::vector<double> l2,
+                  uint64_t seed) {
   Features features = {.classes = classes};
   features.train = some_of(all, layer, train);
   const SmallModel model = fit_small(
-      "linear", features,
-      {.threads = options.threads, .seed = options.seed, .l2 = {1e-1, 1e-2, 1e-3}, .folds = 3});
-  return judge(model, some_of(all, layer, test), options.threads).accuracy;
+      "linear", features, {.seed = seed, .l2 = std::move(l2), .folds = 3, .least_gain = 1e-4});
+  return {judge(model, some_of(all, layer, test), 1).accuracy, model.choice};
 }
 
 std::vector<int64_t> shuffled(int64_t count, uint64_t seed, uint64_t purpose) {
@@ -65,6 +71,67 @@ std::vector<int64_t> shuffled(int64_t count, uint64_t seed, uint64_t purpose) {
   Random random{seed, hash_name("advise"), purpose};
   for (size_t i = order.size(); i-- > 1;) std::swap(order[i], order[random.below(i + 1)]);
   return order;
+}
+
+// Which samples train a linear model, and which judge it.
+struct HeldOut {
+  std::vector<int64_t> train, test;
+};
+
+// A quarter is held out; of few samples each quarter in turn, so that all of them judge.
+std::vector<HeldOut> held_out_in_turn(int64_t samples, uint64_t seed) {
+  constexpr int64_t kFew = 500, kParts = 4;
+  const std::vector<int64_t> mixed = shuffled(samples, seed, 1);
+  std::vector<HeldOut> turns(samples < kFew ? kParts : 1);
+  for (size_t turn = 0; turn < turns.size(); ++turn)
+    for (size_t i = 0; i < mixed.size(); ++i)
+      (i % kParts == turn ? turns[turn].test : turns[turn].train).push_back(mixed[i]);
+  return turns;
+}
+
+// Measures each block, and the best one on growing parts of the samples. Returns which it is.
+size_t probe_blocks(const FeaturePart& features, const std::vector<Block>& blocks,
+                    const std::vector<HeldOut>& turns, ThreadPool& pool,
+                    const AdviseOptions& options, Advice& advice) {
+  const int64_t tests = std::ssize(turns);
+  std::vector<ProbeResult> results(blocks.size() * turns.size());
+  pool.run(std::ssize(results), [&](int64_t i) {
+    const HeldOut& turn = turns[i % tests];
+    results[i] = probe(features, static_cast<size_t>(i / tests), turn.train, turn.test,
+                       advice.classes, {1e-1, 1e-2, 1e-3}, options.seed);
+  });
+  for (size_t block = 0; block < blocks.size(); ++block) {
+    Probe probe = {.block = blocks[block],
+                   .log_me = log_me(features.layers[block], features.targets)};
+    for (int64_t turn = 0; turn < tests; ++turn)
+      probe.accuracy += results[block * tests + turn].accuracy / static_cast<double>(tests);
+    advice.probes.push_back(std::move(probe));
+  }
+  const auto best = static_cast<size_t>(
+      std::ranges::max_element(advice.probes, {}, &Probe::accuracy) - advice.probes.begin());
+
+  const int64_t most = std::ssize(turns[0].train), repeats = std::max<int64_t>(3, tests);
+  for (const int64_t part : {8, 4, 2})
+    if (most / part >= 2 * advice.classes)
+      advice.curve.push_back(
+          {.samples = most / part, .errors = std::vector<double>(static_cast<size_t>(repeats))});
+  pool.run(std::ssize(advice.curve) * repeats, [&](int64_t i) {
+    CurvePoint& point = advice.curve[i / repeats];
+    const int64_t repeat = i % repeats;
+    const HeldOut& turn = turns[repeat % tests];
+    const std::vector<int64_t> shuffle =
+        shuffled(std::ssize(turn.train), options.seed, 2 + static_cast<uint64_t>(repeat));
+    std::vector<int64_t> some;
+    for (int64_t k = 0; k < point.samples; ++k) some.push_back(turn.train[shuffle[k]]);
+    point.errors[repeat] = 1 - probe(features, best, some, turn.test, advice.classes,
+                                     {results[best * tests].l2}, options.seed)
+                                   .accuracy;
+  });
+  CurvePoint last = {.samples = most};
+  for (int64_t turn = 0; turn < tests; ++turn)
+    last.errors.push_back(1 - results[best * tests + turn].accuracy);
+  advice.curve.push_back(std::move(last));
+  return best;
 }
 
 // Of a base with batch norm: how far the input of its first one is from what it was trained on.
@@ -100,13 +167,17 @@ std::optional<double> shift_of(const BaseNetwork& base, const data::Dataset& set
 }
 
 // What fine-tuning leaves of the error of a linear model, which depends on how many samples each
-// class has: with few there is nothing to learn from, with many almost all can be learnt.
-double left_by_the_end(double each) { return 1 - 0.45 * each / (each + 60); }
-double left_by_all(double each) { return 1.25 - 0.85 * each / (each + 120); }
+// class has: with few it does harm, with many almost all can be learnt (`bench/run transfer
+// advisor` measures it).
+double left_by_the_end(double each) { return 1.25 - 0.75 * each / (each + 40); }
+double left_by_all(double each) { return 1.3 - 0.9 * each / (each + 60); }
 
 void forecast(Advice& advice, double samples_per_second, const std::vector<Block>& blocks) {
   const double samples = static_cast<double>(advice.samples);
-  const double each = samples / static_cast<double>(std::max<int64_t>(1, advice.classes));
+  // A base that does not know such data has more to learn: each of its samples counts for less.
+  constexpr double kOfDifferent = 0.2;
+  const double each = samples / static_cast<double>(std::max<int64_t>(1, advice.classes)) *
+                      (advice.similar ? 1 : kOfDifferent);
   const Probe& last = advice.probes.back();
   const auto best = std::ranges::max_element(advice.probes, {}, &Probe::accuracy);
   const double pass = samples / samples_per_second;
@@ -204,38 +275,15 @@ Advice advise(const BaseNetwork& base, const DataConfig& data, const AdviseOptio
       static_cast<double>(advice.used) / std::max(1e-6, seconds_between(extracting, Clock::now()));
   advice.shift = shift_of(base, *opened.train, prepare, sample, options.threads);
 
-  const std::vector<int64_t> mixed = shuffled(advice.used, options.seed, 1);
-  const auto held_out = std::max<int64_t>(4, advice.used / 4);
-  const std::vector<int64_t> test(mixed.begin(), mixed.begin() + held_out);
-  const std::vector<int64_t> train(mixed.begin() + held_out, mixed.end());
-  for (size_t i = 0; i < blocks.size(); ++i)
-    advice.probes.push_back(
-        {.block = blocks[i],
-         .log_me = log_me(features.layers[i], features.targets),
-         .accuracy = probe_accuracy(features, i, train, test, advice.classes, options)});
-
-  const auto best = static_cast<size_t>(
-      std::ranges::max_element(advice.probes, {}, &Probe::accuracy) - advice.probes.begin());
-  for (const int64_t part : {8, 4, 2, 1}) {
-    const int64_t count = std::ssize(train) / part;
-    if (count < 2 * advice.classes && part > 1) continue;
-    CurvePoint point = {.samples = count};
-    for (int repeat = 0; repeat < (part == 1 ? 1 : options.repeats); ++repeat) {
-      const std::vector<int64_t> shuffle =
-          shuffled(std::ssize(train), options.seed, 2 + static_cast<uint64_t>(repeat));
-      std::vector<int64_t> some;
-      for (int64_t k = 0; k < count; ++k) some.push_back(train[shuffle[k]]);
-      point.errors.push_back(1 -
-                             probe_accuracy(features, best, some, test, advice.classes, options));
-    }
-    advice.curve.push_back(std::move(point));
-  }
+  const std::vector<HeldOut> turns = held_out_in_turn(advice.used, options.seed);
+  ThreadPool pool(options.threads, limit_library_threads);
+  const size_t best = probe_blocks(features, blocks, turns, pool, options, advice);
   advice.error = extrapolate(advice.curve, advice.samples, options.seed);
   advice.error_of_more = extrapolate(advice.curve, 10 * advice.samples, options.seed);
   // A test of so few samples is this uncertain by itself.
   const double noise =
       1.28 * std::sqrt(std::max(advice.error.error * (1 - advice.error.error), 1e-4) /
-                       static_cast<double>(held_out));
+                       static_cast<double>(turns.size() * turns[0].test.size()));
   for (Extrapolation* error : {&advice.error, &advice.error_of_more}) {
     error->low = std::max(0.0, error->low - noise);
     error->high = std::min(1.0, error->high + noise);

@@ -65,7 +65,6 @@ struct Advice {
 
 struct AdviseOptions {
   int64_t most_samples = 2000;  // to measure with
-  int repeats = 3;              // of each point of the curve
   int threads = 1;
   uint64_t seed = 0;
 };

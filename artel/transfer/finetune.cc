@@ -102,8 +102,11 @@ void choose_training(const FinetuneOptions& options, const std::vector<Block>& b
   // A power of two, so that lanes are equal.
   train.batch_size = static_cast<int64_t>(
       std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(samples / 8, 1, 32))));
-  train.epochs = head_only ? 50 : 20;
-  train.patience = head_only ? 8 : 5;
+  // Few samples make few steps in an epoch.
+  constexpr int64_t kSteps = 2000;
+  train.epochs = std::clamp<int64_t>(kSteps * train.batch_size / std::max<int64_t>(1, samples),
+                                     head_only ? 50 : 20, 100);
+  train.patience = std::clamp<int64_t>(train.epochs / 8, 5, 10);
   const double rate = options.rate > 0 ? options.rate : head_only ? 3e-3 : 1e-3;
   train.optimizer = {{"name", "adamw"},
                      {"lr", fmt::format("{}", rate)},
@@ -179,8 +182,11 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
     config.train.optimizer["lr"] = fmt::format("{}", options.rate > 0 ? options.rate : 1e-3);
   }
   if (!next_tokens) {
+    // The accuracy on few samples jumps, and its best epoch is one of luck.
+    constexpr int64_t kEnough = 1000;
+    const bool many = opened.validation && opened.validation->size() >= kEnough;
     config.train.metrics = {"accuracy"};
-    config.train.best_by = "accuracy";
+    config.train.best_by = many ? "accuracy" : "loss";
   } else {
     config.train.epochs = 3;
     config.train.optimizer["lr"] = fmt::format("{}", options.rate > 0   ? options.rate

@@ -128,7 +128,8 @@ LinearFitter::LinearFitter(Tensor rows, Tensor targets, int64_t outputs, int thr
 
 LinearFitter::~LinearFitter() = default;
 
-LinearFit LinearFitter::fit(double l2, const LinearFit* start, int most_iterations) const {
+LinearFit LinearFitter::fit(double l2, const LinearFit* start, int most_iterations,
+                            double least_gain) const {
   const int64_t count = rows_.shape()[0], numbers = rows_.shape()[1];
   const int64_t chunks = (count + kChunk - 1) / kChunk;
   const auto elements = static_cast<size_t>(outputs_ * numbers);
@@ -219,7 +220,7 @@ LinearFit LinearFitter::fit(double l2, const LinearFit* start, int most_iteratio
     at.swap(next);
     gradient.swap(next_gradient);
     loss = next_loss;
-    if (gain < 1e-7 * std::abs(loss)) break;
+    if (gain < least_gain * std::abs(loss)) break;
   }
   unpack(at);
   result.loss = loss;

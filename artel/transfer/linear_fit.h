@@ -24,7 +24,9 @@ class LinearFitter {
  public:
   LinearFitter(Tensor rows, Tensor targets, int64_t outputs, int threads);
   ~LinearFitter();
-  LinearFit fit(double l2, const LinearFit* start = nullptr, int most_iterations = 200) const;
+  // Ends when an iteration lessens the loss by less than this share of it.
+  LinearFit fit(double l2, const LinearFit* start = nullptr, int most_iterations = 200,
+                double least_gain = 1e-7) const;
   // Rows times weights plus bias: [rows, outputs].
   static Tensor outputs(const LinearFit& fit, const Tensor& rows, int threads);
 

@@ -160,7 +160,7 @@ void fit_linear(SmallModel& model, const Tensor& rows, const Tensor& targets,
       const Tensor held_out = taken(some.rows, out), labels = taken(some.targets, out);
       LinearFit fit;
       for (size_t c = 0; c < choices.size(); ++c) {  // from the strongest penalty to the weakest
-        fit = fitter.fit(choices[c], c > 0 ? &fit : nullptr);
+        fit = fitter.fit(choices[c], c > 0 ? &fit : nullptr, 200, options.least_gain);
         const SmallScore score =
             score_of(LinearFitter::outputs(fit, held_out, options.threads), labels);
         const double share = static_cast<double>(out.size()) / static_cast<double>(count);
@@ -171,8 +171,8 @@ void fit_linear(SmallModel& model, const Tensor& rows, const Tensor& targets,
     // The least loss; of those close to it the strongest penalty.
     model.choice = std::ranges::min_element(model.tried, {}, &Tried::loss)->choice;
   }
-  const LinearFit fit =
-      LinearFitter(rows, targets, outputs, options.threads).fit(model.choice, nullptr, 500);
+  const LinearFit fit = LinearFitter(rows, targets, outputs, options.threads)
+                            .fit(model.choice, nullptr, 500, options.least_gain);
   model.weights = fit.weights;
   model.more = fit.bias;
 }

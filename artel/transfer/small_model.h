@@ -25,6 +25,8 @@ struct SmallModelOptions {
   // knn: the numbers of neighbours to choose from; empty: 1, 3, 5, 9, 15, 25.
   std::vector<int64_t> neighbours = {};
   int folds = 5;  // of the cross-validation by which they are chosen
+  // linear: the share of the loss that the last step of a fit gains at most.
+  double least_gain = 1e-7;
 };
 
 // What a choice scored on samples that were held out.

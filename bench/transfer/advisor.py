@@ -3,35 +3,47 @@
 are what the advised way reaches, what the best one reaches (the advice should be within 2 points of it), and the time of the
 advice beside that of trying all (at most 5 %).
 
-Bases are small convolutional networks trained on MNIST and on Fashion-MNIST; data is the other set: 100 and 1,000 samples of
-it, and all."""
+Bases are small convolutional networks trained on MNIST and on Fashion-MNIST, whose data is the other set, and the published
+mobilenet_v2_035 with CIFAR-10 and with pictures of your own: 100 and 1,000 training samples, and all."""
 import argparse
-import gzip
 import json
 import os
-import random
 import re
 import subprocess
 import sys
 import tempfile
-import zipfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from inference import ROOT, set_up_peers  # noqa: E402
+
 LAYERS = ["conv 32 3x3 padding 1", "batch_norm", "relu", "max_pool 2", "conv 64 3x3 padding 1", "batch_norm", "relu", "max_pool 2",
           "conv 128 3x3 padding 1", "batch_norm", "relu", "adaptive_average_pool 2", "flatten", "dense 10"]
-PARTS = {"x_train": "train-images", "y_train": "train-labels", "x_test": "t10k-images", "y_test": "t10k-labels"}
+PAIRS = {"mnist": "fashion_mnist", "fashion_mnist": "mnist", "mobilenet_v2_035": "cifar10"}
 
-
-def read_idx(folder, name):
-    for file in sorted(os.listdir(folder)):
-        if name.split("-")[0] in file and name.split("-")[1] in file:
-            path = os.path.join(folder, file)
-            with (gzip.open if file.endswith(".gz") else open)(path, "rb") as stream:
-                data = stream.read()
-            axes = data[3]
-            shape = [int.from_bytes(data[4 + 4 * i:8 + 4 * i], "big") for i in range(axes)]
-            return shape, data[4 + 4 * axes:]
-    sys.exit(f"bench: {folder} has no {name}")
+# Reads a data set as `artel data get` keeps it, and writes some of its training samples, and all test samples, to an NPZ file.
+SUBSET = """
+import glob, gzip, json, sys, numpy
+from PIL import Image
+folder, count, target = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+def idx(*words):
+    file = next(f for f in sorted(glob.glob(folder + "/*")) if all(word in f.split("/")[-1] for word in words))
+    data = (gzip.open if file.endswith(".gz") else open)(file, "rb").read()
+    shape = [int.from_bytes(data[4 + 4 * i:8 + 4 * i], "big") for i in range(data[3])]
+    return numpy.frombuffer(data, numpy.uint8, offset=4 + 4 * data[3]).reshape(shape)
+def cifar(pictures, labels):
+    x = [numpy.asarray(Image.open(file)).reshape(-1, 32, 32, 3) for file in sorted(glob.glob(f"{folder}/{pictures}"))]
+    return numpy.ascontiguousarray(numpy.concatenate(x).transpose(0, 3, 1, 2)), numpy.array(json.load(open(f"{folder}/{labels}")), numpy.uint8)
+if glob.glob(folder + "/*.png"):
+    (x, y), (u, v) = cifar("data_batch_*.png", "train_lables.json"), cifar("test_batch.png", "test_lables.json")
+elif glob.glob(folder + "/*.bin"):
+    read = lambda files: numpy.concatenate([numpy.fromfile(f, numpy.uint8) for f in sorted(glob.glob(f"{folder}/{files}"))]).reshape(-1, 3073)
+    (y, x), (v, u) = [(a[:, 0], a[:, 1:].reshape(-1, 3, 32, 32)) for a in (read("data_batch_*.bin"), read("test_batch.bin"))]
+else:
+    x, y, u, v = idx("train", "images"), idx("train", "labels"), idx("t10k", "images"), idx("t10k", "labels")
+some = numpy.sort(numpy.random.default_rng(1).permutation(len(x))[:count or len(x)])
+numpy.savez(target, x_train=x[some], y_train=y[some], x_test=u, y_test=v)
+"""
 
 
 def folder_of(artel, data):
@@ -39,27 +51,6 @@ def folder_of(artel, data):
     answer = subprocess.run([artel, "data", "get", data], check=True, capture_output=True, text=True).stdout
     found = re.search(r"(/\S+)", answer)
     return found.group(1).rstrip(".,;:") if found else sys.exit(f"bench: `artel data get {data}` said '{answer.strip()}'")
-
-
-def npy(shape, data):
-    """Bytes as NumPy writes them to a file."""
-    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
-    header += " " * (-(len(header) + 11) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + data
-
-
-def write_subset(folder, count, path):
-    arrays = {part: read_idx(folder, name) for part, name in PARTS.items()}
-    order = list(range(arrays["x_train"][0][0]))
-    random.Random(1).shuffle(order)
-    for part in ("x_train", "y_train"):
-        shape, data = arrays[part]
-        row = len(data) // shape[0]
-        chosen = order[:count]
-        arrays[part] = ([len(chosen), *shape[1:]], b"".join(data[i * row:(i + 1) * row] for i in chosen))
-    with zipfile.ZipFile(path, "w") as archive:
-        for part, (shape, data) in arrays.items():
-            archive.writestr(f"{part}.npy", npy(shape, data))
 
 
 def train_base(artel, data, folder):
@@ -78,9 +69,10 @@ def seconds(text):
     return sum(float(number) * units[unit] for number, unit in re.findall(r"([\d.]+) (us|ms|s|min|h)\b", text))
 
 
-def advise(artel, base, data, budget, folder):
-    out = subprocess.run([artel, "advise", base, data, "--check", "--budget", str(budget), "--out", os.path.join(folder, "check")],
-                         check=True, capture_output=True, text=True).stdout
+def advise(artel, base, data, budget, folder, side):
+    size = ["--size", str(side)] if side else []
+    out = subprocess.run([artel, "advise", base, data, "--check", "--budget", str(budget), "--out", os.path.join(folder, "check"),
+                          *size], check=True, capture_output=True, text=True).stdout
     own = float(re.search(r"in ([\d.]+) s\n", out).group(1))
     rows = [re.split(r" {2,}", line.strip()) for line in out.splitlines()
             if re.match(r"(small model|fine-tune|train all)", line)]
@@ -94,28 +86,38 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--artel", default=os.path.join(ROOT, "build/release/artel"), help="the program to measure")
     parser.add_argument("--budget", type=float, default=300, help="seconds for each fine-tuning (default: 300)")
-    parser.add_argument("--sizes", default="100,1000,60000", help="numbers of samples (default: 100,1000,60000)")
+    parser.add_argument("--bases", default=",".join(PAIRS), help="of %(default)s")
+    parser.add_argument("--sizes", default="100,1000,0", help="numbers of training samples, 0 for all (default: %(default)s)")
+    parser.add_argument("--folder", help="of pictures of your own, one sub-folder for each class")
     parser.add_argument("--json", action="store_true", help="one JSON object for each pair instead of a table")
     arguments = parser.parse_args()
     artel = os.path.abspath(arguments.artel)
+    python = set_up_peers()
     if not arguments.json:
-        print(f"{'base':14} {'data':22} {'advised':34} {'reaches':>8} {'best':>8} {'gap':>6} {'time':>7}")
+        print(f"{'base':16} {'data':26} {'advised':34} {'reaches':>8} {'best':>8} {'gap':>6} {'time':>7}")
+
+    def measure(own, base, name, data, side, folder):
+        took, ways = advise(artel, base, data, arguments.budget, folder, side)
+        chosen = next(way for way in ways if way["advised"])
+        best = max(way["measured"] for way in ways)
+        row = {"base": own, "data": name, "advised": chosen["way"], "reaches": chosen["measured"], "best": best,
+               "gap": round(best - chosen["measured"], 4), "share_of_time": round(took / sum(way["took"] for way in ways), 4),
+               "ways": ways}
+        print(json.dumps(row) if arguments.json else
+              f"{own:16} {name:26} {row['advised']:34} {row['reaches']:8.4f} {best:8.4f} {row['gap']:6.3f} "
+              f"{100 * row['share_of_time']:6.1f}%", flush=True)
+
     with tempfile.TemporaryDirectory() as folder:
-        sets = ("mnist", "fashion_mnist")
-        for own, other in (sets, sets[::-1]):
-            base, samples = train_base(artel, own, folder), folder_of(artel, other)
+        for own in arguments.bases.split(","):
+            published = own == "mobilenet_v2_035"
+            base = own if published else train_base(artel, own, folder)
             for size in (int(size) for size in arguments.sizes.split(",")):
-                data = os.path.join(folder, f"{other}-{size}.npz")
-                write_subset(samples, size, data)
-                took, ways = advise(artel, base, data, arguments.budget, folder)
-                chosen = next(way for way in ways if way["advised"])
-                best = max(way["measured"] for way in ways)
-                row = {"base": own, "data": f"{size} of {other}", "advised": chosen["way"], "reaches": chosen["measured"],
-                       "best": best, "gap": round(best - chosen["measured"], 4),
-                       "share_of_time": round(took / sum(way["took"] for way in ways), 4), "ways": ways}
-                print(json.dumps(row) if arguments.json else
-                      f"{own:14} {row['data']:22} {row['advised']:34} {row['reaches']:8.4f} {best:8.4f} {row['gap']:6.3f} "
-                      f"{100 * row['share_of_time']:6.1f}%", flush=True)
+                data = os.path.join(folder, f"{own}-{size}.npz")
+                subprocess.run([python, "-c", SUBSET, folder_of(artel, PAIRS[own]), str(size), data], check=True)
+                measure(own, base, f"{size or 'all'} of {PAIRS[own]}", data, 64 if published else 0, folder)
+        if arguments.folder:
+            measure("mobilenet_v2_035", "mobilenet_v2_035", os.path.basename(os.path.abspath(arguments.folder)), arguments.folder,
+                    0, folder)
 
 
 main()

@@ -185,6 +185,27 @@ TEST(Dataset, SplitsByFractionWithoutOverlap) {
   EXPECT_THROW(split(images(50), 1.5), Error);
 }
 
+TEST(Dataset, DrawsSomeSamplesInTheirOrder) {
+  const auto labels_of = [](const DatasetPtr& set) {
+    std::vector<int32_t> labels;
+    for (int64_t i = 0; i < set->size(); ++i) {
+      int32_t label = 0;
+      set->read_target(i, std::as_writable_bytes(std::span(&label, 1)));
+      labels.push_back(label);
+    }
+    return labels;
+  };
+  Tensor numbers({50}, DType::i32);
+  for (int32_t i = 0; i < 50; ++i) numbers.values<int32_t>()[i] = i;
+  const DatasetPtr all = tensor_dataset(Tensor({50, 2}), numbers);
+  const std::vector<int32_t> some = labels_of(drawn(all, 20, 3));
+  EXPECT_EQ(some.size(), 20);
+  EXPECT_TRUE(std::ranges::is_sorted(some, std::less_equal()));  // and none twice
+  EXPECT_EQ(some, labels_of(drawn(all, 20, 3)));
+  EXPECT_NE(some, labels_of(drawn(all, 20, 4)));
+  EXPECT_EQ(drawn(all, 60, 3), all);
+}
+
 TEST(Dataset, RefusesRowsThatDoNotMatch) {
   EXPECT_THROW(tensor_dataset(Tensor({4, 2}), Tensor({3}, DType::i32)), Error);
   EXPECT_THROW(tensor_dataset(Tensor({1, 2}), Tensor::from<int32_t>({1}, {-1})), Error);
