@@ -17,7 +17,6 @@ struct Arguments {
   std::vector<std::string> names;
   transfer::BaseSource base;
   transfer::AdviseOptions options;
-  int64_t side = 0;
   bool check = false;
   double budget = 600;
   std::string out = "runs/advise";
@@ -47,7 +46,7 @@ void advise(Arguments& arguments) {
     const transfer::BaseNetwork base = transfer::open_base(arguments.base);
     observe::Progress progress;
     transfer::Advice advice = transfer::advise(
-        base, transfer::data_for(base, data, arguments.side), arguments.options,
+        base, transfer::data_for(base, data, arguments.options.side), arguments.options,
         [&](int64_t done, int64_t samples) { progress.work("features", done, samples); });
     progress.clear();
     if (arguments.check)
@@ -75,7 +74,7 @@ void add_advise(CLI::App& program) {
                    "Measure with at most so many samples (default: 2000)")
       ->type_name("N")
       ->check(at_least(20));
-  command->add_option("--size", arguments->side, "Side of the images (default: the base's)")
+  command->add_option("--size", arguments->options.side, "Side of the images (default: the base's)")
       ->type_name("PIXELS")
       ->check(at_least(1));
   command->add_flag("--check", arguments->check,

@@ -214,11 +214,12 @@ void forecast(Advice& advice, double samples_per_second, const std::vector<Block
 
 std::string command_for(const Advice& advice) {
   const Forecast& way = advice.chosen();
+  const std::string size = advice.side > 0 ? fmt::format(" --size {}", advice.side) : "";
   if (way.way == Way::last_features || way.way == Way::early_features)
-    return fmt::format("artel features {} DATA --layer {} && artel fit linear features.npz",
-                       shell_word(advice.base), shell_word(way.what));
-  return fmt::format("artel finetune {} --data DATA --train {}", shell_word(advice.base),
-                     shell_word(way.what));
+    return fmt::format("artel features {} DATA --layer {}{} && artel fit linear features.npz",
+                       shell_word(advice.base), shell_word(way.what), size);
+  return fmt::format("artel finetune {} --data DATA --train {}{}", shell_word(advice.base),
+                     shell_word(way.what), size);
 }
 
 }  // namespace
@@ -249,7 +250,10 @@ Advice advise(const BaseNetwork& base, const DataConfig& data, const AdviseOptio
           ErrorKind::unsupported, "advise: the data has no classes, expected one for each sample");
   require(layout.classes > 1, ErrorKind::invalid_argument,
           "advise: got one class, expected two or more to tell apart");
-  Advice advice = {.base = base.name, .samples = opened.train->size(), .classes = layout.classes};
+  Advice advice = {.base = base.name,
+                   .side = options.side,
+                   .samples = opened.train->size(),
+                   .classes = layout.classes};
   require(advice.samples >= 20, ErrorKind::invalid_argument,
           "advise: got {}, expected 20 or more to measure with",
           counted(advice.samples, "training sample"));
@@ -300,8 +304,8 @@ void check_ways(const BaseNetwork& base, const std::string& data, const AdviseOp
   for (Forecast& way : advice.forecasts) {
     const Clock::time_point begun = Clock::now();
     if (way.way == Way::last_features || way.way == Way::early_features) {
-      const Features features =
-          extract(base, data_for(base, data), {.layers = {way.what}}, options.threads);
+      const Features features = extract(base, data_for(base, data, options.side),
+                                        {.layers = {way.what}}, options.threads);
       require(features.test.size() > 0, ErrorKind::invalid_argument,
               "--check: the data has no test part to check with");
       const SmallModel model = fit_small("linear", features, {.threads = options.threads});
@@ -310,6 +314,7 @@ void check_ways(const BaseNetwork& base, const std::string& data, const AdviseOp
       const Finetuning plan =
           plan_finetuning(base, data,
                           {.train = way.what,
+                           .side = options.side,
                            .overrides = {fmt::format("train.max_seconds={}", budget),
                                          fmt::format("cluster.threads={}", options.threads),
                                          "data.test_fraction=0.1"}});

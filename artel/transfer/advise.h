@@ -45,6 +45,7 @@ struct Forecast {
 
 struct Advice {
   std::string base;
+  int64_t side = 0;                  // of images, if one was asked for
   int64_t samples = 0, classes = 0;  // to train with
   int64_t used = 0;                  // of them for the measurements
   std::vector<Probe> probes;         // from the first block to the last before the head
@@ -65,6 +66,7 @@ struct Advice {
 
 struct AdviseOptions {
   int64_t most_samples = 2000;  // to measure with
+  int64_t side = 0;             // of images; 0: as the base was trained
   int threads = 1;
   uint64_t seed = 0;
 };

@@ -166,7 +166,10 @@ BaseNetwork open_base(const BaseSource& source) {
        source.name, did_you_mean(source.name, known));
 }
 
-DataConfig data_for(const BaseNetwork& base, const std::string& name, int64_t side) {
+namespace {
+
+// What people name, without its preparation for a base.
+DataConfig named_data(const BaseNetwork& base, const std::string& name) {
   DataConfig data;
   const fs::path path = name;
   if (path.extension() == ".toml") return read_config(path).data;
@@ -176,9 +179,7 @@ DataConfig data_for(const BaseNetwork& base, const std::string& name, int64_t si
             base.reads_text() ? "texts; give a table of texts (CSV)" : to_string(base.sample));
     data.set = "folder";
     data.path = fs::absolute(path).string();
-    data.image_size = side > 0 ? side : base.sample.shape[1];
     data.skip_broken = true;
-    fit_images(base, {3, data.image_size, data.image_size}, data.image_size, data);
     return data;
   }
   if (fs::is_regular_file(path)) {
@@ -187,28 +188,43 @@ DataConfig data_for(const BaseNetwork& base, const std::string& name, int64_t si
     if (base.reads_text()) {
       const bool of_classes = extension == ".csv" || extension == ".tsv";
       data.set = of_classes ? "labelled_text" : "text";
-      data.tokenizer = base.tokenizer;
-      data.context = base.sample.shape.back();
-      return data;
+    } else {
+      require(extension == ".npz" || extension == ".csv", ErrorKind::invalid_argument,
+              "[{}] got a file, expected a folder of pictures, NPZ, CSV, TOML or the name of a "
+              "data set",
+              name);
+      data.set = extension.substr(1);
     }
-    require(extension == ".npz" || extension == ".csv", ErrorKind::invalid_argument,
-            "[{}] got a file, expected a folder of pictures, NPZ, CSV, TOML or the name of a data "
-            "set",
-            name);
-    data.set = extension.substr(1);
-    if (data.set == "csv") return data;
   } else {
     require(is_set(name), ErrorKind::not_found,
             "[{}] no such folder, file or data set{}; `artel data list` shows the sets", name,
             did_you_mean(name, data::set_names()));
     data.set = name;
-    if (base.reads_text()) {
-      data.tokenizer = base.tokenizer;
-      data.context = base.sample.shape.back();
-      return data;
-    }
   }
-  if (!base.reads_images()) return data;
+  if (base.reads_text()) {
+    data.tokenizer = base.tokenizer;
+    data.context = base.sample.shape.back();
+  }
+  return data;
+}
+
+}  // namespace
+
+DataConfig data_for(const BaseNetwork& base, const std::string& name, int64_t side) {
+  DataConfig data = named_data(base, name);
+  if (!base.reads_images() || data.set == "csv") return data;
+  if (!data.augment.empty()) {
+    require(side == 0, ErrorKind::invalid_argument,
+            "--size: got {}, but [{}] prepares its pictures itself; change data.augment there, or "
+            "leave it out",
+            side, name);
+    return data;
+  }
+  if (data.set == "folder") {
+    if (side > 0 || data.image_size == 0) data.image_size = side > 0 ? side : base.sample.shape[1];
+    fit_images(base, {3, data.image_size, data.image_size}, data.image_size, data);
+    return data;
+  }
   RunConfig probe;
   probe.data = data;
   const data::SampleLayout layout = open_data(probe).layout();

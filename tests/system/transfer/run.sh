@@ -59,6 +59,13 @@ test_features() {
   # In shards the file is the same, byte for byte.
   expect 0 "$artel" features base lines --layer 2 --layer "before 8" -o two.npz -n 2
   cmp one.npz two.npz || fail "two workers give another file"
+  # A configuration that says nothing about the preparation of pictures gets that of the base.
+  printf '[data]\nset = "folder"\npath = "lines"\n' >lines.toml
+  expect 0 "$artel" features base lines.toml --layer 2 --layer "before 8" -o toml.npz
+  cmp one.npz toml.npz || fail "a configuration gives another file"
+  printf 'augment = ["normalise 0.5 0.25"]\nimage_size = 16\n' >>lines.toml
+  expect 1 "$artel" features base lines.toml --size 20
+  contains err "--size: got 20, but [lines.toml] prepares its pictures itself"
   for model in linear knn centroid; do
     expect 0 "$artel" fit $model one.npz -o models/$model
     awk '/^test/ { if ($3 < 0.8) exit 1; found = 1 } END { exit !found }' out || { cat out; fail "$model"; }
@@ -204,6 +211,9 @@ test_advise() {
   contains out "LogME"
   contains out "advised"
   contains out "to do so: artel"
+  expect 0 "$artel" advise base lines --size 20 --check --budget 5
+  contains out "measured"
+  contains out "--size 20"
 }
 
 test_refused() {
