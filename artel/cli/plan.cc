@@ -99,7 +99,7 @@ std::string stages_table(const plan::GraphCosts& costs, const plan::PipelinePlan
                         "of weights", "memory", "sends a lane"});
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const plan::PlannedStage& stage = plan.stages[i];
-    const std::string first = costs.layer(stage.first), last = costs.layer(stage.last - 1);
+    const std::string &first = costs.layer(stage.first), &last = costs.layer(stage.last - 1);
     table.add({std::to_string(i), std::to_string(stage.worker),
                first == last ? first : first + " ... " + last,
                std::to_string(stage.last - stage.first), in_milliseconds(stage.times.total()),
