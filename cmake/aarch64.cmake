@@ -14,7 +14,7 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 # Debian chooses between several OpenBLAS by links that unpacking does not make.
 set(blas openblas-pthread)
 set(CMAKE_CXX_FLAGS_INIT
-    "-idirafter ${root}/usr/include -idirafter ${root}/usr/include/aarch64-linux-gnu -isystem ${root}/usr/include/aarch64-linux-gnu/${blas}")
+    "-Wno-psabi -idirafter ${root}/usr/include -idirafter ${root}/usr/include/aarch64-linux-gnu -isystem ${root}/usr/include/aarch64-linux-gnu/${blas}")
 set(libraries ${root}/usr/lib/aarch64-linux-gnu)
 set(CMAKE_EXE_LINKER_FLAGS_INIT
     "-L${libraries} -L${libraries}/${blas} -Wl,-rpath-link,${libraries}:${libraries}/${blas}:${root}/lib/aarch64-linux-gnu")
