@@ -9,7 +9,7 @@ namespace artel::data {
 namespace {
 
 // What each pixel of a scaled line averages: `count` pixels of the source from `first[i]` on, of
-// which those behind the source's end have no weight.
+// which some have no weight, as those behind the source's end.
 struct Taps {
   int64_t count = 0;
   std::vector<int64_t> first;
@@ -64,9 +64,9 @@ struct Part {
   int64_t top, left, height, width;
 };
 
-// A part of a scaled picture. Each source row is read once, `read_row(y, lines)` with the pixels of
-// a channel `distance` behind those of the one before; it is narrowed and added to the rows that it
-// counts for, so there is no picture between the two.
+// A part of a scaled picture. Each source row is read once, `read_row(y, lines, distance)` with the
+// pixels of a channel `distance` behind those of the one before; it is narrowed and added to the
+// rows that it counts for, so there is no picture between the two.
 template <typename ReadRow>
 Image scaled_part(int64_t channels, PictureSize from, PictureSize to, Part part,
                   const ReadRow& read_row) {

@@ -19,7 +19,7 @@ Image window(const Image& image, int64_t top, int64_t left, int64_t height, int6
 
 // Scales an image, keeping its proportions, until it covers this size, and cuts the middle.
 Image covering(const Image& image, int64_t height, int64_t width);
-// The same of its pixels as floats in [0, 1].
+// The same for a decoded picture; the result is in [0, 1].
 Image covering(const Picture& picture, int64_t height, int64_t width);
 
 }  // namespace artel::data

@@ -79,7 +79,7 @@ class Evaluator {
   std::vector<Metric> wanted_;
   ShardPart part_;
   ProgramParts* parts_of_ = nullptr;
-  std::map<int64_t, bool> fits_;    // the memory of whole programs, by samples
+  std::map<int64_t, bool> fits_;    // whether values of a whole program do, by samples
   std::optional<Metrics> metrics_;  // once they are asked for
   std::map<int64_t, std::unique_ptr<Program>> programs_;  // by samples
   struct Memory {

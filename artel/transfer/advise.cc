@@ -22,7 +22,6 @@ namespace artel::transfer {
 namespace {
 
 constexpr size_t kMostProbes = 8;
-constexpr double kEpochs = 15;  // that fine-tuning takes, about
 
 // The blocks before the head; of many, some evenly spread, with the last.
 std::vector<Block> probed_blocks(std::vector<Block> blocks) {
@@ -124,7 +123,7 @@ size_t probe_blocks(const FeaturePart& features, const std::vector<Block>& block
     std::vector<int64_t> some;
     for (int64_t k = 0; k < point.samples; ++k) some.push_back(turn.train[shuffle[k]]);
     point.errors[repeat] = 1 - probe(features, best, some, turn.test, advice.classes,
-                                     {results[best * tests].l2}, options.seed)
+                                     {results[best * tests + repeat % tests].l2}, options.seed)
                                    .accuracy;
   });
   CurvePoint last = {.samples = most};
@@ -167,8 +166,8 @@ std::optional<double> shift_of(const BaseNetwork& base, const data::Dataset& set
 }
 
 // What fine-tuning leaves of the error of a linear model, which depends on how many samples each
-// class has: with few it does harm, with many almost all can be learnt (`bench/run transfer
-// advisor` measures it).
+// class has: with few it does harm, with many it takes more than half of it away (`bench/run
+// transfer advisor` measures it).
 double left_by_the_end(double each) { return 1.25 - 0.75 * each / (each + 40); }
 double left_by_all(double each) { return 1.3 - 0.9 * each / (each + 60); }
 
@@ -181,6 +180,8 @@ void forecast(Advice& advice, double samples_per_second, const std::vector<Block
   const Probe& last = advice.probes.back();
   const auto best = std::ranges::max_element(advice.probes, {}, &Probe::accuracy);
   const double pass = samples / samples_per_second;
+  // About what is left of the epochs by patience.
+  const double epochs = 0.4 * static_cast<double>(finetune_length(advice.samples, false).epochs);
   const auto add = [&](Way way, const std::string& what, double measured, double left,
                        double seconds) {
     // What more samples than were measured with bring, they bring to all.
@@ -202,8 +203,8 @@ void forecast(Advice& advice, double samples_per_second, const std::vector<Block
   if (early) add(Way::early_features, early->block.output, early->accuracy, 1, pass);
   const size_t end = std::min<size_t>(2, blocks.size() - 1);
   add(Way::fine_tune_end, fmt::format("last {}", end), last.accuracy, left_by_the_end(each),
-      1.6 * kEpochs * pass);
-  add(Way::train_all, "all", best->accuracy, left_by_all(each), 3 * kEpochs * pass);
+      1.6 * epochs * pass);
+  add(Way::train_all, "all", best->accuracy, left_by_all(each), 3 * epochs * pass);
   // The simplest way of those that are about as good.
   double most = 0;
   for (const Forecast& each_way : advice.forecasts) most = std::max(most, each_way.accuracy);

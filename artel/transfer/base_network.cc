@@ -213,11 +213,10 @@ DataConfig named_data(const BaseNetwork& base, const std::string& name) {
 DataConfig data_for(const BaseNetwork& base, const std::string& name, int64_t side) {
   DataConfig data = named_data(base, name);
   if (!base.reads_images() || data.set == "csv") return data;
-  if (!data.augment.empty()) {
+  if (!data.augment.empty() || data.task == "reconstruct") {
     require(side == 0, ErrorKind::invalid_argument,
-            "--size: got {}, but [{}] prepares its pictures itself; change data.augment there, or "
-            "leave it out",
-            side, name);
+            "--size: got {}, but [{}] says itself how pictures are prepared; change it there", side,
+            name);
     return data;
   }
   if (data.set == "folder") {

@@ -40,8 +40,8 @@ BaseNetwork open_base(const BaseSource& source);
 // The data that a base is to be used on, as people name it: a folder of pictures, one for each
 // class; a table (CSV) of labelled texts; arrays (NPZ); the name of a data set; or a configuration
 // file (TOML), whose [data] section counts. Images are prepared as the base was trained: scaled to
-// its size (or to `side`), with its channels, normalised; unless such a file has transforms of its
-// own. Throws if they cannot be.
+// its size (or to `side`, or to data.image_size of such a file), with its channels, normalised;
+// unless such a file has transforms of its own. Throws if they cannot be.
 DataConfig data_for(const BaseNetwork& base, const std::string& data, int64_t side = 0);
 
 }  // namespace artel::transfer

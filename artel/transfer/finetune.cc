@@ -17,7 +17,7 @@ namespace artel::transfer {
 namespace {
 
 // What can be learnt from.
-void check_classes(const data::Dataset& set, const std::string& name) {
+void check_classes(const data::Dataset& set, const std::string& name, bool drawn) {
   const data::SampleLayout& layout = set.layout();
   if (layout.target_kind != data::TargetKind::classes || layout.target.rank() > 0) return;
   require(layout.classes > 1, ErrorKind::invalid_argument,
@@ -27,9 +27,10 @@ void check_classes(const data::Dataset& set, const std::string& name) {
   for (size_t i = 0; i < counts.size(); ++i)
     require(counts[i] > 1, ErrorKind::invalid_argument,
             "[{}] class '{}' has {}, expected two or more: one to learn from and one to judge by; "
-            "add some, or leave the class out",
+            "{}",
             name, class_name(layout, static_cast<int64_t>(i)),
-            counts[i] == 1 ? "a single sample" : "no samples");
+            counts[i] == 1 ? "a single sample" : "no samples",
+            drawn ? "increase data.samples" : "add some, or leave the class out");
 }
 
 bool is_of_bert(const std::string& name) { return name.starts_with("bert"); }
@@ -99,14 +100,10 @@ void choose_training(const FinetuneOptions& options, const std::vector<Block>& b
   const bool head_only = std::ranges::count(trained, true) == 1;
   TrainConfig& train = config.train;
   train.freeze = frozen_prefixes(blocks, trained);
-  // A power of two, so that lanes are equal.
-  train.batch_size = static_cast<int64_t>(
-      std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(samples / 8, 1, 32))));
-  // Few samples make few steps in an epoch.
-  constexpr int64_t kSteps = 2000;
-  train.epochs = std::clamp<int64_t>(kSteps * train.batch_size / std::max<int64_t>(1, samples),
-                                     head_only ? 50 : 20, 100);
-  train.patience = std::clamp<int64_t>(train.epochs / 8, 5, 10);
+  const FinetuneLength length = finetune_length(samples, head_only);
+  train.batch_size = length.batch_size;
+  train.epochs = length.epochs;
+  train.patience = length.patience;
   const double rate = options.rate > 0 ? options.rate : head_only ? 3e-3 : 1e-3;
   train.optimizer = {{"name", "adamw"},
                      {"lr", fmt::format("{}", rate)},
@@ -120,6 +117,16 @@ RunConfig with_overrides(const RunConfig& config, const std::vector<std::string>
 }
 
 }  // namespace
+
+FinetuneLength finetune_length(int64_t samples, bool head_only) {
+  constexpr int64_t kSteps = 2000;
+  // A power of two, so that lanes are equal.
+  const auto batch = static_cast<int64_t>(
+      std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(samples / 8, 1, 32))));
+  const int64_t epochs =
+      std::clamp<int64_t>(kSteps * batch / std::max<int64_t>(1, samples), head_only ? 50 : 20, 100);
+  return {batch, epochs, std::clamp<int64_t>(epochs / 8, 5, 10)};
+}
 
 Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
                            const FinetuneOptions& options) {
@@ -140,7 +147,7 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
   const data::SampleLayout& layout = opened.layout();
   const int64_t samples = opened.train->size();
   if (!next_tokens) {
-    check_classes(*opened.train, data);
+    check_classes(*opened.train, data, first.data.samples > 0);
     require(layout.target_kind == data::TargetKind::classes, ErrorKind::unsupported,
             "[{}] has values as targets, expected classes; for values use `artel features` and "
             "`artel fit linear`",
@@ -179,12 +186,14 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
     config.model.adapters = fmt::format("lora {}", options.lora);
     config.model.new_layers.emplace_back(nn::kAdapterPrefix);
     config.train.epochs = 20;
+    config.train.patience = 5;
     config.train.optimizer["lr"] = fmt::format("{}", options.rate > 0 ? options.rate : 1e-3);
   }
   if (!next_tokens) {
     // The accuracy on few samples jumps, and its best epoch is one of luck.
     constexpr int64_t kEnough = 1000;
-    const bool many = opened.validation && opened.validation->size() >= kEnough;
+    const data::DatasetPtr& judged = opened.validation ? opened.validation : opened.test;
+    const bool many = judged->size() >= kEnough;
     config.train.metrics = {"accuracy"};
     config.train.best_by = many ? "accuracy" : "loss";
   } else {

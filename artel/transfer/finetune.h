@@ -20,6 +20,12 @@
 
 namespace artel::transfer {
 
+// How long fine-tuning takes at most: few samples make few steps in an epoch.
+struct FinetuneLength {
+  int64_t batch_size, epochs, patience;
+};
+FinetuneLength finetune_length(int64_t samples, bool head_only);
+
 struct FinetuneOptions {
   // Which blocks are trained (blocks.h), or "auto": more of them the more samples there are.
   std::string train = "auto";

@@ -220,7 +220,8 @@ LinearFit LinearFitter::fit(double l2, const LinearFit* start, int most_iteratio
     at.swap(next);
     gradient.swap(next_gradient);
     loss = next_loss;
-    if (gain < least_gain * std::abs(loss)) break;
+    // The first step knows nothing of the curvature and may be a short one.
+    if (result.iterations > 0 && gain < least_gain * std::abs(loss)) break;
   }
   unpack(at);
   result.loss = loss;

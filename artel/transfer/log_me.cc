@@ -19,7 +19,6 @@ namespace artel::transfer {
 
 std::vector<double> eigenvalues(std::vector<double> matrix, int64_t n,
                                 std::vector<double>& vectors) {
-  limit_library_threads();
   const auto size = static_cast<int>(n);
   std::vector<double> values(static_cast<size_t>(n)), work(1);
   std::vector<int> whole(1);
@@ -73,6 +72,7 @@ double evidence(double n, const std::vector<double>& spectrum, const std::vector
 }  // namespace
 
 double log_me(const Tensor& rows, const Tensor& classes, int64_t most) {
+  limit_library_threads();
   const int64_t all = rows.shape()[0], numbers = rows.elements() / std::max<int64_t>(1, all);
   const int64_t n = std::min(all, most);
   std::vector<int64_t> chosen;

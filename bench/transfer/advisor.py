@@ -91,6 +91,9 @@ def main():
     parser.add_argument("--folder", help="of pictures of your own, one sub-folder for each class")
     parser.add_argument("--json", action="store_true", help="one JSON object for each pair instead of a table")
     arguments = parser.parse_args()
+    for base in arguments.bases.split(","):
+        if base not in PAIRS:
+            parser.error(f"--bases: got '{base}', expected some of {', '.join(PAIRS)}")
     artel = os.path.abspath(arguments.artel)
     python = set_up_peers()
     if not arguments.json:
@@ -110,10 +113,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for own in arguments.bases.split(","):
             published = own == "mobilenet_v2_035"
-            base = own if published else train_base(artel, own, folder)
+            base, samples = own if published else train_base(artel, own, folder), folder_of(artel, PAIRS[own])
             for size in (int(size) for size in arguments.sizes.split(",")):
                 data = os.path.join(folder, f"{own}-{size}.npz")
-                subprocess.run([python, "-c", SUBSET, folder_of(artel, PAIRS[own]), str(size), data], check=True)
+                subprocess.run([python, "-c", SUBSET, samples, str(size), data], check=True)
                 measure(own, base, f"{size or 'all'} of {PAIRS[own]}", data, 64 if published else 0, folder)
         if arguments.folder:
             measure("mobilenet_v2_035", "mobilenet_v2_035", os.path.basename(os.path.abspath(arguments.folder)), arguments.folder,

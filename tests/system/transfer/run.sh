@@ -65,7 +65,7 @@ test_features() {
   cmp one.npz toml.npz || fail "a configuration gives another file"
   printf 'augment = ["normalise 0.5 0.25"]\nimage_size = 16\n' >>lines.toml
   expect 1 "$artel" features base lines.toml --size 20
-  contains err "--size: got 20, but [lines.toml] prepares its pictures itself"
+  contains err "--size: got 20, but [lines.toml] says itself how pictures are prepared"
   for model in linear knn centroid; do
     expect 0 "$artel" fit $model one.npz -o models/$model
     awk '/^test/ { if ($3 < 0.8) exit 1; found = 1 } END { exit !found }' out || { cat out; fail "$model"; }

@@ -42,13 +42,14 @@ TEST(LogMe, IsLargerForFeaturesThatTellTheClasses) {
   Tensor larger = good.clone();
   for (float& value : larger.values<float>()) value *= 1000;
   EXPECT_NEAR(log_me(larger, labels), log_me(good, labels), 1e-3);
-  // Numbers that are always the same say nothing; with them there are more numbers than samples.
-  constexpr int64_t kMore = 200;
-  Tensor wide({kSamples, kMore});
-  for (int64_t i = 0; i < kSamples * kMore; ++i)
-    wide.values<float>()[i] =
-        i % kMore < kNumbers ? good.values<float>()[i / kMore * kNumbers + i % kMore] : 1.0f;
-  EXPECT_NEAR(log_me(wide, labels), log_me(good, labels), 1e-9);
+  // Numbers that are always the same say nothing, be there fewer or more numbers than samples.
+  for (const int64_t width : {kNumbers + 4, kSamples + 80}) {
+    Tensor wide({kSamples, width});
+    for (int64_t i = 0; i < kSamples * width; ++i)
+      wide.values<float>()[i] =
+          i % width < kNumbers ? good.values<float>()[i / width * kNumbers + i % width] : 1.0f;
+    EXPECT_NEAR(log_me(wide, labels), log_me(good, labels), 1e-9);
+  }
 }
 
 TEST(LearningCurve, APowerLawIsFoundAndExtrapolated) {

@@ -56,6 +56,25 @@ TEST(Finetune, RatesAreSmallerBelow) {
   EXPECT_EQ(to_toml(again), to_toml(plan.config));
 }
 
+TEST(Finetune, FewSamplesGetMoreEpochsAndAreJudgedByLoss) {
+  EXPECT_EQ(finetune_length(85, false).batch_size, 8);
+  EXPECT_EQ(finetune_length(85, false).epochs, 100);
+  EXPECT_EQ(finetune_length(85, false).patience, 10);
+  EXPECT_EQ(finetune_length(60000, false).epochs, 20);
+  EXPECT_EQ(finetune_length(60000, true).epochs, 50);
+  EXPECT_EQ(finetune_length(60000, false).patience, 5);
+  const TrainedBase trained("few");
+  const BaseNetwork base = open_base({.name = trained.base()});
+  EXPECT_EQ(plan_finetuning(base, "dark_spots", {}).config.train.best_by, "loss");
+  try {
+    plan_finetuning(base, "dark_spots", {.overrides = {"data.samples=2"}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("increase data.samples"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Finetune, StagesUnfreezeMoreAndMore) {
   const TrainedBase trained("stages");
   const Finetuning plan = plan_finetuning(open_base({.name = trained.base()}), "dark_spots",
