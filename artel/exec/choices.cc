@@ -51,7 +51,7 @@ KernelChoices parse_choices(std::string_view text) {
     ++number;
     if (trim(line).empty()) continue;
     const size_t equals = line.find(" = ");
-    require(equals != std::string::npos, ErrorKind::corrupt,
+    require(equals != std::string::npos && std::ranges::count(line, '=') == 1, ErrorKind::corrupt,
             "[choices] line {}: got '{}', expected 'shape = algorithm'", number, line);
     const std::string key(trim(line.substr(0, equals))), value(trim(line.substr(equals + 3)));
     if (key == "exact_convolutions")
