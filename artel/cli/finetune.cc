@@ -190,8 +190,7 @@ void add_finetune(CLI::App& program) {
   command->footer(
       "A part of the data (15 %) is held out to judge each epoch, and another one, unless there is "
       "a test\npart, for the end. Training stops when the judged loss (of 1,000 samples or more "
-      "their "
-      "accuracy) has\nnot become better for some epochs; the best weights are kept.\n\n"
+      "their accuracy) has\nnot become better for some epochs; the best weights are kept.\n\n"
       "Examples:\n"
       "  artel finetune runs/cifar --data photos\n"
       "  artel finetune resnet18 --weights resnet18.safetensors --data flowers --train \"last 2\"\n"

@@ -24,8 +24,8 @@ std::vector<double> eigenvalues(std::vector<double> matrix, int64_t n,
   std::vector<int> whole(1);
   int info = 0;
   const auto run = [&](int work_size, int whole_size) {
-    dsyevd_("V", "L", &size, matrix.data(), &size, values.data(), work.data(), &work_size,
-            whole.data(), &whole_size, &info);
+    dsyevd_("V", "L" /* by columns: the upper one by rows */, &size, matrix.data(), &size,
+            values.data(), work.data(), &work_size, whole.data(), &whole_size, &info);
     require(info == 0, ErrorKind::numeric,
             "the eigenvalues of {} x {} numbers: LAPACK's code is {}", n, n, info);
   };
@@ -96,11 +96,9 @@ double log_me(const Tensor& rows, const Tensor& classes, int64_t most) {
   const bool by_samples = n <= numbers;
   const int64_t side = std::min(n, numbers);
   std::vector<double> products(static_cast<size_t>(side * side));
-  cblas_dsyrk(CblasRowMajor, CblasLower, by_samples ? CblasNoTrans : CblasTrans,
+  cblas_dsyrk(CblasRowMajor, CblasUpper, by_samples ? CblasNoTrans : CblasTrans,
               static_cast<int>(side), static_cast<int>(std::max(n, numbers)), scale, centred.data(),
               static_cast<int>(numbers), 0, products.data(), static_cast<int>(side));
-  for (int64_t i = 0; i < side; ++i)
-    for (int64_t j = 0; j < i; ++j) products[j * side + i] = products[i * side + j];
   std::vector<double> vectors;  // as rows
   std::vector<double> spectrum = eigenvalues(std::move(products), side, vectors);
   for (double& value : spectrum) value = std::max(0.0, value);

@@ -14,8 +14,8 @@ namespace artel::transfer {
 // cost grows with the cube of their number.
 double log_me(const Tensor& rows, const Tensor& classes, int64_t most = 256);
 
-// The eigenvalues of a symmetric matrix (n x n), the least first, and its eigenvectors as the rows
-// of `vectors`.
+// The eigenvalues of a symmetric matrix (row-major, n x n, of which the upper triangle is read),
+// the least first, and its eigenvectors as the rows of `vectors`.
 std::vector<double> eigenvalues(std::vector<double> matrix, int64_t n,
                                 std::vector<double>& vectors);
 
