@@ -5,23 +5,29 @@
 #include <algorithm>
 #include <numeric>
 
+#include "artel/base/synonyms.h"
+
 namespace artel {
 namespace {
 
+// The number of characters to insert, delete, replace, or swap with their neighbour.
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
+  std::vector<std::vector<size_t>> rows(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  std::iota(rows[0].begin(), rows[0].end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
+    rows[i][0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replace = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
+      rows[i][j] = std::min(
+          {rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
     }
   }
-  return row.back();
+  return rows.back().back();
 }
+
+// Names longer than this are not compared: the work grows with the product of the lengths.
+constexpr size_t kLongestName = 100;
 
 }  // namespace
 
@@ -45,16 +51,23 @@ std::string format_count(int64_t n) {
 }
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
+  if (name.size() > kLongestName) return "";
+  for (const std::string& synonym : synonyms_of(name))
+    if (std::ranges::find(candidates, synonym) != candidates.end()) return synonym;
   std::string best;
-  size_t best_distance = std::max<size_t>(2, name.size() / 2) + 1;
+  size_t best_distance = std::max<size_t>(2, name.size() / 3 + 1);
   for (const std::string& candidate : candidates) {
+    if (candidate.size() > kLongestName) continue;
     const size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;
     }
   }
-  return best;
+  if (!best.empty() || name.size() < 3) return best;
+  const auto begins = [&](const std::string& candidate) { return candidate.starts_with(name); };
+  const auto found = std::ranges::find_if(candidates, begins);
+  return found == candidates.end() ? "" : *found;
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {

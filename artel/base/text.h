@@ -14,7 +14,8 @@ std::string format_bytes(double bytes);
 // "1,234,567".
 std::string format_count(int64_t n);
 
-// The candidate closest to `name` by edit distance, or "" if none is close enough.
+// The candidate that `name` most likely means: another framework's word for it (base/synonyms.h),
+// the closest one by edit distance, or one that begins with it. "" if none is close enough.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
 // "; did you mean 'x'?" for the nearest candidate, or "".

@@ -99,17 +99,30 @@ Outcome run(const Arguments& arguments, const std::string& strategy,
 }
 
 std::string to_table(const std::vector<Outcome>& outcomes) {
-  observe::Table table({"strategy", "training loss", "test loss", "test accuracy", "time",
-                        "sent per step", "waiting"});
+  // The first metric that all outcomes have as one number, such as accuracy; regression may have
+  // none.
+  std::string metric;
+  for (const MetricValue& value : outcomes.front().test.metrics)
+    if (value.single && metric.empty()) metric = value.name;
+  std::vector<std::string> headers = {"strategy", "training loss", "test loss"};
+  if (!metric.empty()) headers.push_back("test " + metric);
+  headers.insert(headers.end(), {"time", "sent per step", "waiting"});
+  observe::Table table(headers);
   for (const Outcome& outcome : outcomes) {
     const nlohmann::json& s = outcome.summary;
     const double seconds = s.at("seconds"), sent = s.at("sent_bytes"),
                  waited = s.at("seconds_waiting_for_workers");
-    table.add({outcome.strategy, fmt::format("{:.4f}", s.at("loss").get<double>()),
-               fmt::format("{:.4f}", outcome.test.loss),
-               fmt::format("{:.4f}", outcome.test.accuracy), format_duration(seconds),
-               format_bytes(sent / std::max<int64_t>(1, s.at("step"))),
-               fmt::format("{:.1f} %", 100 * waited / std::max(seconds, 1e-9))});
+    std::vector<std::string> cells = {outcome.strategy,
+                                      fmt::format("{:.4f}", s.at("loss").get<double>()),
+                                      fmt::format("{:.4f}", outcome.test.loss)};
+    if (!metric.empty()) {
+      const MetricValue* const value = find_metric(outcome.test.metrics, metric);
+      cells.push_back(value ? fmt::format("{:.4f}", value->value) : "");
+    }
+    cells.insert(cells.end(),
+                 {format_duration(seconds), format_bytes(sent / std::max<int64_t>(1, s.at("step"))),
+                  fmt::format("{:.1f} %", 100 * waited / std::max(seconds, 1e-9))});
+    table.add(std::move(cells));
   }
   return table.text();
 }

@@ -73,6 +73,8 @@ void evaluate(Arguments& arguments, const std::shared_ptr<Cluster>& cluster) {
       arguments.mistakes.empty() ? 0 : kMistakes);
   if (cluster->rank() > 0) return;
   progress.clear();
+  if (const std::string used = describe_checkpoint(arguments.source); !used.empty())
+    log(LogLevel::info, "{}", used);
   const nlohmann::ordered_json mistakes = draw(result.mistakes, run, part, arguments.mistakes);
   const std::vector<std::string> classes = names_of_classes(run.layout);
   if (!arguments.svg.empty()) {

@@ -37,13 +37,13 @@ void add_export(CLI::App& program) {
   format->add_flag("--json", arguments->json, "Result, configuration, metrics and events");
   format->add_flag("--html", arguments->html, "A page with its pictures, to send to somebody");
   format->require_option(1);
-  command->add_option("--out", arguments->out, "File to write (default: standard output)")
+  command->add_option("-o,--out", arguments->out, "File to write (default: standard output)")
       ->type_name("FILE");
   command->footer(
       "Examples:\n"
-      "  artel export runs/mnist --csv --out mnist.csv\n"
+      "  artel export runs/mnist --csv -o mnist.csv\n"
       "  artel export runs/mnist --json | jq .summary\n"
-      "  artel export runs/mnist --html --out mnist.html");
+      "  artel export runs/mnist --html -o mnist.html");
   command->callback([arguments] { export_run(*arguments); });
 }
 

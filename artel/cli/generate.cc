@@ -51,7 +51,10 @@ class Writer {
 
 void generate_text(const Arguments& arguments) {
   const TextModel model = open_text_model(arguments.source);
-  const std::vector<int32_t> prompt = model.tokenizer->encode(arguments.prompt);
+  // A sample of lines begins with the line feed that ends the line before it.
+  const bool begins_line = !model.separator || arguments.prompt.starts_with('\n');
+  const std::vector<int32_t> prompt =
+      model.tokenizer->encode((begins_line ? "" : "\n") + arguments.prompt);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const int threads = arguments.threads > 0 ? arguments.threads : std::max(1, cores);
   Decoder decoder = with_where(arguments.source, [&] {
@@ -62,9 +65,11 @@ void generate_text(const Arguments& arguments) {
   int64_t count = 0;
   GenerateOptions options = arguments.options;
   options.vocabulary = model.tokenizer->size();  // the network may have more
+  options.separator = model.separator;
   // The last token is written, but not read.
   const int64_t length = static_cast<int64_t>(prompt.size()) + options.tokens - 1;
-  warn_of_untrained_positions(model, arguments.source, std::min(length, decoder.positions()));
+  if (!model.separator)
+    warn_of_untrained_positions(model, arguments.source, std::min(length, decoder.positions()));
   generate(decoder, prompt, options, [&](int32_t token) {
     if (!writer) writer.emplace(*model.tokenizer, prompt);
     if (!first) first = Clock::now();

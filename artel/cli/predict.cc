@@ -116,6 +116,8 @@ void predict(Arguments& arguments, Cluster& cluster) {
     if (divided) texts([](std::string_view) {});
     return;
   }
+  if (const std::string used = describe_checkpoint(arguments.source); !used.empty())
+    log(LogLevel::info, "{}", used);
   PredictionOutput output(arguments.out);
   // Lines that people read as they come need no progress.
   const bool shown = !arguments.out.empty() || !observe::is_terminal(stdout);
@@ -158,12 +160,10 @@ void add_predict(CLI::App& program) {
                       "pictures (JPEG, PNG) or folders of them; or arrays (NPY, NPZ, idx)");
   command
       ->add_option("--text", arguments->texts,
-                   "A text, for networks that classify texts; may be repeated")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
+                   "One or more texts, for networks that classify texts")
+      ->type_name("TEXT");
   command->add_option("--second", arguments->seconds, "For pairs: the second text for each --text")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
+      ->type_name("TEXT");
   command
       ->add_option("-o,--out", arguments->out,
                    "Write the predictions to this file: CSV, or JSON lines if it is called .jsonl")
@@ -200,7 +200,7 @@ void add_predict(CLI::App& program) {
       "  artel predict runs/animals photographs/ --json -o found.jsonl\n"
       "  artel predict runs/large photo.jpg -n 2 --set cluster.pipeline=2\n"
       "  mpirun -n 4 artel predict runs/animals photographs/ -o found.csv\n"
-      "  artel predict runs/bert_classify --text \"Claim your free prize now\"");
+      "  artel predict runs/bert_classify --text \"Claim your free prize now\" \"See you at six\"");
   command->callback([arguments] { predict_here_or_with_others(*arguments); });
 }
 

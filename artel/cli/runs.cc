@@ -18,6 +18,7 @@
 #include "artel/observe/table.h"
 #include "artel/observe/terminal.h"
 #include "artel/run/overview.h"
+#include "artel/run/run_folder.h"
 
 namespace artel::cli {
 namespace {
@@ -49,9 +50,10 @@ nlohmann::ordered_json json_of(const RunOverview& run) {
   return line;
 }
 
-// Names of runs may be given without the folder they are in.
+// A run is given by its path, or by its name in the folder of runs.
 fs::path run_called(const std::string& name, const std::string& folder) {
-  return fs::exists(name) ? fs::path(name) : fs::path(folder) / name;
+  const fs::path inside = fs::path(folder) / name;
+  return !RunFolder(name).used() && fs::exists(inside) ? inside : fs::path(name);
 }
 
 std::vector<RunOverview> chosen(const Arguments& arguments) {

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "artel/base/error.h"
+#include "artel/base/log.h"
+#include "artel/base/plural.h"
 #include "artel/cluster/launch.h"
 #include "artel/cluster/token.h"
 #include "artel/comm/control/socket.h"
@@ -27,9 +31,23 @@ comm::GroupOptions meeting_place(const LocalRun& run) {
   return place;
 }
 
+// Every process has its own threads and buffers, so a typing error such as -n 1000 would bring the
+// machine to a halt.
+void check_worker_count(int workers) {
+  constexpr int kMostPerCore = 32, kManyPerCore = 4;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  require(workers <= kMostPerCore * cores, ErrorKind::invalid_argument,
+          "-n: got {} workers for the {} of this machine, expected at most {}; try -n {}", workers,
+          counted(cores, "core"), kMostPerCore * cores, cores);
+  if (workers > kManyPerCore * cores)
+    log(LogLevel::warning, "{} workers share {}; more than -n {} will not be faster", workers,
+        counted(cores, "core"), cores);
+}
+
 }  // namespace
 
 int launch_here(const LocalRun& run) {
+  check_worker_count(run.workers);
   comm::GroupOptions group = meeting_place(run);
   std::vector<WorkerCommand> commands;
   for (group.rank = 0; group.rank < (run.servers_inside ? run.workers : group.size); ++group.rank) {

@@ -35,22 +35,32 @@ int64_t fitting_side(std::vector<PictureSize> sizes) {
   return std::min(kMost, side(*middle));
 }
 
-// Whether the end of a JPEG or PNG file lacks the mark that it should have. Some programs add bytes
-// after it.
-bool is_cut_off(const fs::path& path) {
-  constexpr std::streamoff kMostAdded = 4096;
+// Whether a JPEG or PNG file has its end marker within the last few bytes.
+bool has_end_marker(const fs::path& path) {
+  constexpr std::streamoff kTail = 4096;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return false;  // whoever reads it says why
-  const std::streamoff size = file.tellg(), length = std::min(size, kMostAdded);
+  if (!file) return true;  // the reader reports why
+  const std::streamoff size = file.tellg(), length = std::min(size, kTail);
   std::string first(static_cast<size_t>(std::min<std::streamoff>(size, 2)), '\0');
   std::string end(static_cast<size_t>(length), '\0');
   file.seekg(0);
   file.read(first.data(), static_cast<std::streamsize>(first.size()));
   file.seekg(size - length);
   file.read(end.data(), length);
-  if (first == "\xff\xd8") return end.find("\xff\xd9") == end.npos;
-  if (first == "\x89P") return end.find("IEND") == end.npos;
-  return false;  // something else, which is refused when it is read
+  if (first == "\xff\xd8") return end.find("\xff\xd9") != end.npos;
+  if (first == "\x89P") return end.find("IEND") != end.npos;
+  return true;  // another format, which the reader refuses
+}
+
+// Some cameras append more bytes than the quick check reads; such a picture still decodes.
+bool is_cut_off(const fs::path& path) {
+  if (has_end_marker(path)) return false;
+  try {
+    decode_picture(map_file(path), 0, 1);
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
 }
 
 class ImageFolder : public Dataset {

@@ -212,14 +212,16 @@ bool TableFeature::write(double number, float* to) const {
   return std::isfinite(*to);
 }
 
-void TableFeature::write(std::string_view name, float* to) const {
-  if (name.empty()) return;
+bool TableFeature::write(std::string_view name, float* to) const {
+  if (name.empty()) return true;
   if (kind == Kind::hashed) {
     to[hash_name(name) % kBuckets] = 1;
-    return;
+    return true;
   }
   const auto place = std::lower_bound(categories.begin(), categories.end(), name);
-  if (place != categories.end() && *place == name) to[place - categories.begin()] = 1;
+  const bool known = place != categories.end() && *place == name;
+  if (known) to[place - categories.begin()] = 1;
+  return known;
 }
 
 TableEncoder::TableEncoder(const Table& table, const std::vector<int64_t>& rows,
@@ -460,8 +462,8 @@ TableEncoder::Rows::Rows(const TableEncoder& encoder, const std::vector<std::str
   }
 }
 
-void TableEncoder::Rows::encode(std::span<const std::string_view> fields, int64_t line,
-                                float* to) const {
+void TableEncoder::Rows::encode(std::span<const std::string_view> fields, int64_t line, float* to,
+                                UnseenNames& unseen) const {
   for (size_t i = 0; i < places_.size(); ++i) {
     const TableFeature& feature = encoder_.features_[i];
     const std::string_view field = fields[places_[i]];
@@ -469,10 +471,10 @@ void TableEncoder::Rows::encode(std::span<const std::string_view> fields, int64_
     std::fill(to, to + width, 0.0f);
     if (feature.kind != TableFeature::Kind::number) {
       const auto number = feature.of_numbers ? parse_number(field) : std::nullopt;
-      if (number && !std::isnan(*number))
-        feature.write(name_of_number(*number), to);
-      else if (!is_missing(field))
-        feature.write(field, to);
+      const bool known = number && !std::isnan(*number)
+                             ? feature.write(name_of_number(*number), to)
+                             : is_missing(field) || feature.write(field, to);
+      if (!known) unseen.add(feature.column, field);
     } else {
       const std::optional<double> number =
           is_missing(field) ? std::numeric_limits<double>::quiet_NaN() : parse_number(field);

@@ -16,6 +16,7 @@
 
 #include "artel/data/csv.h"
 #include "artel/data/dataset.h"
+#include "artel/data/unseen_names.h"
 
 namespace artel::data {
 
@@ -52,10 +53,11 @@ struct TableFeature {
   std::vector<std::string> categories = {};  // sorted
 
   int64_t width() const;
-  // Both write `width()` inputs that were 0. NaN and "" stand for missing values. A number that is
-  // too far from those of the training rows gives false.
+  // Both write `width()` inputs that were 0. NaN and "" stand for missing values. Returns false for
+  // a number that is too far from those of the training rows, and for a name that they did not
+  // have.
   bool write(double number, float* to) const;
-  void write(std::string_view name, float* to) const;
+  bool write(std::string_view name, float* to) const;
 };
 
 // Only the results are rounded to f32, so numbers far from 0 that differ little, such as
@@ -102,8 +104,9 @@ class TableEncoder {
     // Borrows the encoder. Throws if a column is missing.
     Rows(const TableEncoder& encoder, const std::vector<std::string>& columns,
          const std::string& file);
-    // Writes the inputs of a row, `width()` of them.
-    void encode(std::span<const std::string_view> fields, int64_t line, float* to) const;
+    // Writes the inputs of a row, `width()` of them, and notes names that are new.
+    void encode(std::span<const std::string_view> fields, int64_t line, float* to,
+                UnseenNames& unseen) const;
 
    private:
     const TableEncoder& encoder_;

@@ -11,46 +11,57 @@
 namespace artel::observe {
 namespace {
 
-constexpr int64_t kFirst = 20;      // steps that the beginning consists of
-constexpr double kNewest = 0.05;    // weight of the newest loss in the mean
-constexpr double kClearly = 0.005;  // a lower mean counts if it is so much lower
-constexpr double kAboveFirst = 2, kAboveLowest = 4;
-constexpr int64_t kPatience = 1000;   // steps
-constexpr double kShareOfAll = 0.25;  // and of all steps so far
+constexpr int64_t kEarlySteps = 20;
+constexpr double kNewest = 0.05;    // weight of the newest loss in the moving average
+constexpr double kClearly = 0.005;  // relative decrease that counts as an improvement
+constexpr double kAboveEarly = 2, kAboveLowest = 4;
+// The loss of one step is noisy, so only a large factor above the first one is proof.
+constexpr double kAboveFirst = 50;
+// Patience in steps: at least `kLeastPatience`, at least a quarter of the steps so far, and a tenth
+// of those planned but no more than `kMostOfPlanned`.
+constexpr double kLeastPatience = 1000, kMostOfPlanned = 10'000;
+constexpr double kShareOfSeen = 0.25, kShareOfPlanned = 0.1;
 
 }  // namespace
 
+bool has_diverged(double first_loss, double loss) {
+  return first_loss > 0 && loss > kAboveFirst * first_loss;
+}
+
 bool LossWatch::explodes() const {
-  return seen_ > kFirst && lowest_ > 0 && mean_ > kAboveFirst * first_ &&
+  if (seen_ > 1 && has_diverged(first_, mean_)) return true;
+  return seen_ > kEarlySteps && lowest_ > 0 && mean_ > kAboveEarly * early_ &&
          mean_ > kAboveLowest * lowest_;
 }
 
-bool LossWatch::stands(int64_t step) const {
-  const auto share = static_cast<int64_t>(kShareOfAll * static_cast<double>(seen_));
-  return seen_ > kFirst && step - lowest_step_ > std::max(kPatience, share);
+bool LossWatch::stagnates(const Step& step) const {
+  const double patience =
+      std::max({kLeastPatience, kShareOfSeen * static_cast<double>(seen_),
+                std::min(kMostOfPlanned, kShareOfPlanned * static_cast<double>(step.steps))});
+  return seen_ > kEarlySteps && static_cast<double>(step.step - lowest_step_) > patience;
 }
 
-std::optional<std::string> LossWatch::add(int64_t step, double loss) {
-  if (!std::isfinite(loss)) return {};
-  ++seen_;
-  mean_ += (loss - mean_) * std::max(kNewest, 1 / static_cast<double>(seen_));
-  if (seen_ <= kFirst) first_ = mean_;
-  if (seen_ <= kFirst || mean_ < lowest_ - kClearly * std::fabs(lowest_)) {
+std::optional<std::string> LossWatch::add(const Step& step) {
+  if (!std::isfinite(step.loss)) return {};
+  if (++seen_ == 1) first_ = step.loss;
+  mean_ += (step.loss - mean_) * std::max(kNewest, 1 / static_cast<double>(seen_));
+  if (seen_ <= kEarlySteps) early_ = mean_;
+  if (seen_ == 1 || mean_ < lowest_ - kClearly * std::fabs(lowest_)) {
     lowest_ = mean_;
-    lowest_step_ = step;
-    stood_ = false;
+    lowest_step_ = step.step;
+    told_stagnation_ = false;
   }
-  if (!explodes()) exploded_ = false;
-  if (explodes() && !std::exchange(exploded_, true))
+  if (!explodes()) told_explosion_ = false;
+  if (explodes() && !std::exchange(told_explosion_, true))
     return fmt::format(
-        "the loss explodes: {:.4g}, after {:.4g} at the beginning and {:.4g} at its "
+        "the loss explodes: {:.4g}, after {:.4g} in the first step and {:.4g} at its "
         "best; try a lower learning rate or train.clip_norm",
         mean_, first_, lowest_);
-  if (stands(step) && !std::exchange(stood_, true))
+  if (stagnates(step) && !std::exchange(told_stagnation_, true))
     return fmt::format(
-        "the loss has stood still at {:.4g} for {} steps: another learning rate or "
-        "schedule may help, or the network has learnt what it can",
-        mean_, format_count(step - lowest_step_));
+        "no improvement in training loss ({:.4g}) for {} steps; try another learning rate or "
+        "schedule, or stop here",
+        mean_, format_count(step.step - lowest_step_));
   return {};
 }
 

@@ -1,7 +1,9 @@
-// Notices a loss that explodes or stands still. (One that is no number ends a run.)
+// Warns of a training loss that explodes or no longer improves. (A loss that is not a number ends
+// the run.)
 //
 //   artel::observe::LossWatch watch;
-//   if (const auto trouble = watch.add(step, loss)) artel::println("{}", *trouble);
+//   if (const auto warning = watch.add({.step = step, .steps = 10'000, .loss = loss}))
+//     artel::println("{}", *warning);
 #pragma once
 
 #include <cstdint>
@@ -10,22 +12,30 @@
 
 namespace artel::observe {
 
+// Whether a loss is so far above the one of the first step that the training has diverged.
+bool has_diverged(double first_loss, double loss);
+
 class LossWatch {
  public:
-  // What is wrong after this step, in a sentence: once for each trouble, and again only if it was
-  // over in between. Losses that are not finite are left out.
-  std::optional<std::string> add(int64_t step, double loss);
+  struct Step {
+    int64_t step = 0;
+    int64_t steps = 0;  // planned for the whole run; 0 if unknown
+    double loss = 0;
+  };
+  // Returns a one-sentence warning when a problem begins. Losses that are not finite are ignored.
+  std::optional<std::string> add(const Step& step);
 
  private:
   bool explodes() const;
-  bool stands(int64_t step) const;
+  bool stagnates(const Step& step) const;
 
-  int64_t seen_ = 0;                       // losses
-  double first_ = 0;                       // their mean over the first ones
-  double mean_ = 0;                        // over the last ones
-  double lowest_ = 0;                      // of such means
-  int64_t lowest_step_ = 0;                // when it fell clearly for the last time
-  bool exploded_ = false, stood_ = false;  // said already
+  int64_t seen_ = 0;         // losses so far
+  double first_ = 0;         // loss of the first step
+  double early_ = 0;         // mean loss of the first steps
+  double mean_ = 0;          // moving average
+  double lowest_ = 0;        // lowest moving average
+  int64_t lowest_step_ = 0;  // the last step that lowered it clearly
+  bool told_explosion_ = false, told_stagnation_ = false;
 };
 
 }  // namespace artel::observe

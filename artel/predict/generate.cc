@@ -64,6 +64,10 @@ void generate(Decoder& decoder, std::vector<int32_t> text, const GenerateOptions
   decoder.forget();
   Random random{options.seed, hash_name("generate")};
   size_t unread = text.size();
+  if (options.separator) {
+    const auto last = std::find(text.rbegin(), text.rend(), *options.separator);
+    if (last != text.rend()) unread = static_cast<size_t>(last - text.rbegin()) + 1;
+  }
   for (int64_t i = 0; i < options.tokens; ++i) {
     if (decoder.size() == decoder.positions()) {
       decoder.forget();
@@ -75,6 +79,7 @@ void generate(Decoder& decoder, std::vector<int32_t> text, const GenerateOptions
     if (options.vocabulary > 0)
       known = known.first(std::min(known.size(), static_cast<size_t>(options.vocabulary)));
     text.push_back(sample_token(known, options.sampling, random));
+    if (options.separator == text.back()) decoder.forget();
     if (!on_token(text.back())) return;
   }
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "artel/base/random.h"
@@ -30,6 +31,9 @@ struct GenerateOptions {
   SamplingOptions sampling = {};
   uint64_t seed = 0;
   int64_t vocabulary = 0;  // only the first `vocabulary` tokens are chosen; 0: all
+  // The token that separates training samples, such as the line feed of data.lines. After it the
+  // network starts over, because it has never seen two samples in a row.
+  std::optional<int32_t> separator = {};
 };
 
 // Continues `prompt` token by token; on_token gets each new one and returns whether to continue.

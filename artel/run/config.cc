@@ -17,6 +17,7 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/log.h"
+#include "artel/base/synonyms.h"
 #include "artel/base/text.h"
 #include "artel/optim/config.h"
 #include "artel/optim/schedule.h"
@@ -254,14 +255,25 @@ class Assign final : public KeyVisitor {
   bool found_ = false;
 };
 
+// The key that a misplaced or foreign name means: 'train.lr' is 'train.optimizer.lr'. Empty if
+// unknown.
+std::string key_meant_by(const std::string& name, std::vector<std::string> keys) {
+  for (const char* option : {"lr", "momentum", "weight_decay", "clip_norm"})
+    keys.push_back(std::string("train.optimizer.") + option);
+  const auto last_word = [](const std::string& key) { return key.substr(key.rfind('.') + 1); };
+  const std::string word = last_word(name);
+  std::vector<std::string> words = synonyms_of(word);
+  words.insert(words.begin(), word);
+  for (const std::string& wanted : words)
+    for (const std::string& key : keys)
+      if (last_word(key) == wanted) return key;
+  return "";
+}
+
 [[noreturn]] void refuse_unknown(const std::string& where, const std::string& name) {
   std::vector<std::string> names;
-  const std::string last = name.substr(name.rfind('.') + 1);
-  std::string meant;
-  for (const KeyDescription& key : config_keys()) {
-    names.push_back(key.name);
-    if (key.name.substr(key.name.rfind('.') + 1) == last) meant = key.name;
-  }
+  for (const KeyDescription& key : config_keys()) names.push_back(key.name);
+  const std::string meant = key_meant_by(name, names);
   fail(ErrorKind::invalid_argument, "[{}] unknown key '{}'{}", where, name,
        meant.empty() ? did_you_mean(name, names) : fmt::format("; did you mean '{}'?", meant));
 }

@@ -148,7 +148,9 @@ void LiveReport::set_membership(const Membership& membership) {
 }
 
 void LiveReport::after_step(const TrainingState& state) {
-  if (const auto trouble = loss_.add(state.step, state.loss)) raise("loss", *trouble);
+  if (const auto warning =
+          loss_.add({.step = state.step, .steps = state.steps, .loss = state.loss}))
+    raise("loss", *warning);
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;
   state_.step = state.step;

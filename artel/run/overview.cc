@@ -89,6 +89,7 @@ std::optional<std::string> read_summary(const RunFolder& folder, RunOverview& ru
     break;
   }
   const auto found = summary.find("stopped_by");
+  run.diverged = summary.contains("diverged");
   return found != summary.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
@@ -154,6 +155,7 @@ RunOverview overview(const fs::path& path) {
     const bool by_somebody = *ended == "request" || *ended == "leave";
     run.status = by_somebody ? RunStatus::stopped : RunStatus::finished;
     run.remark = by_somebody ? "interrupted" : *ended;
+    if (run.diverged) run.remark += ", diverged";
   }
   return run;
 }
@@ -182,6 +184,40 @@ std::vector<RunOverview> overviews(const fs::path& folder) {
   return runs;
 }
 
+namespace {
+
+constexpr size_t kLongValue = 60, kLongestValue = 160;
+
+// The length of the text that all values begin with (or end with, if reversed) up to a comma.
+size_t shared_length(std::vector<std::string> values, bool reversed) {
+  if (reversed)
+    for (std::string& value : values) std::ranges::reverse(value);
+  size_t length = values[0].size();
+  for (const std::string& value : values)
+    length =
+        std::min<size_t>(length, std::ranges::mismatch(values[0], value).in1 - values[0].begin());
+  const size_t comma = values[0].substr(0, length).rfind(',');
+  return comma == std::string::npos ? 0 : comma + 1;
+}
+
+// Reduces long lists to the entries in which they differ: `..., "dense 64", ...`.
+void keep_differences(std::vector<std::string>& values) {
+  const auto is_long = [](const std::string& value) { return value.size() > kLongValue; };
+  if (!std::ranges::all_of(values, is_long)) return;
+  const size_t front = shared_length(values, false);
+  for (std::string& value : values) value.erase(0, front);
+  const size_t back = shared_length(values, true);
+  for (std::string& value : values) {
+    value.erase(value.size() - std::min(back, value.size()));
+    value = std::string(trim(value));
+    if (value.size() > kLongestValue) value = value.substr(0, kLongestValue) + " ...";
+    if (front > 0) value = value.empty() ? "..." : "..., " + value;
+    if (back > 0) value += ", ...";
+  }
+}
+
+}  // namespace
+
 std::vector<ChangedKey> changed_keys(const std::vector<fs::path>& runs) {
   std::vector<ChangedKey> keys;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -205,6 +241,7 @@ std::vector<ChangedKey> changed_keys(const std::vector<fs::path>& runs) {
     key.values.resize(runs.size());
     return std::ranges::all_of(key.values, [&](const auto& v) { return v == key.values[0]; });
   });
+  for (ChangedKey& key : keys) keep_differences(key.values);
   return keys;
 }
 

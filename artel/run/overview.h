@@ -33,6 +33,7 @@ struct RunOverview {
   std::optional<double> loss;    // the last one in training
   std::string metric_name = {};  // such as "test accuracy"
   std::optional<double> metric;  // its last value
+  bool diverged = false;         // the loss ended far above its first value
   uint64_t bytes = 0;            // on disk
 };
 

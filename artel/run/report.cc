@@ -9,6 +9,7 @@
 #include "artel/base/plural.h"
 #include "artel/base/process.h"
 #include "artel/base/text.h"
+#include "artel/observe/loss_watch.h"
 #include "artel/observe/terminal.h"
 #include "artel/run/class_report.h"
 #include "artel/run/curves.h"
@@ -44,7 +45,8 @@ nlohmann::ordered_json to_json(const ChangedWorkers& change) {
 
 // `judge` is the part that the network was evaluated on.
 nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
-                               const std::string& judge, const std::vector<std::string>& classes) {
+                               const std::string& judge, const std::vector<std::string>& classes,
+                               bool diverged) {
   const TrainingState& last = result.last;
   nlohmann::ordered_json json = {{"step", last.step},
                                  {"loss", last.loss},
@@ -65,6 +67,7 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
     for (const MetricValue& metric : epoch.test_metrics)
       json[judge + "_metrics"][metric.name] = to_json(metric, classes);
   }
+  if (diverged) json["diverged"] = true;
   if (!result.epochs.empty() && result.epochs.back().noise_scale)
     json["noise_scale"] = *result.epochs.back().noise_scale;
   if (const auto& best = result.best)
@@ -83,6 +86,14 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
 bool is_round(int64_t number) {
   while (number >= 10 && number % 10 == 0) number /= 10;
   return number == 1 || number == 2 || number == 5;
+}
+
+// "3 epochs", or "2.7 epochs" of a run that ends within one.
+std::string epochs_text(const TrainingState& last) {
+  if (last.steps_per_epoch == 0 || last.step % last.steps_per_epoch == 0)
+    return counted(last.epoch, "epoch");
+  return fmt::format("{:.1f} epochs",
+                     static_cast<double>(last.step) / static_cast<double>(last.steps_per_epoch));
 }
 
 // ", accuracy 0.9132, top 5 0.9981".
@@ -195,17 +206,25 @@ void RunReport::finish(const FitResult& result, int64_t parameters, const std::s
   const std::vector<MetricValue> tested =
       result.last.tested ? result.epochs.back().test_metrics : std::vector<MetricValue>();
   Curves curves;
+  bool diverged = false;
   write([&] {
     metrics_->flush();
     curves = observe::read_metrics(folder_.path());
+    if (const auto losses = curves.find("train/loss"); losses != curves.end())
+      diverged = observe::has_diverged(losses->second.begin()->second, result.last.loss);
     if (const std::string svg = curves_svg(curves); !svg.empty())
       write_file_atomically(folder_.curves(), svg);
     write_file_atomically(folder_.choices(), choices);
     write_file_atomically(folder_.summary(),
-                          summary(result, parameters, judge_, classes_).dump(2) + "\n");
+                          summary(result, parameters, judge_, classes_, diverged).dump(2) + "\n");
     if (const std::string svg = confusion_svg(tested, classes_); !svg.empty())
       write_file_atomically(folder_.confusion(), svg);
   });
+  if (diverged)
+    log(LogLevel::warning,
+        "the training has diverged: the loss is {:.4g}, far above that of the first step; the "
+        "result is useless; try a lower learning rate or train.clip_norm",
+        result.last.loss);
   if (!progress_) return;
   if (observe::is_terminal(stdout))
     fmt::print("{}",
@@ -227,12 +246,12 @@ observe::Table RunReport::table_of(const FitResult& result, int64_t parameters) 
   }
   if (const auto& best = result.best)
     table.add({fmt::format("best {} {}", last.tested ? judge_ : "training", best->by),
-               best->epoch > 0 ? fmt::format("{:.4f} after epoch {}", best->value, best->epoch)
-                               : fmt::format("{:.4f}", best->value)});
+               fmt::format("{:.4f}{}{}", best->value,
+                           best->epoch > 0 ? fmt::format(" after epoch {}", best->epoch) : "",
+                           best->step < last.step ? "; use it with --best" : "")});
   table.add({"training loss", fmt::format("{:.4f}", last.loss)});
   for (const auto& [name, value] : last.measures) table.add({name, fmt::format("{:.10g}", value)});
-  table.add(
-      {"steps", fmt::format("{} ({})", format_count(last.step), counted(last.epoch, "epoch"))});
+  table.add({"steps", fmt::format("{} ({})", format_count(last.step), epochs_text(last))});
   table.add({"parameters", format_count(parameters)});
   table.add({"time", format_duration(last.seconds)});
   if (last.seconds > 0) {

@@ -6,6 +6,7 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <utility>
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
@@ -58,7 +59,8 @@ class TableRows final : public SampleReader {
 
   TableRows(const std::string& path, const data::TableEncoder& encoder,
             const data::CsvOptions& options, int threads)
-      : reader_(data::map_table(path), options),
+      : path_(path),
+        reader_(data::map_table(path), options),
         rows_(encoder, reader_.columns(), path),
         width_(encoder.width()),
         pool_(threads) {
@@ -69,7 +71,11 @@ class TableRows final : public SampleReader {
   std::optional<SampleBatch> next() override {
     while (ready() < kRows && at_ < pieces_.size()) read_more();
     const int64_t count = std::min(kRows, ready());
-    if (count == 0) return {};
+    if (count == 0) {
+      for (const std::string& warning : std::exchange(unseen_, {}).warnings())
+        log(LogLevel::warning, "[{}] {}", path_, warning);
+      return {};
+    }
     SampleBatch batch{.inputs = Tensor({count, width_}), .first = first_, .share = share()};
     const auto begin = values_.begin() + static_cast<std::ptrdiff_t>(used_);
     std::copy_n(begin, count * width_, batch.inputs.values<float>().begin());
@@ -83,6 +89,7 @@ class TableRows final : public SampleReader {
     std::vector<float> values;
     int64_t rows = 0;
     size_t end = 0;  // where its last record ended
+    data::UnseenNames unseen;
     std::exception_ptr error;
   };
 
@@ -104,7 +111,8 @@ class TableRows final : public SampleReader {
       for (; reader.next(fields); ++result.rows) {
         result.values.resize(result.values.size() + static_cast<size_t>(width_));
         rows_.encode(fields, reader.line(),
-                     result.values.data() + result.values.size() - static_cast<size_t>(width_));
+                     result.values.data() + result.values.size() - static_cast<size_t>(width_),
+                     result.unseen);
       }
     } catch (...) {
       result.error = std::current_exception();
@@ -133,13 +141,16 @@ class TableRows final : public SampleReader {
       ++at_;
       values_.insert(values_.end(), part.values.begin(), part.values.end());
       kept_rows_ += part.rows;
+      unseen_.add(part.unseen);
       if (part.error) std::rethrow_exception(part.error);
       if (at_ == pieces_.size()) return;
     }
   }
 
+  std::string path_;
   data::CsvReader reader_;
   data::TableEncoder::Rows rows_;
+  data::UnseenNames unseen_;
   int64_t width_, first_ = 0;
   ThreadPool pool_;
   std::vector<data::CsvPiece> pieces_;

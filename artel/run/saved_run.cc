@@ -117,6 +117,20 @@ Evaluation SavedRun::evaluate(Part part, const TestProgress& progress, int64_t m
   return trainer->evaluate(data.at(part), augment, kBatch, progress, mistakes);
 }
 
+std::string describe_checkpoint(const RunSource& source) {
+  const RunFolder folder(source.path);
+  if (!source.config_file.empty() || !folder.used()) return "";
+  const std::vector<fs::path> all = checkpoint::list_checkpoints(folder.checkpoints());
+  const std::optional<fs::path> best = checkpoint::best_checkpoint(folder.checkpoints());
+  const auto name = [](const fs::path& path) { return path.filename().string(); };
+  if (source.best && best)
+    return fmt::format("{}, the best checkpoint of {}", name(*best), source.path);
+  if (all.empty()) return "";
+  const bool better = best && name(*best) != name(all.back());
+  return fmt::format("{}, the newest checkpoint of {}{}", name(all.back()), source.path,
+                     better ? fmt::format("; --best uses {}", name(*best)) : "");
+}
+
 SavedRun open_run(const RunSource& source, std::shared_ptr<Cluster> workers) {
   SavedRun run = untrained(source, workers);
   const std::string weights = source.best ? best_of(source.path).string() : source.path;

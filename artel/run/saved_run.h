@@ -43,6 +43,11 @@ struct RunSource {
   bool trained = false;
 };
 
+// "step-000002340, the newest checkpoint of runs/mnist; --best uses step-000001872": which
+// checkpoint of a run is used, and whether another one is better. Empty for anything but the folder
+// of a run.
+std::string describe_checkpoint(const RunSource& source);
+
 // By these workers, if there are any: then each has only some of the layers if the configuration
 // asks for pipelines, and what the run computes are collective calls.
 SavedRun open_run(const RunSource& source, std::shared_ptr<Cluster> workers = nullptr);

@@ -49,6 +49,7 @@ TextModel open_trained(const RunFolder& folder, const fs::path& source) {
           folder.tokenizer().string(), layout.tokenizer->size(), layout.classes);
   model.classes = layout.classes;
   model.tokenizer = layout.tokenizer;
+  model.separator = sample_separator(run.data, *layout.tokenizer);
   model.weights = weights_for(model.config, source);
   if (!model.config.adapters.empty()) {
     model.weights = nn::merge_adapters(model.weights, nn::parse_adapters(model.config.adapters),
@@ -68,6 +69,11 @@ bool is_published_model(const std::string& name) {
 }
 
 }  // namespace
+
+std::optional<int32_t> sample_separator(const DataConfig& data, const data::Tokenizer& tokenizer) {
+  if (!data.lines) return {};
+  return tokenizer.encode("\n").front();  // data/text_lines.h makes sure that it is one token
+}
 
 TextModel open_text_model(const std::string& source) {
   const fs::path path =

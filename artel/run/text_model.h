@@ -1,6 +1,7 @@
 // A network that reads text, with its weights and its tokenizer.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,12 @@ struct TextModel {
   // because training started from published weights or happened elsewhere.
   int64_t context = 0;
   int64_t window = 0;  // tokens of a sample of the run; 0: it is no run
+  // The line feed, if each training sample was a line (data.lines).
+  std::optional<int32_t> separator = {};
 };
+
+// The token that separates the samples of these data, for GenerateOptions::separator.
+std::optional<int32_t> sample_separator(const DataConfig& data, const data::Tokenizer& tokenizer);
 
 // `source` is the folder of a run or one of its checkpoints; a folder as Hugging Face publishes
 // models (config.json, a tokenizer, weights); or the name of such a model in the catalogue, which

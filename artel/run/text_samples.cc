@@ -11,6 +11,7 @@
 #include "artel/base/text.h"
 #include "artel/base/with_where.h"
 #include "artel/predict/generate.h"
+#include "artel/run/text_model.h"
 
 namespace artel {
 namespace {
@@ -39,7 +40,8 @@ bool is_of(const std::string& line, int64_t last_step) {
 TextSamples::TextSamples(const RunConfig& config, const data::Dataset& set)
     : window_(config.data.context),
       all_positions_(!config.model.weights.empty()),
-      tokenizer_(set.layout().tokenizer) {
+      tokenizer_(set.layout().tokenizer),
+      separator_(tokenizer_ ? sample_separator(config.data, *tokenizer_) : std::nullopt) {
   const bool predicts_tokens = tokenizer_ && set.layout().classes == tokenizer_->size() &&
                                set.layout().input.rank() == 1 && set.size() > 0;
   if (!predicts_tokens) return;
@@ -82,8 +84,9 @@ TextSamples::Text TextSamples::generate(const Model& model, Parameters& weights,
                                         int threads) const {
   Decoder decoder(model, weights, threads, window_);
   const auto length = static_cast<int64_t>(prompt_.size());
-  GenerateOptions options = {.tokens = tokens_, .vocabulary = tokenizer_->size()};
-  if (!all_positions_ && decoder.positions() > window_)
+  GenerateOptions options = {
+      .tokens = tokens_, .vocabulary = tokenizer_->size(), .separator = separator_};
+  if (!all_positions_ && !separator_ && decoder.positions() > window_)
     options.tokens = std::clamp<int64_t>(window_ - length + 1, 1, tokens_);
   std::vector<int32_t> all = prompt_;
   artel::generate(decoder, prompt_, options, [&](int32_t token) {

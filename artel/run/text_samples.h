@@ -49,6 +49,7 @@ class TextSamples {
   int64_t window_ = 0;          // tokens of a sample
   bool all_positions_ = false;  // are trained, not only those of the window
   data::TokenizerPtr tokenizer_;
+  std::optional<int32_t> separator_;
   std::vector<int32_t> prompt_;
 };
 

@@ -60,6 +60,7 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
   const bool by_steps = options.epochs <= 0 || options.epochs > INT64_MAX / per_epoch_;
   const int64_t by_epochs = by_steps ? INT64_MAX : options.epochs * per_epoch_;
   now_.steps = options.steps > 0 ? std::min(options.steps, by_epochs) : by_epochs;
+  now_.steps_per_epoch = per_epoch_;
   now_.epochs = now_.steps / per_epoch_ + (now_.steps % per_epoch_ > 0 ? 1 : 0);
   knock();
   with_whoever_is_left([] {});
@@ -260,8 +261,10 @@ void FitLoop::train() {
   finish_saving();
   const bool changed = strategy_->finish();
   if (s_.cluster.rank() == 0) result_.servers = strategy_->server_report();
+  bool best = false;
   if (ends_within_epoch()) {
     judge();
+    best = now_.tested && improves_best();
     report();
   } else if (changed && validation_ && !result_.epochs.empty()) {
     test();
@@ -270,7 +273,7 @@ void FitLoop::train() {
     result_.epochs.back().test_metrics = now_.test_metrics;
     result_.epochs.back().test_mistakes = now_.test_mistakes;
   }
-  save(false);
+  save(best);
   finish_saving();
   mirrors_.wait();
   if (averages() && options_.whole)
@@ -551,17 +554,23 @@ double FitLoop::watched() const {
   return metric ? metric->value : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Applies the criteria to an epoch with this loss. Returns whether it is the best so far.
-bool FitLoop::watch(double loss) {
-  if (validation_ && options_.target_accuracy > 0 && now_.test_accuracy >= options_.target_accuracy)
-    want_to_stop("target accuracy");
+// Records the state as the best so far, if it is, and returns whether it is.
+bool FitLoop::improves_best() {
   if (s_.best && s_.best->by != options_.best_by) s_.best.reset();  // a resumed run chooses anew
   const double value = watched();
   const bool best =
       std::isfinite(value) &&
       (!s_.best || (less_is_better_ ? value < s_.best->value : value > s_.best->value));
-  s_.bad_epochs = best ? 0 : s_.bad_epochs + 1;
   if (best) s_.best = {options_.best_by, value, now_.epoch, s_.step};
+  return best;
+}
+
+// Applies the stopping criteria to an epoch with this loss. Returns whether it is the best so far.
+bool FitLoop::watch(double loss) {
+  if (validation_ && options_.target_accuracy > 0 && now_.test_accuracy >= options_.target_accuracy)
+    want_to_stop("target accuracy");
+  const bool best = improves_best();
+  s_.bad_epochs = best ? 0 : s_.bad_epochs + 1;
   if (options_.patience > 0 && s_.bad_epochs >= options_.patience) want_to_stop("patience");
   if (plateau_) {
     const bool maximize = std::get<optim::Plateau>(s_.options.schedule.shape).maximize;

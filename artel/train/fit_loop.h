@@ -96,6 +96,7 @@ class FitLoop {
   void test();
   double judge();
   double watched() const;
+  bool improves_best();
   bool watch(double loss);
   void want_to_stop(const std::string& reason);
   bool report();

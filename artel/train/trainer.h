@@ -72,7 +72,8 @@ struct Mistake {
 // What a callback sees after a step or an epoch.
 struct TrainingState {
   int64_t epoch = 0, epochs = 0;  // the current epoch, from 1
-  int64_t step = 0, steps = 0;    // the number of finished steps
+  int64_t step = 0, steps = 0;    // finished, and planned for the whole run
+  int64_t steps_per_epoch = 0;
   int64_t samples = 0;            // in this call of fit
   double loss = 0;                // of the step; after an epoch its mean
   double learning_rate = 0;

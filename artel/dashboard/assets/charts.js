@@ -3,7 +3,7 @@
 
 const palette = ['#3564d8', '#e2703a', '#2e9e63', '#b8478f', '#8a6d1f', '#1f9bb5', '#7a5bd0', '#d4503e', '#5f8a2a', '#b07cc6'];
 
-// Moving mean, corrected for its beginning.
+// Exponential moving average, corrected for its start.
 function smoothed(values, weight) {
   let mean = 0, total = 0;
   return values.map(value => {
@@ -29,11 +29,16 @@ function chartOf(name) {
   return part === 'cluster' ? {chart: name, part} : {chart: name.slice(slash + 1), part};
 }
 
+const isDashed = ({part}) => part !== 'train' && part !== '';
+
 const firstCharts = ['loss', 'accuracy', 'learning_rate', 'gradient_norm'];
 function byImportance(a, b) {
   const place = name => { const i = firstCharts.indexOf(name); return i < 0 ? (name.startsWith('cluster/') ? 99 : 50) : i; };
   return place(a) - place(b) || a.localeCompare(b);
 }
+
+// A curve needs this many points before an average says more than the points themselves.
+const fewestSmoothed = 40;
 
 class Charts {
   // `options`: {onRange(range or null)}
@@ -41,7 +46,7 @@ class Charts {
     this.root = root;
     this.options = options;
     this.charts = new Map();
-    this.smoothing = 0.6;
+    this.smoothing = 0;
     this.log = false;
     this.range = null;
     new ResizeObserver(() => this.resize()).observe(root);
@@ -71,15 +76,15 @@ class Charts {
   drawOne(name, lines) {
     let chart = this.charts.get(name);
     if (!chart) {
-      const plot = el('div', {className: 'plot'}), last = el('span', {className: 'last'});
-      chart = {card: el('div', {className: 'card chart'}, el('h2', {}, last, name.replaceAll('_', ' ')), plot), box: plot, last};
+      const plot = el('div', {className: 'plot'}), last = el('span', {className: 'last'}), legend = el('div', {className: 'legend'});
+      chart = {name, card: el('div', {className: 'card chart'}, el('h2', {}, last, name.replaceAll('_', ' ')), plot, legend), box: plot, last, legend};
       this.charts.set(name, chart);
       chart.tip = el('div', {className: 'tip', hidden: true});
       chart.card.append(chart.tip);
     }
     this.root.append(chart.card);
     const style = getComputedStyle(document.documentElement);
-    const key = JSON.stringify([lines.map(l => [l.run.name, l.run.colour, l.part, l.points.x.length < 40]), this.smoothing > 0, this.log, style.getPropertyValue('--ink')]);
+    const key = JSON.stringify([lines.map(l => [l.run.name, l.run.colour, l.part, l.points.x.length < fewestSmoothed]), this.smoothing > 0, this.log, style.getPropertyValue('--ink')]);
     const data = this.dataOf(lines);
     chart.lines = lines;
     const newest = lines[lines.length - 1].points.y;
@@ -92,13 +97,29 @@ class Charts {
     chart.plot?.destroy();
     chart.key = key;
     chart.plot = new uPlot(this.optionsOf(chart, lines, style), data, chart.box);
+    chart.legend.replaceChildren(...lines.map(line => this.legendOf(line)));
     this.setScales(chart);
   }
 
+  // Only dense training curves are smoothed. Each point of a test or validation curve is a mean over many samples already.
+  smooths({part, points}) {
+    return this.smoothing > 0 && (part === 'train' || part === '') && points.y.length >= fewestSmoothed;
+  }
+
+  legendOf(line) {
+    const mark = el('i', {className: isDashed(line) ? 'dashed' : ''});
+    mark.style.borderColor = line.run.colour;
+    const names = [this.runs.length > 1 ? line.run.name : '', line.part, this.smooths(line) ? '(smoothed, raw behind)' : ''];
+    return el('span', {}, mark, names.filter(Boolean).join(' ') || line.run.name);
+  }
+
+  // Also notes in which column each line's main curve is.
   dataOf(lines) {
-    const tables = lines.map(({points}) => {
-      if (this.smoothing === 0 || points.y.length < 8) return this.smoothing === 0 ? [points.x, points.y] : [points.x, points.y, points.y];
-      return [points.x, points.y, smoothed(points.y, this.smoothing)];
+    let column = 0;
+    const tables = lines.map(line => {
+      const {x, y} = line.points, smooth = this.smooths(line);
+      line.column = column += smooth ? 2 : 1;
+      return smooth ? [x, y, smoothed(y, this.smoothing)] : [x, y];
     });
     return tables.length === 1 ? tables[0] : uPlot.join(tables);
   }
@@ -106,17 +127,18 @@ class Charts {
   optionsOf(chart, lines, style) {
     const ink = style.getPropertyValue('--quiet').trim(), grid = style.getPropertyValue('--grid').trim();
     const series = [{}];
-    for (const {run, part, points} of lines) {
-      const line = {stroke: run.colour, width: 1.6, spanGaps: true, points: {show: points.x.length < 40, size: 5, fill: run.colour}, dash: part === 'train' || part === '' ? [] : [6, 4]};
-      if (this.smoothing > 0) series.push({...line, width: 1, alpha: 0.22});
-      series.push(line);
+    for (const line of lines) {
+      const {run, points} = line;
+      const drawn = {stroke: run.colour, width: 1.6, spanGaps: true, points: {show: points.x.length < fewestSmoothed, size: 5, fill: run.colour}, dash: isDashed(line) ? [6, 4] : []};
+      if (this.smooths(line)) series.push({...drawn, width: 1, alpha: 0.22});
+      series.push(drawn);
     }
     const axis = {stroke: ink, grid: {stroke: grid, width: 1}, ticks: {stroke: grid, width: 1}, font: '11px system-ui'};
     return {
       width: chart.box.clientWidth || 400, height: 230, legend: {show: false}, series,
       scales: {x: {time: false}, y: {distr: this.log ? 3 : 1}},
-      axes: [{...axis, values: (_, ticks) => ticks.map(t => t >= 1e6 ? t / 1e6 + 'M' : t >= 10000 ? t / 1000 + 'k' : t)},
-             {...axis, size: 58, values: (_, ticks) => ticks.map(t => t == null ? '' : short(t))}],
+      axes: [{...axis, label: 'step', labelSize: 16, labelFont: axis.font, values: (_, ticks) => ticks.map(t => t >= 1e6 ? t / 1e6 + 'M' : t >= 10000 ? t / 1000 + 'k' : t)},
+             {...axis, label: chart.name.replaceAll('_', ' '), labelSize: 16, labelFont: axis.font, size: 58, values: (_, ticks) => ticks.map(t => t == null ? '' : short(t))}],
       cursor: {drag: {x: true, y: false, setScale: false}, sync: {key: 'steps'}, points: {size: 5}, bind: {dblclick: () => () => { this.options.onRange(null); return null; }}},
       hooks: {
         setSelect: [plot => {
@@ -168,16 +190,15 @@ class Charts {
     if (!over) return;
     const step = plot.data[0][idx];
     const rows = [el('div', {className: 'quiet'}, `step ${step.toLocaleString('en')}`)];
-    const each = this.smoothing > 0 ? 2 : 1;
-    chart.lines.forEach(({run, part}, i) => {
-      const values = plot.data[(i + 1) * each];
+    for (const {run, part, column} of chart.lines) {
+      const values = plot.data[column];
       let at = idx;
       while (at > 0 && values[at] == null) --at;
-      if (values[at] == null || rows.length > 12) return;
+      if (values[at] == null || rows.length > 12) continue;
       const mark = el('i', {});
       mark.style.background = run.colour;
       rows.push(el('div', {}, mark, `${run.name}${part ? ' ' + part : ''}: ${short(values[at])}`));
-    });
+    }
     const near = (plot.scales.x.max - plot.scales.x.min) / 80;
     for (const run of this.runs) for (const event of run.events)
       if (Math.abs(event.step - step) <= near && rows.length < 16) rows.push(el('div', {}, '▼ ' + event.text.slice(0, 70)));

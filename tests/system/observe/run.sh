@@ -259,7 +259,7 @@ test_alerts() {
   printf '#!/bin/sh\nprintf "%%s|" "$@" >>"$(dirname "$0")/told"; echo >>"$(dirname "$0")/told"\n' >notify.sh
   chmod +x notify.sh
   expect 0 "$artel" train run.toml --out still -n 2 --set train.optimizer.lr=1e-12 --set train.epochs=90 --set observe.on_event="$PWD/notify.sh extra"
-  contains err "the loss has stood still"
+  contains err "no improvement in training loss"
   contains still/metrics.jsonl '"event":"loss"'
   [[ $(grep -c '^extra|loss|' told) -eq 1 ]] || fail "expected one line: $(cat told)"
   contains told "$PWD/still|"

@@ -21,8 +21,21 @@ TEST(Text, ForPeople) {
   EXPECT_EQ(format_count(123), "123");
   EXPECT_EQ(did_you_mean("epchs", {"epochs", "steps"}), "; did you mean 'epochs'?");
   EXPECT_EQ(did_you_mean("zzzzzzzz", {"epochs"}), "");
+  EXPECT_EQ(did_you_mean("mes", {"l1", "mse"}), "; did you mean 'mse'?");
+  EXPECT_EQ(did_you_mean("clarity", {"carat", "depth"}), "");
+  EXPECT_EQ(did_you_mean("prec", {"recall", "precision"}), "; did you mean 'precision'?");
   EXPECT_EQ(join(split("a,b,,c", ','), "|"), "a|b||c");
   EXPECT_EQ(trim("  x y\n"), "x y");
+}
+
+TEST(Text, WordsOfOtherFrameworksAreKnown) {
+  EXPECT_EQ(did_you_mean("acc", {"auc", "accuracy"}), "; did you mean 'accuracy'?");
+  EXPECT_EQ(did_you_mean("Linear", {"conv", "dense"}), "; did you mean 'dense'?");
+  EXPECT_EQ(did_you_mean("Dense(64)", {"conv", "dense"}), "; did you mean 'dense'?");
+  EXPECT_EQ(did_you_mean("BatchNorm2d", {"layer_norm", "batch_norm"}),
+            "; did you mean 'batch_norm'?");
+  EXPECT_EQ(did_you_mean("learning_rate", {"lr", "momentum"}), "; did you mean 'lr'?");
+  EXPECT_EQ(did_you_mean("linear", {"conv"}), "");  // what it means is not there
 }
 
 }  // namespace

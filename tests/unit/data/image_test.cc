@@ -197,9 +197,10 @@ TEST(ImageFolder, CutOffPicturesAreCountedAndNamed) {
   const std::string good_jpeg = jpeg(16, 16, 3, ramp(16 * 16 * 3));
   const std::string good_png = png(16, 16, 3, ramp(16 * 16 * 3));
   write_file_atomically(folder / "a/1.jpg", good_jpeg);
-  write_file_atomically(folder / "a/2.jpg", good_jpeg + "bytes that some camera adds");
+  write_file_atomically(folder / "a/2.jpg", good_jpeg + "bytes that some cameras append");
+  write_file_atomically(folder / "a/6.jpg", good_jpeg + std::string(223'000, '\0'));
   write_file_atomically(folder / "a/3.png", good_png);
-  EXPECT_EQ(image_folder(folder.path(), {.size = 4})->size(), 3);
+  EXPECT_EQ(image_folder(folder.path(), {.size = 4})->size(), 4);
   write_file_atomically(folder / "a/4.jpg", good_jpeg.substr(0, good_jpeg.size() / 2));
   write_file_atomically(folder / "a/5.png", good_png.substr(0, good_png.size() - 13));
   try {
@@ -207,15 +208,16 @@ TEST(ImageFolder, CutOffPicturesAreCountedAndNamed) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     const std::string text = error.what();
-    EXPECT_NE(text.find("2 of 5 pictures are cut off"), std::string::npos) << text;
+    EXPECT_NE(text.find("2 of 6 pictures are cut off"), std::string::npos) << text;
     EXPECT_NE(text.find("4.jpg, "), std::string::npos) << text;
     EXPECT_NE(text.find("5.png;"), std::string::npos) << text;
   }
   // Or left out, like what is no picture at all.
   write_file_atomically(folder / "a/0.jpg", "not a picture");
   const DatasetPtr good = image_folder(folder.path(), {.size = 4, .skip_broken = true});
-  EXPECT_EQ(good->size(), 3);
+  EXPECT_EQ(good->size(), 4);
   EXPECT_EQ(fs::path(good->name(0)).filename(), "1.jpg");
+  fs::remove(folder / "a/6.jpg");
   fs::remove(folder / "a/1.jpg");
   fs::remove(folder / "a/2.jpg");
   fs::remove(folder / "a/3.png");

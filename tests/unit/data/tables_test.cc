@@ -349,7 +349,8 @@ TEST(TableEncoder, LeavesOutAndRenames) {
   EXPECT_EQ(encoder.features()[0].categories, (std::vector<std::string>{"7", "8"}));
   const TableEncoder::Rows rows(encoder, {"n", "zip"}, "new.csv");
   std::vector<float> x(3);
-  rows.encode(std::vector<std::string_view>{"1", "8.0"}, 2, x.data());
+  UnseenNames unseen;
+  rows.encode(std::vector<std::string_view>{"1", "8.0"}, 2, x.data(), unseen);
   EXPECT_EQ(x[0], 0);
   EXPECT_EQ(x[1], 1);
   EXPECT_NE(reason([&] { TableEncoder(t, {0}, {.ignore = {"idd"}}); }).find("did you mean 'id'"),
@@ -372,12 +373,19 @@ TEST(TableEncoder, EncodesRawRowsAfterItWasSaved) {
   const TableEncoder::Rows rows(*loaded, reader.columns(), "new.csv");
   std::vector<std::string_view> fields;
   std::vector<float> x(static_cast<size_t>(loaded->width()));
+  UnseenNames unseen;
   for (int64_t i = 0; reader.next(fields); ++i) {
-    rows.encode(fields, reader.line(), x.data());
+    rows.encode(fields, reader.line(), x.data(), unseen);
     EXPECT_EQ(x, sample(*set, i).x) << i;
   }
+  EXPECT_TRUE(unseen.warnings().empty());
+  for (const char* name : {"x", "z", "x"})
+    rows.encode(std::vector<std::string_view>{name, "", "1"}, 6, x.data(), unseen);
+  EXPECT_EQ(unseen.warnings(), std::vector<std::string>{
+                                   "column 'c': 3 rows with names that the training data does not "
+                                   "have, such as 'x', 'z'; they count as missing"});
   EXPECT_NE(reason([&] {
-              rows.encode(std::vector<std::string_view>{"u", "", "many"}, 7, x.data());
+              rows.encode(std::vector<std::string_view>{"u", "", "many"}, 7, x.data(), unseen);
             }).find("[new.csv] line 7: column 'n' is 'many', expected a number"),
             std::string::npos);
   EXPECT_NE(reason([&] { TableEncoder::Rows(*loaded, {"c"}, "new.csv"); }).find("no column 'n'"),

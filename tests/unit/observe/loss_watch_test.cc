@@ -10,12 +10,14 @@
 namespace artel::observe {
 namespace {
 
-// What was said of the losses of the steps 1, 2, ...
-std::vector<std::string> said(int64_t steps, const std::function<double(int64_t)>& loss) {
+// The warnings for the losses of steps 1, 2, ...; `planned` steps are expected in all.
+std::vector<std::string> said(int64_t steps, const std::function<double(int64_t)>& loss,
+                              int64_t planned = 0) {
   LossWatch watch;
   std::vector<std::string> all;
   for (int64_t step = 1; step <= steps; ++step)
-    if (const auto text = watch.add(step, loss(step))) all.push_back(*text);
+    if (const auto text = watch.add({.step = step, .steps = planned, .loss = loss(step)}))
+      all.push_back(*text);
   return all;
 }
 
@@ -50,7 +52,21 @@ TEST(LossWatch, StandingStillIsSaidOnce) {
   const auto all =
       said(6000, [](int64_t step) { return std::max(1.0, 3 - 0.01 * step) + noisy(step); });
   ASSERT_EQ(all.size(), 1);
-  EXPECT_TRUE(all[0].starts_with("the loss has stood still at 1")) << all[0];
+  EXPECT_TRUE(all[0].starts_with("no improvement in training loss (1")) << all[0];
+}
+
+TEST(LossWatch, AnExplosionInTheSecondStepIsReported) {
+  const auto all = said(100, [](int64_t step) { return step == 1 ? 2.3 : 1e15; });
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_TRUE(all[0].starts_with("the loss explodes")) << all[0];
+  EXPECT_TRUE(has_diverged(2.3, 1.4e18));
+  EXPECT_FALSE(has_diverged(2.3, 10));
+}
+
+TEST(LossWatch, APlateauEarlyInALongRunIsNotReported) {
+  const auto plateau = [](int64_t step) { return step < 2500 ? 2.3 : 0.7; };
+  EXPECT_TRUE(said(3000, plateau, 30'000).empty());
+  EXPECT_EQ(said(3000, plateau).size(), 1);
 }
 
 }  // namespace

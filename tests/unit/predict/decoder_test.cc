@@ -225,6 +225,28 @@ TEST(Generate, GoesOnBeyondTheContextAndRepeatsItselfForASeed) {
   EXPECT_NE(text, written(2, 3 * kPositions, {1, 2, 3}));
 }
 
+TEST(Generate, StartsOverAfterASeparator) {
+  Decoder decoder(small_gpt(), 5, 2);
+  const auto greedy = [&](std::vector<int32_t> prompt, std::optional<int32_t> separator) {
+    std::vector<int32_t> tokens;
+    generate(decoder, std::move(prompt),
+             {.tokens = 8, .sampling = {.temperature = 0}, .separator = separator},
+             [&](int32_t token) {
+               tokens.push_back(token);
+               return true;
+             });
+    return tokens;
+  };
+  const int32_t separator = greedy({1, 2, 3}, {}).front();
+  std::vector<int32_t> after = greedy({1, 2, 3}, separator);
+  ASSERT_EQ(after.front(), separator);
+  std::vector<int32_t> alone = greedy({separator}, separator);
+  after.erase(after.begin());
+  alone.pop_back();
+  EXPECT_EQ(after, alone);
+  EXPECT_EQ(greedy({1, 2, separator}, separator), greedy({separator}, separator));
+}
+
 TEST(Generate, StopsWhenAskedAndRefusesAWrongPrompt) {
   Decoder decoder(small_gpt(), 5, 1);
   int count = 0;

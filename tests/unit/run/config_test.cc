@@ -134,6 +134,12 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
             "[run.toml:1] unknown key 'epochs'; did you mean 'train.epochs'?");
   EXPECT_EQ(error_of("[train]\nworkers = 1\n"),
             "[run.toml:2] unknown key 'train.workers'; did you mean 'cluster.workers'?");
+  EXPECT_EQ(error_of("[train]\nlr = 1\n"),
+            "[run.toml:2] unknown key 'train.lr'; did you mean 'train.optimizer.lr'?");
+  EXPECT_EQ(error_of("[train]\nlearning_rate = 1\n"),
+            "[run.toml:2] unknown key 'train.learning_rate'; did you mean 'train.optimizer.lr'?");
+  EXPECT_EQ(error_of("[train]\nnum_epochs = 1\n"),
+            "[run.toml:2] unknown key 'train.num_epochs'; did you mean 'train.epochs'?");
   EXPECT_EQ(error_of("[train]\nepochs = \"ten\"\n"),
             "[run.toml:2] train.epochs: got \"ten\", expected a whole number");
   EXPECT_EQ(error_of("[train]\nepochs = 1.5\n"),
