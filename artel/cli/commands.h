@@ -7,6 +7,7 @@ class App;
 
 namespace artel::cli {
 
+void add_init(CLI::App& program);
 void add_train(CLI::App& program);
 void add_evaluate(CLI::App& program);
 void add_predict(CLI::App& program);

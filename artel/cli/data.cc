@@ -59,7 +59,19 @@ void show(const Arguments& arguments) {
     config.data.set = arguments.shown;
   }
   if (!arguments.path.empty()) config.data.path = arguments.path;
-  if (config.data.set == "csv") show_columns(config);
+  if (config.data.set == "csv") {
+    show_columns(config);
+    if (config.data.target.empty()) {
+      println(
+          "no target is chosen, so it is the last column; choose one with --set data.target=NAME");
+      try {
+        open_data(config);
+      } catch (const Error& error) {
+        println("{}", error.what());
+        return;
+      }
+    }
+  }
   const RunData data = open_data(config);
   const data::SampleLayout& layout = data.layout();
   println("{}: {}, inputs {} {}", config.data.set, sizes_of(data), to_string(layout.input_type),

@@ -95,6 +95,7 @@ int run(int argc, char** argv) {
       "  artel train examples/fashion_mnist.toml --set train.epochs=2 --out runs/short\n"
       "  artel evaluate runs/fashion_mnist\n"
       "`artel COMMAND --help` explains a command.");
+  add_init(program);
   add_train(program);
   add_evaluate(program);
   add_predict(program);

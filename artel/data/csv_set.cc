@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kKeptFrom = 16 << 20;  // bytes; smaller tables are parsed in no time
-constexpr uint64_t kKeptVersion = 2;      // of the files, and of how columns are encoded
+constexpr uint64_t kKeptVersion = 3;      // of the files, and of how columns are encoded
 
 // Warns when an unusual word for missing values turns a numeric column into categories.
 void warn_of_mixed_columns(const Table& table) {

@@ -7,13 +7,8 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 
-#include "artel/base/file.h"
-#include "artel/base/json.h"
-#include "artel/base/json_values.h"
 #include "artel/base/log.h"
-#include "artel/base/random.h"
 #include "artel/base/text.h"
 #include "artel/base/thread_pool.h"
 #include "artel/data/cores.h"
@@ -27,16 +22,6 @@ namespace {
 constexpr double kMostBytes = 0x1p31, kMostTimesLarger = 16;
 constexpr int64_t kValuesAtATime = 1 << 16;  // of a thread: they stay in the cache
 constexpr double kLargestClass = 0x1p53;     // larger whole numbers cannot be told apart
-
-std::string name_of_number(double number) {
-  return fmt::format("{}", number + 0.0);  // of -0, too
-}
-
-// A present value of either kind of column as the name of a class.
-std::string class_name(const Column& column, int64_t row) {
-  return column.categorical ? column.categories[column.codes[row]]
-                            : name_of_number(column.numbers[row]);
-}
 
 bool are_classes(const Column& column, const std::vector<int64_t>& rows) {
   if (column.categorical) return true;
@@ -57,7 +42,7 @@ std::vector<std::string> class_names(const Column& column, const std::vector<int
   for (const int64_t row : rows) {
     if (is_missing(column, row)) continue;
     const double place = column.categorical ? column.codes[row] : column.numbers[row];
-    if (!sorted.contains(place)) sorted[place] = class_name(column, row);
+    if (!sorted.contains(place)) sorted[place] = category_of(column, row);
   }
   std::vector<std::string> names;
   for (const auto& [number, name] : sorted) names.push_back(name);
@@ -81,34 +66,6 @@ void check_digits(const Column& target, const std::vector<int64_t>& rows,
           where, target.name, spread.mean, spread.deviation, worst, spread.mean);
 }
 
-TableFeature learn_feature(const Table& table, const Column& column,
-                           const std::vector<int64_t>& rows, bool as_names) {
-  using Kind = TableFeature::Kind;
-  TableFeature feature{.column = column.name};
-  if (!column.categorical && !as_names) {
-    const Spread spread(column.numbers, rows);
-    require(std::isfinite(spread.deviation), ErrorKind::unsupported,
-            "[{}] the numbers of column '{}' are too far apart", table.name, column.name);
-    feature.mean = spread.mean;
-    if (spread.deviation > 0) feature.deviation = spread.deviation;
-    feature.flags_missing =
-        std::any_of(rows.begin(), rows.end(), [&](int64_t row) { return is_missing(column, row); });
-    return feature;
-  }
-  feature.of_numbers = !column.categorical;
-  std::set<std::string> names;
-  std::unordered_set<double> seen;  // numbers or codes: few of them, in many rows
-  for (const int64_t row : rows) {
-    if (is_missing(column, row)) continue;
-    if (seen.insert(column.categorical ? column.codes[row] : column.numbers[row]).second)
-      names.insert(class_name(column, row));
-    if (names.size() > TableFeature::kMostCategories) break;  // they are hashed, however many
-  }
-  feature.kind = names.size() > TableFeature::kMostCategories ? Kind::hashed : Kind::names;
-  if (feature.kind == Kind::names) feature.categories.assign(names.begin(), names.end());
-  return feature;
-}
-
 // A column and, if it has categories, where each is among the inputs of its feature.
 class ColumnWriter {
  public:
@@ -117,6 +74,10 @@ class ColumnWriter {
     require(feature.kind != TableFeature::Kind::number || !column_.categorical, ErrorKind::corrupt,
             "[{}] column '{}' is categorical here, but not in the training rows", table.name,
             column_.name);
+    require(feature.kind != TableFeature::Kind::date || column_.categorical, ErrorKind::corrupt,
+            "[{}] column '{}' holds numbers here, but dates in the training rows", table.name,
+            column_.name);
+    if (feature.kind == TableFeature::Kind::date) return;
     std::vector<float> inputs(static_cast<size_t>(feature.width()));
     for (const std::string& name : column_.categories) {
       std::fill(inputs.begin(), inputs.end(), 0.0f);
@@ -128,7 +89,12 @@ class ColumnWriter {
 
   // Writes to inputs that were 0.
   void write(int64_t row, float* to) const {
-    if (column_.categorical) {
+    if (feature_.kind == TableFeature::Kind::date) {
+      const std::string text = is_missing(column_, row) ? "" : category_of(column_, row);
+      require(feature_.write(text, to), ErrorKind::corrupt,
+              "[{}] row {}: column '{}' is '{}', expected a date as in the training rows ({})",
+              table_.name, row + 1, column_.name, text, to_string(feature_.date.order));
+    } else if (column_.categorical) {
       const int32_t code = column_.codes[row];
       if (code >= 0 && places_[code] >= 0) to[places_[code]] = 1;
     } else if (feature_.kind != TableFeature::Kind::number) {
@@ -184,46 +150,6 @@ bool is_among(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-const Column& find_column(const Table& table, const std::string& name) {
-  std::vector<std::string> names;
-  for (const Column& column : table.columns) {
-    if (column.name == name) return column;
-    names.push_back(column.name);
-  }
-  fail(ErrorKind::not_found, "[{}] has no column '{}'{}", table.name, name,
-       did_you_mean(name, names));
-}
-
-bool is_missing(const Column& column, int64_t row) {
-  return column.categorical ? column.codes[row] < 0 : std::isnan(column.numbers[row]);
-}
-
-int64_t TableFeature::width() const {
-  if (kind == Kind::number) return flags_missing ? 2 : 1;
-  return kind == Kind::names ? static_cast<int64_t>(categories.size()) : kBuckets;
-}
-
-bool TableFeature::write(double number, float* to) const {
-  if (std::isnan(number)) {
-    if (flags_missing) to[1] = 1;
-    return true;
-  }
-  *to = static_cast<float>((number - mean) / deviation);
-  return std::isfinite(*to);
-}
-
-bool TableFeature::write(std::string_view name, float* to) const {
-  if (name.empty()) return true;
-  if (kind == Kind::hashed) {
-    to[hash_name(name) % kBuckets] = 1;
-    return true;
-  }
-  const auto place = std::lower_bound(categories.begin(), categories.end(), name);
-  const bool known = place != categories.end() && *place == name;
-  if (known) to[place - categories.begin()] = 1;
-  return known;
-}
-
 TableEncoder::TableEncoder(const Table& table, const std::vector<int64_t>& rows,
                            const TableOptions& options)
     : target_(options.target.empty() ? table.columns.back().name : options.target) {
@@ -261,6 +187,15 @@ void TableEncoder::learn_target(const Table& table, const std::vector<int64_t>& 
              (options.task == Task::automatic && are_classes(target, rows));
   if (classes_) {
     class_names_ = artel::data::class_names(target, rows);
+    constexpr size_t kFewClasses = 20;
+    require(!target.categorical || class_names_.size() <= kFewClasses ||
+                2 * class_names_.size() <= rows.size(),
+            ErrorKind::invalid_argument,
+            "[{}] the target '{}' has {} different values in {} rows, too many to learn; set "
+            "data.target to another column{}",
+            table.name, target_, format_count(std::ssize(class_names_)),
+            format_count(std::ssize(rows)),
+            options.target.empty() ? ", it is the last one now" : "");
   } else if (options.scale_target) {
     const Spread spread(target.numbers, rows);
     require(std::isfinite(spread.deviation), ErrorKind::unsupported,
@@ -305,7 +240,7 @@ Tensor TableEncoder::targets_of(const Table& table, const std::vector<int64_t>& 
       targets.values<int32_t>()[i] = seen->second;
       continue;
     }
-    const std::string name = class_name(target, rows[i]);
+    const std::string name = category_of(target, rows[i]);
     require(target.categorical || std::abs(target.numbers[rows[i]]) < kLargestClass,
             ErrorKind::unsupported,
             "[{}] row {}: the class {} of the target '{}' has too many digits, expected less than "
@@ -380,76 +315,6 @@ DatasetPtr TableEncoder::encode(const Table& table, const std::vector<int64_t>& 
   return dataset(encode_rows(table, rows));
 }
 
-std::string TableEncoder::text() const {
-  nlohmann::ordered_json columns = nlohmann::ordered_json::array();
-  for (const TableFeature& feature : features_) {
-    nlohmann::ordered_json column = {{"column", feature.column}};
-    if (feature.of_numbers) column["of_numbers"] = true;
-    if (feature.kind == TableFeature::Kind::number) {
-      column["mean"] = feature.mean;
-      column["deviation"] = feature.deviation;
-      column["flags_missing"] = feature.flags_missing;
-    } else if (feature.kind == TableFeature::Kind::names) {
-      column["categories"] = feature.categories;
-    } else {
-      column["hashed"] = TableFeature::kBuckets;
-    }
-    columns.push_back(std::move(column));
-  }
-  nlohmann::ordered_json target = {{"column", target_}};
-  if (classes_)
-    target["classes"] = class_names_;
-  else
-    target.update({{"offset", offset_}, {"scale", scale_}});
-  const nlohmann::ordered_json json = {{"target", target}, {"columns", columns}};
-  return json.dump(1) + "\n";
-}
-
-void TableEncoder::save(const std::filesystem::path& path) const {
-  write_file_atomically(path, text());
-}
-
-std::shared_ptr<const TableEncoder> TableEncoder::load(const std::filesystem::path& path) {
-  constexpr uint64_t kMostBytes = 256 << 20;
-  const nlohmann::json json = parse_json(read_file(path, kMostBytes), path.string());
-  const std::shared_ptr<TableEncoder> encoder(new TableEncoder);
-  try {
-    const nlohmann::json& target = json.at("target");
-    encoder->target_ = target.at("column");
-    encoder->classes_ = target.contains("classes");
-    if (encoder->classes_) {
-      encoder->class_names_ = target["classes"].get<std::vector<std::string>>();
-    } else {
-      encoder->offset_ = target.at("offset");
-      encoder->scale_ = target.at("scale");
-    }
-    for (const nlohmann::json& column : json.at("columns")) {
-      TableFeature feature{.column = column.at("column")};
-      feature.of_numbers = column.value("of_numbers", false);
-      if (column.contains("categories")) {
-        feature.kind = TableFeature::Kind::names;
-        feature.categories = column["categories"].get<std::vector<std::string>>();
-        require(std::is_sorted(feature.categories.begin(), feature.categories.end()),
-                ErrorKind::corrupt, "[{}] the categories of column '{}' are not sorted",
-                path.string(), feature.column);
-      } else if (column.contains("hashed")) {
-        feature.kind = TableFeature::Kind::hashed;
-        require(column["hashed"] == TableFeature::kBuckets, ErrorKind::unsupported,
-                "[{}] column '{}': got {} inputs for hashed names, expected {}", path.string(),
-                feature.column, json_excerpt(column["hashed"]), TableFeature::kBuckets);
-      } else {
-        feature.mean = column.at("mean");
-        feature.deviation = column.at("deviation");
-        feature.flags_missing = column.at("flags_missing");
-      }
-      encoder->features_.push_back(std::move(feature));
-    }
-  } catch (const nlohmann::json::exception& error) {
-    fail(ErrorKind::corrupt, "[{}] {}", path.string(), error.what());
-  }
-  return encoder;
-}
-
 TableEncoder::Rows::Rows(const TableEncoder& encoder, const std::vector<std::string>& columns,
                          const std::string& file)
     : encoder_(encoder), file_(file) {
@@ -469,7 +334,12 @@ void TableEncoder::Rows::encode(std::span<const std::string_view> fields, int64_
     const std::string_view field = fields[places_[i]];
     const int64_t width = feature.width();
     std::fill(to, to + width, 0.0f);
-    if (feature.kind != TableFeature::Kind::number) {
+    if (feature.kind == TableFeature::Kind::date) {
+      require(
+          feature.write(is_missing(field) ? std::string_view() : field, to), ErrorKind::corrupt,
+          "[{}] line {}: column '{}' is '{}', expected a date ({}), or nothing if it is missing",
+          file_, line, feature.column, field.substr(0, 40), to_string(feature.date.order));
+    } else if (feature.kind != TableFeature::Kind::number) {
       const auto number = feature.of_numbers ? parse_number(field) : std::nullopt;
       const bool known = number && !std::isnan(*number)
                              ? feature.write(name_of_number(*number), to)

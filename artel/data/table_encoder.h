@@ -16,6 +16,7 @@
 
 #include "artel/data/csv.h"
 #include "artel/data/dataset.h"
+#include "artel/data/table_feature.h"
 #include "artel/data/unseen_names.h"
 
 namespace artel::data {
@@ -33,31 +34,6 @@ struct TableOptions {
   std::vector<std::string> categorical = {};  // columns whose numbers are names
   bool scale_target = true;                   // values are learnt with mean 0 and deviation 1
   bool decimal_comma = false;                 // numbers are written as 1,5
-};
-
-// One column and the inputs that it becomes.
-//   number   shifted and scaled to mean 0 and deviation 1, with missing ones set to the mean. If
-//            some were missing in the training rows, a second input is 1 where it is missing.
-//   names    one input for each category, 1 or 0; all 0 where missing or unseen.
-//   hashed   names of more than kMostCategories kinds share kBuckets inputs by their hash.
-struct TableFeature {
-  enum class Kind { number, names, hashed };
-  static constexpr size_t kMostCategories = 1000;
-  static constexpr int64_t kBuckets = 256;
-
-  std::string column;
-  Kind kind = Kind::number;
-  double mean = 0, deviation = 1;
-  bool flags_missing = false;
-  bool of_numbers = false;                   // the names are numbers: 7.0 is called 7
-  std::vector<std::string> categories = {};  // sorted
-
-  int64_t width() const;
-  // Both write `width()` inputs that were 0. NaN and "" stand for missing values. Returns false for
-  // a number that is too far from those of the training rows, and for a name that they did not
-  // have.
-  bool write(double number, float* to) const;
-  bool write(std::string_view name, float* to) const;
 };
 
 // Only the results are rounded to f32, so numbers far from 0 that differ little, such as
@@ -126,10 +102,5 @@ class TableEncoder {
   std::vector<std::string> class_names_;
   double offset_ = 0, scale_ = 1;
 };
-
-// The column of that name. Throws if there is none, with the nearest name.
-const Column& find_column(const Table& table, const std::string& name);
-// Whether a value is missing.
-bool is_missing(const Column& column, int64_t row);
 
 }  // namespace artel::data

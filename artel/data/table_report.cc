@@ -5,6 +5,7 @@
 #include <set>
 
 #include "artel/base/plural.h"
+#include "artel/data/dates.h"
 #include "artel/data/number.h"
 #include "artel/data/spread.h"
 
@@ -23,30 +24,19 @@ bool most(const std::vector<std::string>& names, bool (*condition)(std::string_v
 
 bool has_decimal_comma(std::string_view text) { return with_decimal_point(text).has_value(); }
 
-// 2024-05-31, 31.5.2024 or 5/31/24, with or without a time.
-bool is_date(std::string_view text) {
-  const std::string_view day = text.substr(0, text.find_first_of(" T"));
-  int parts = 1, digits = 0;
-  for (const char c : day) {
-    const bool separator = c == '-' || c == '.' || c == '/';
-    if (!separator && (c < '0' || c > '9')) return false;
-    if (separator && digits == 0) return false;
-    parts += separator;
-    digits = separator ? 0 : digits + 1;
-  }
-  return parts == 3 && digits > 0;
-}
-
 std::string warn_of_names(const Column& column, int64_t present) {
   const std::vector<std::string>& names = column.categories;
   const auto kinds = static_cast<int64_t>(names.size());
   if (most(names, has_decimal_comma))
     return "numbers with decimal commas count as names; set data.decimal_comma = true";
-  if (most(names, is_date)) return "dates count as names; split them into numbers";
   constexpr int64_t kFew = 20;
   if (kinds == present && present >= kFew)
     return fmt::format("each value occurs once, like an id; try data.ignore = [\"{}\"]",
                        column.name);
+  if (kinds >= kFew && 3 * kinds > present)
+    return fmt::format(
+        "{} names in {} rows, too many to learn each; for an id try data.ignore = [\"{}\"]",
+        format_count(kinds), format_count(present), column.name);
   if (names.size() > TableFeature::kMostCategories)
     return fmt::format("{} names share {} inputs", format_count(kinds), TableFeature::kBuckets);
   if (kinds == 1 && present == static_cast<int64_t>(column.codes.size()))
@@ -95,8 +85,14 @@ ColumnReport describe(const Column& column) {
   if (column.categorical) {
     report.missing = std::count(column.codes.begin(), column.codes.end(), -1);
     const auto present = static_cast<int64_t>(column.codes.size()) - report.missing;
-    report.use = counted(static_cast<int64_t>(column.categories.size()), "name");
     report.content = list_of(column.categories);
+    if (const auto format = date_format_of(column.categories)) {
+      report.use = format->has_time ? "time" : "date";
+      if (format->order != DateFormat::Order::year_month_day)
+        report.warning = fmt::format("read as {}", to_string(format->order));
+      return report;
+    }
+    report.use = counted(static_cast<int64_t>(column.categories.size()), "name");
     report.warning = warn_of_names(column, present);
     return report;
   }

@@ -9,6 +9,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -324,13 +325,28 @@ void check_dotted_keys(std::string_view text, std::string_view name) {
   }
 }
 
+// "; text needs quotes: set = "csv"" for a line of the form `set = csv`, or "".
+std::string hint_for_line(std::string_view text, int64_t number) {
+  const std::vector<std::string> lines = split(text, '\n');
+  if (number < 1 || number > std::ssize(lines)) return "";
+  const std::string& line = lines[static_cast<size_t>(number - 1)];
+  const size_t equals = line.find('=');
+  if (equals == std::string::npos) return "";
+  const std::string_view key = trim(std::string_view(line).substr(0, equals));
+  const std::string_view value = trim(std::string_view(line).substr(equals + 1));
+  const bool is_word = !value.empty() && std::isalpha(static_cast<unsigned char>(value[0])) &&
+                       value.find_first_of("\"'[]{}#=") == std::string_view::npos;
+  return is_word ? fmt::format("; text needs quotes: {} = \"{}\"", key, value) : "";
+}
+
 toml::table parse_toml(std::string_view text, std::string_view name) {
   check_dotted_keys(text, name);
   try {
     return toml::parse(text, name);
   } catch (const toml::parse_error& error) {
-    fail(ErrorKind::corrupt, "[{}:{}] not TOML: {}", name, error.source().begin.line,
-         error.description());
+    const int64_t line = error.source().begin.line;
+    fail(ErrorKind::corrupt, "[{}:{}] not TOML: {}{}", name, line, error.description(),
+         hint_for_line(text, line));
   }
 }
 

@@ -50,6 +50,15 @@ Tensor joined(const std::vector<Tensor>& rows) {
   return all;
 }
 
+// Throws for a picture, which would otherwise be read as a table with strange columns.
+Bytes map_rows(const std::string& path) {
+  Bytes bytes = data::map_table(path);
+  const std::string_view text = bytes.text();
+  require(!text.starts_with("\x89PNG") && !text.starts_with("\xff\xd8\xff"), ErrorKind::corrupt,
+          "[{}] is a picture, but the network was trained on a table; expected a CSV file", path);
+  return bytes;
+}
+
 // Pieces of the file are read and encoded side by side, a few at a time.
 class TableRows final : public SampleReader {
  public:
@@ -60,7 +69,7 @@ class TableRows final : public SampleReader {
   TableRows(const std::string& path, const data::TableEncoder& encoder,
             const data::CsvOptions& options, int threads)
       : path_(path),
-        reader_(data::map_table(path), options),
+        reader_(map_rows(path), options),
         rows_(encoder, reader_.columns(), path),
         width_(encoder.width()),
         pool_(threads) {

@@ -71,11 +71,13 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
   const bool counts_accuracy = metrics_.find("accuracy") != nullptr;
   if (options.best_by != "loss") {
     const Metric* const metric = metrics_.find(options.best_by);
+    std::vector<std::string> measured = {"loss"};
+    for (const Metrics::Part& part : metrics_.parts())
+      if (part.metric.value) measured.push_back(part.metric.name);
     require(metric && metric->value, ErrorKind::invalid_argument,
-            "best_by: got \"{}\", expected \"loss\" or a metric that is one number and is "
-            "measured{}",
-            options.best_by,
-            metric ? "" : fmt::format("; try train.metrics = [\"{}\"]", options.best_by));
+            "best_by: got \"{}\", expected a metric of one number that this run measures: {}; "
+            "train.metrics adds others",
+            options.best_by, join(measured, ", "));
     less_is_better_ = metric->less_is_better;
   }
   require(options.target_accuracy == 0 || counts_accuracy, ErrorKind::invalid_argument,

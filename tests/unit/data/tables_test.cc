@@ -422,20 +422,52 @@ TEST(TableEncoder, LeavesOutAnIndexColumn) {
   EXPECT_EQ(columns("0,5,1\n1,6,2\n2,7,3\n"), (std::vector<std::string>{"column 1", "column 2"}));
 }
 
+TEST(TableEncoder, DatesBecomeElapsedTimeAndCalendarFields) {
+  const TemporaryFolder folder;
+  const Table t = table("when,y\n2024-01-01 00:00,1\n2024-07-02 06:00,2\n,3\n2025-12-31T18:00,4\n");
+  const TableEncoder encoder(t, {0, 1, 2, 3}, {});
+  ASSERT_EQ(encoder.features().size(), 1u);
+  EXPECT_EQ(encoder.features()[0].kind, TableFeature::Kind::date);
+  ASSERT_EQ(encoder.width(), 9);  // elapsed, year, month x 2, weekday x 2, hour x 2, missing
+  const DatasetPtr set = encoder.encode(t, {0, 1, 2, 3});
+  const std::vector<float> first = sample(*set, 0).x;
+  EXPECT_LT(first[0], 0);
+  EXPECT_EQ(first[2], 0);  // January and Monday begin their circles
+  EXPECT_EQ(first[3], 1);
+  EXPECT_EQ(first[4], 0);
+  EXPECT_EQ(first[5], 1);
+  EXPECT_NEAR(sample(*set, 1).x[6], 1, 1e-6);  // six o'clock
+  EXPECT_EQ(sample(*set, 2).x, (std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0, 1}));
+  encoder.save(folder / "table.json");
+  const auto loaded = TableEncoder::load(folder / "table.json");
+  const TableEncoder::Rows rows(*loaded, {"when"}, "new.csv");
+  std::vector<float> x(9);
+  UnseenNames unseen;
+  rows.encode(std::vector<std::string_view>{"2024-07-02 06:00"}, 2, x.data(), unseen);
+  EXPECT_EQ(x, sample(*set, 1).x);
+  EXPECT_NE(reason([&] {
+              rows.encode(std::vector<std::string_view>{"soon"}, 2, x.data(), unseen);
+            }).find("column 'when' is 'soon', expected a date (year-month-day)"),
+            std::string::npos);
+  // A user who wants names gets names.
+  EXPECT_EQ(TableEncoder(t, {0, 1, 2, 3}, {.categorical = {"when"}}).features()[0].kind,
+            TableFeature::Kind::names);
+}
+
 TEST(TableReport, WarnsOfWhatMayNotBeMeant) {
   std::string text = "id;price;day;same;far;colour;y\n";
   for (int i = 0; i < 40; ++i)
     text += fmt::format("{};{},5;2024-05-{:02};7;{};{};{}\n", i, i % 9, i % 28 + 1,
                         i == 3 ? "1e39" : "2.5", i % 2 ? "red" : "blue", i < 2 ? "" : "1.5");
   const std::vector<ColumnReport> report = describe_columns(table(text), {});
-  const std::vector<std::string> expected = {"like an id",     "decimal commas",      "dates",
-                                             "constant",       "far from all others", "",
-                                             "2 rows left out"};
+  const std::vector<std::string> expected = {
+      "like an id", "decimal commas", "", "constant", "far from all others", "", "2 rows left out"};
   ASSERT_EQ(report.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_NE(report[i].warning.find(expected[i]), std::string::npos) << report[i].warning;
     EXPECT_EQ(report[i].warning.empty(), expected[i].empty()) << report[i].warning;
   }
+  EXPECT_EQ(report[2].use, "date");
   EXPECT_EQ(report[5].use, "2 names");
   EXPECT_EQ(describe_columns(table("a;y\n1;2,5\n2;3,5\n"), {})[1].warning,
             "numbers with decimal commas count as classes; set data.decimal_comma = true");
