@@ -66,78 +66,14 @@ void train(Arguments& arguments) {
   throw CLI::RuntimeError(128 + result.signal);
 }
 
-// Text in lines of at most 100 characters, after an indent.
-std::string wrapped(std::string_view text, size_t indent) {
-  std::string lines;
-  size_t column = 0;
-  for (const std::string& word : split(text, ' ')) {
-    if (column == 0 || column + 1 + word.size() > 100) {
-      lines += (column == 0 ? "" : "\n") + std::string(indent, ' ');
-      column = indent;
-    } else {
-      lines += ' ';
-      ++column;
-    }
-    lines += word;
-    column += word.size();
-  }
-  return lines + '\n';
-}
+using SharedArguments = std::shared_ptr<Arguments>;
 
-// The section of the help about strategies: names and keys, as each declares them.
-std::string strategies_help() {
-  std::string text = "Strategies (--set cluster.strategy=NAME):\n";
-  for (const StrategyDescription& strategy : config_strategies()) {
-    text += fmt::format("  {}\n{}",
-                        strategy.names.empty() ? strategy.title : join(strategy.names, ", "),
-                        wrapped(strategy.help, 6));
-    for (const KeyDescription& key : strategy.keys)
-      text += fmt::format("    {} = {}\n{}", key.name, key.default_value, wrapped(key.help, 6));
-  }
-  return text;
-}
-
-}  // namespace
-
-void add_train(CLI::App& program) {
-  const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand("train", "Train a network as a TOML file describes");
-  command->add_option("FILE", arguments->file, "Configuration (TOML)")->required();
-  command->add_option("--out", arguments->options.out, "Folder of the run (default: runs/NAME)")
-      ->type_name("DIR");
-  command->add_option("--name", arguments->options.name, "Name of the run (default: that of FILE)")
+void add_basics(CLI::App* command, const SharedArguments& arguments) {
+  RunOptions& options = arguments->options;
+  command->add_option("--out", options.out, "Run folder (default: runs/NAME)")->type_name("DIR");
+  command->add_option("--name", options.name, "Name of the run (default: the name of FILE)")
       ->type_name("NAME");
-  command->add_flag("--resume", arguments->options.resume,
-                    "Continue from the newest checkpoint of the run");
-  command->add_flag("--force", arguments->options.force,
-                    "With --resume: even if data, network, optimizer, batch size or seed have "
-                    "changed");
-  command
-      ->add_option("--join", arguments->join.address,
-                   "Where the machines of the run meet (worker 0 listens); a run that is under way "
-                   "is joined there, at any of its workers, or by its folder")
-      ->type_name("HOST:PORT|DIR");
-  command->add_option(
-      "--rank", arguments->join.rank,
-      "With --join: which worker this is, from 0 (default: in the order of arrival)");
-  add_token(command, arguments->join.token, arguments->join.token_file,
-            "With --join: a secret shared by all workers");
-  command->add_option("--interface", arguments->join.interface,
-                      "With --join: network interface to use");
-  command
-      ->add_option("--trace", arguments->options.trace,
-                   "Write what each worker did when, for Perfetto or chrome://tracing")
-      ->type_name("FILE");
-  command
-      ->add_option(
-          "--folds", arguments->folds,
-          "Cross-validation: cut the training samples into N parts and train N times, each "
-          "time without one of them, which is then evaluated")
-      ->type_name("N")
-      ->check(CLI::Range(2, 1000));
-  command->add_flag("--dashboard", arguments->dashboard,
-                    "Show this run and the others beside it in a browser while it trains");
-  add_overrides(command, arguments->options.overrides);
+  add_overrides(command, options.overrides);
   const auto shorthand = [&](const std::string& flags, const std::string& key,
                              const std::string& help) {
     command
@@ -146,20 +82,59 @@ void add_train(CLI::App& program) {
             [arguments, key](const std::string& value) {
               arguments->options.overrides.push_back(key + "=" + value);
             },
-            help + ": short for --set " + key + "=N")
+            fmt::format("{} ({})", help, key))
         ->type_name("N");
   };
   shorthand("-n,--workers", "cluster.workers", "Number of workers");
-  shorthand("--servers", "cluster.servers", "Number of parameter servers");
   shorthand("--threads", "cluster.threads", "Cores of each worker");
-  shorthand("--lanes", "cluster.lanes", "Parts of a batch");
+  shorthand("--lanes", "cluster.lanes", "Parts of a batch, whose number determines the bits");
+  shorthand("--servers", "cluster.servers", "Number of parameter servers");
+  command->add_flag("--resume", options.resume, "Continue from the newest checkpoint of the run");
+  command->add_flag("--force", options.force,
+                    "With --resume: even if data, network, optimizer, batch size or seed have "
+                    "changed");
+  command->add_flag("--dashboard", arguments->dashboard,
+                    "Show this run and its neighbours in a browser while it trains");
+  command->add_option("--folds", arguments->folds, "N-fold cross-validation")
+      ->type_name("N")
+      ->check(CLI::Range(2, 1000));
+  command
+      ->add_option("--trace", options.trace,
+                   "Write a timeline of all workers (Perfetto, chrome://tracing)")
+      ->type_name("FILE");
+}
+
+void add_joining(CLI::App* command, Arguments& arguments) {
+  MeetingPlace& join = arguments.join;
+  const char* const group = "Several machines";
+  command
+      ->add_option("--join", join.address,
+                   "Rendezvous address or run folder. Worker 0 listens there; late workers join a "
+                   "running training")
+      ->type_name("HOST:PORT|DIR")
+      ->group(group);
+  command
+      ->add_option("--rank", join.rank, "Number of this worker (default: in the order of arrival)")
+      ->group(group);
+  add_token(command, join.token, join.token_file, "Secret shared by all workers");
+  command->get_option("--token")->group(group);
+  command->get_option("--token-file")->group(group);
+  command->add_option("--interface", join.interface, "Network interface to use")->group(group);
+}
+
+}  // namespace
+
+void add_train(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand("train", "Train a network as a TOML file describes");
+  command->add_option("FILE", arguments->file, "Configuration (TOML)")->required();
+  add_basics(command, arguments);
+  add_joining(command, *arguments);
   command->footer(
-      strategies_help() +
-      "\nThe folder of the run gets the complete configuration, metrics (JSON lines and "
-      "TensorBoard\n"
-      "events), curves.svg and checkpoints. Ctrl-C stops after the current step, saves and says "
-      "how\n"
-      "to resume; a second one stops at once. docs/configuration.md lists all keys.\n\n"
+      "The run folder gets the complete configuration, metrics (JSON lines and TensorBoard "
+      "events),\n"
+      "curves.svg and checkpoints. Ctrl-C stops after the current step, saves, and prints how to\n"
+      "resume; a second one stops at once.\n\n"
       "Examples:\n"
       "  artel train examples/fashion_mnist.toml\n"
       "  artel train examples/mnist.toml --out runs/fast --set train.optimizer.lr=0.2\n"
@@ -167,7 +142,9 @@ void add_train(CLI::App& program) {
       "  artel train examples/mnist.toml -n 4\n"
       "  artel train examples/mnist.toml --folds 5\n"
       "  artel train examples/mnist.toml -n 2 --dashboard\n"
-      "  mpirun -n 4 artel train examples/mnist.toml");
+      "  mpirun -n 4 artel train examples/mnist.toml\n\n"
+      "`artel config` prints all keys, `artel config --strategies` how workers can train "
+      "together.");
   command->callback([arguments] { train(*arguments); });
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <set>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
@@ -64,6 +65,25 @@ std::vector<int64_t> rows_with_target(const Table& table, const std::string& nam
   return rows;
 }
 
+// A number for the class of each row, or nothing if the target has values or nearly as many classes
+// as rows.
+std::vector<double> classes_in(const Table& table, const TableOptions& options,
+                               const std::vector<int64_t>& rows) {
+  constexpr size_t kMostOfRows = 4;
+  const Column& target =
+      options.target.empty() ? table.columns.back() : find_column(table, options.target);
+  if (options.task == Task::values ||
+      (options.task == Task::automatic && !are_classes(target, rows)))
+    return {};
+  std::vector<double> classes;
+  std::set<double> kinds;
+  for (const int64_t row : rows) {
+    classes.push_back(target.categorical ? target.codes[row] : target.numbers[row]);
+    kinds.insert(classes.back());
+  }
+  return kMostOfRows * kinds.size() > rows.size() ? std::vector<double>() : classes;
+}
+
 struct TableRequest {
   const fs::path &train, &test;
   double test_fraction;
@@ -100,8 +120,8 @@ LearntTable learn_table(const TableRequest& request) {
     std::vector<int64_t> tests = rows_with_target(*other, encoder->target());
     return {encoder, {table, std::move(rows)}, {other, std::move(tests)}};
   }
-  SplitSamples parts =
-      split_samples(static_cast<int64_t>(rows.size()), request.test_fraction, request.seed);
+  SplitSamples parts = split_samples(static_cast<int64_t>(rows.size()), request.test_fraction,
+                                     request.seed, classes_in(*table, own, rows));
   for (std::vector<int64_t>* part : {&parts.train, &parts.test})
     for (int64_t& row : *part) row = rows[row];
   const auto encoder = encoder_for(parts.train);

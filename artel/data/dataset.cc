@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -287,18 +288,50 @@ DatasetPtr reconstruction(DatasetPtr set) {
   return std::make_shared<Reconstruction>(std::move(set));
 }
 
-SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed) {
+namespace {
+
+// The class of each sample, or nothing if samples have no or several classes.
+std::vector<double> classes_of(const Dataset& set) {
+  const SampleLayout& layout = set.layout();
+  if (layout.target_kind != TargetKind::classes || layout.target.elements() != 1 || set.sparse())
+    return {};
+  std::vector<double> classes;
+  int32_t label = 0;
+  for (int64_t i = 0; i < set.size(); ++i) {
+    set.read_target(i, std::as_writable_bytes(std::span(&label, 1)));
+    classes.push_back(label);
+  }
+  return classes;
+}
+
+}  // namespace
+
+SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed,
+                           std::span<const double> strata) {
   require(test_fraction >= 0 && test_fraction < 1, ErrorKind::invalid_argument,
           "the test fraction is {}, expected 0 or more and less than 1", test_fraction);
-  const int64_t tests = std::llround(static_cast<double>(size) * test_fraction);
   const Permutation order(size, mix_key({seed, hash_name("split")}));
+  std::map<double, std::vector<int64_t>> groups;  // samples of each stratum in random order
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t sample = order(i);
+    groups[strata.empty() ? 0 : strata[static_cast<size_t>(sample)]].push_back(sample);
+  }
   std::vector<bool> for_tests(static_cast<size_t>(size), false);
-  for (int64_t i = 0; i < tests; ++i) for_tests[static_cast<size_t>(order(i))] = true;
+  // Rounding the running total instead of each share keeps the sum right.
+  double wanted = 0;
+  int64_t taken = 0;
+  for (const auto& [stratum, samples] : groups) {
+    wanted += static_cast<double>(samples.size()) * test_fraction;
+    const int64_t tests = std::llround(wanted) - taken;
+    for (int64_t i = 0; i < tests; ++i)
+      for_tests[static_cast<size_t>(samples[static_cast<size_t>(i)])] = true;
+    taken += tests;
+  }
   return divided(for_tests);
 }
 
 Split split(DatasetPtr set, double test_fraction, uint64_t seed) {
-  SplitSamples samples = split_samples(set->size(), test_fraction, seed);
+  SplitSamples samples = split_samples(set->size(), test_fraction, seed, classes_of(*set));
   return {subset(set, std::move(samples.train)), subset(set, std::move(samples.test))};
 }
 

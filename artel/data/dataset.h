@@ -115,12 +115,16 @@ DatasetPtr subset(DatasetPtr set, std::vector<int64_t> samples);
 // The samples of another set, each its own target, for autoencoders. Throws for tokens.
 DatasetPtr reconstruction(DatasetPtr set);
 
-// Cuts [0, size) in two at random: a function of the seed alone, each part in ascending order.
-// `test_fraction` in [0, 1).
+// Cuts [0, size) in two at random: a function of the seed and the strata alone, each part in
+// ascending order. `test_fraction` in [0, 1). `strata` gives a number for each sample, such as its
+// class; the test part then has its share of each number, as nearly as possible. Empty: all are
+// alike.
 struct SplitSamples {
   std::vector<int64_t> train, test;
 };
-SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed = 0);
+SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed = 0,
+                           std::span<const double> strata = {});
+// Stratified by class if each sample has one.
 Split split(DatasetPtr set, double test_fraction, uint64_t seed = 0);
 
 // So many samples, chosen at random by the seed, in their order; all if there are no more.

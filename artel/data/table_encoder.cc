@@ -23,19 +23,6 @@ constexpr double kMostBytes = 0x1p31, kMostTimesLarger = 16;
 constexpr int64_t kValuesAtATime = 1 << 16;  // of a thread: they stay in the cache
 constexpr double kLargestClass = 0x1p53;     // larger whole numbers cannot be told apart
 
-bool are_classes(const Column& column, const std::vector<int64_t>& rows) {
-  if (column.categorical) return true;
-  constexpr size_t kMostKinds = 20;
-  std::set<double> kinds;
-  for (const int64_t row : rows) {
-    const double value = column.numbers[row];
-    if (std::isnan(value)) continue;
-    kinds.insert(value);
-    if (value != std::floor(value) || kinds.size() > kMostKinds) return false;
-  }
-  return true;
-}
-
 // Sorted as numbers if the column is numeric, so class "10" comes after "9".
 std::vector<std::string> class_names(const Column& column, const std::vector<int64_t>& rows) {
   std::map<double, std::string> sorted;  // by number, or by the place among all categories

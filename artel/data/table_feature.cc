@@ -97,6 +97,19 @@ std::string category_of(const Column& column, int64_t row) {
                             : name_of_number(column.numbers[row]);
 }
 
+bool are_classes(const Column& column, const std::vector<int64_t>& rows) {
+  if (column.categorical) return true;
+  constexpr size_t kMostKinds = 20;
+  std::set<double> kinds;
+  for (const int64_t row : rows) {
+    const double value = column.numbers[row];
+    if (std::isnan(value)) continue;
+    kinds.insert(value);
+    if (value != std::floor(value) || kinds.size() > kMostKinds) return false;
+  }
+  return true;
+}
+
 int64_t TableFeature::width() const {
   const int64_t flag = flags_missing ? 1 : 0;
   switch (kind) {

@@ -53,6 +53,8 @@ TableFeature learn_feature(const Table& table, const Column& column,
 const Column& find_column(const Table& table, const std::string& name);
 // Whether a value is missing.
 bool is_missing(const Column& column, int64_t row);
+// Whether the values of a target are classes: names, or at most 20 different whole numbers.
+bool are_classes(const Column& column, const std::vector<int64_t>& rows);
 // What a number is called as a category.
 std::string name_of_number(double number);
 // A present value of any column as a category.

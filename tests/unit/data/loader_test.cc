@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace artel::data {
@@ -176,6 +177,20 @@ TEST(Loader, ThrowsInPlaceOfTheBrokenBatch) {
   EXPECT_EQ(loader.next()->position, 2);
   EXPECT_THROW(loader.next(), Error);
   EXPECT_EQ(loader.next()->position, 6);
+}
+
+TEST(Dataset, SplitsHaveTheirShareOfEachClass) {
+  std::vector<double> classes(103);
+  for (size_t i = 0; i < classes.size(); ++i) classes[i] = i < 10 ? 2 : i % 3 == 0 ? 1 : 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const SplitSamples parts = split_samples(103, 0.2, seed, classes);
+    EXPECT_EQ(parts.test.size(), 21u);  // as many as without classes
+    std::array<int, 3> counts = {};
+    for (const int64_t sample : parts.test) ++counts[static_cast<size_t>(classes[sample])];
+    EXPECT_EQ(counts[2], 2) << seed;
+    EXPECT_NEAR(counts[1], 0.2 * 31, 1);
+    EXPECT_NEAR(counts[0], 0.2 * 62, 1);
+  }
 }
 
 TEST(Dataset, SplitsByFractionWithoutOverlap) {
