@@ -25,7 +25,7 @@ struct Problem {
   int64_t classes = 0;  // 0: values
 };
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -36,12 +36,12 @@ std::string quoted(std::string_view text) {
 
 std::string list_of(const std::vector<std::string>& names) {
   std::vector<std::string> all;
-  for (const std::string& name : names) all.push_back(quoted(name));
+  for (const std::string& name : names) all.push_back(in_quotes(name));
   return fmt::format("[{}]", join(all, ", "));
 }
 
 std::string path_from(const FirstConfigOptions& options, const fs::path& data) {
-  return quoted(fs::proximate(data, options.folder).string());
+  return in_quotes(fs::proximate(data, options.folder).string());
 }
 
 // As many epochs as make a few thousand steps; early stopping ends the training before that.
@@ -149,7 +149,7 @@ ignore = {}  # columns that say nothing about new rows, such as ids
 validation = 0.1  # share of the training rows that judges each epoch
 test_fraction = 0.2  # share of all rows that is left for the end
 )",
-                           path_from(options, path), quoted(target), list_of(ignored)) +
+                           path_from(options, path), in_quotes(target), list_of(ignored)) +
                dense_network(problem, false) + train_section(problem);
   return first;
 }

@@ -77,7 +77,7 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
     require(metric && metric->value, ErrorKind::invalid_argument,
             "best_by: got \"{}\", expected a metric of one number that this run measures: {}; "
             "train.metrics adds others",
-            options.best_by, join(measured, ", "));
+            options.best_by, artel::join(measured, ", "));
     less_is_better_ = metric->less_is_better;
   }
   require(options.target_accuracy == 0 || counts_accuracy, ErrorKind::invalid_argument,
