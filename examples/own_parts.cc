@@ -1,4 +1,4 @@
-// own_parts: a layer, a loss and a metric of one's own; docs/own_parts.md goes through it.
+// own_parts: a layer, a loss and a metric of one's own; docs/extending.md goes through it.
 #include <artel/artel.h>
 
 #include <artel/base/random.h>

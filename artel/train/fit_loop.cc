@@ -6,6 +6,7 @@
 
 #include "artel/base/disk.h"
 #include "artel/base/log.h"
+#include "artel/base/text.h"
 #include "artel/train/divided_state.h"
 #include "artel/train/strategies/shared_options.h"
 

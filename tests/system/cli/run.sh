@@ -20,11 +20,12 @@ test_help() {
 test_documentation() {
   "$artel" config --markdown | diff - "$root/docs/configuration.md" ||
     fail "docs/configuration.md differs; run: artel config --markdown > docs/configuration.md"
-  # What the tutorial shows is what its example compiles.
+  # What the page shows is what its example compiles.
   local line
   while IFS= read -r line; do
-    grep -qxF -- "$line" "$root/examples/own_parts.cc" || fail "docs/own_parts.md shows '$line', which examples/own_parts.cc does not have"
-  done < <(awk '/^```/ { inside = $0 == "```cpp"; next } inside && NF' "$root/docs/own_parts.md")
+    grep -qxF -- "$line" "$root/examples/own_parts.cc" || fail "docs/extending.md shows '$line', which examples/own_parts.cc does not have"
+  done < <(awk '/^## / { example = /a loss, a metric, and a layer/ } /^```/ { inside = $0 == "```cpp"; next } example && inside && NF' \
+    "$root/docs/extending.md")
   local file
   for file in "$root"/examples/*.toml; do expect 0 "$artel" config "$file"; done
 }
