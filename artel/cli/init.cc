@@ -28,7 +28,8 @@ fs::path default_file(const std::string& data) {
 }
 
 void init(Arguments& arguments) {
-  const fs::path file = arguments.out.empty() ? default_file(arguments.data) : arguments.out;
+  const fs::path file =
+      arguments.out.empty() ? default_file(arguments.data) : fs::path(arguments.out);
   require(arguments.force || !fs::exists(file), ErrorKind::invalid_argument,
           "[{}] exists already; use -o FILE for another name, or --force to replace it",
           file.string());
