@@ -1,6 +1,8 @@
 // Numbers of things, as people read them.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 
@@ -8,9 +10,10 @@
 
 namespace artel {
 
-// "1 epoch", "2,000 epochs".
+// "1 epoch", "2,000 epochs", "3 classes".
 inline std::string counted(int64_t n, std::string_view noun) {
-  return format_count(n) + " " + std::string(noun) + (n == 1 ? "" : "s");
+  const std::string_view ending = n == 1 ? "" : noun.ends_with('s') ? "es" : "s";
+  return fmt::format("{} {}{}", format_count(n), noun, ending);
 }
 
 }  // namespace artel

@@ -1,7 +1,9 @@
 // One column of a table and the inputs that it becomes, as learnt from the training rows.
 //
-//   const artel::data::TableFeature feature = artel::data::learn_feature(table, column, rows,
-//   false); std::vector<float> inputs(feature.width()); feature.write(2.5, inputs.data());
+//   const artel::data::Table table = artel::data::parse_csv(artel::map_file("houses.csv"));
+//   const auto feature = artel::data::learn_feature(table, table.columns[0], {0, 1, 2}, false);
+//   std::vector<float> inputs(feature.width());
+//   feature.write(2.5, inputs.data());
 #pragma once
 
 #include <cstdint>

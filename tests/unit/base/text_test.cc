@@ -11,6 +11,7 @@ TEST(Plural, FollowsTheNumber) {
   EXPECT_EQ(counted(1, "epoch"), "1 epoch");
   EXPECT_EQ(counted(0, "epoch"), "0 epochs");
   EXPECT_EQ(counted(2000, "epoch"), "2,000 epochs");
+  EXPECT_EQ(counted(3, "class"), "3 classes");
 }
 
 TEST(Text, ForPeople) {
