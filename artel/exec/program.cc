@@ -45,7 +45,8 @@ MemoryLimitError::MemoryLimitError(size_t limit, size_t needed)
 Program::Program(Graph graph, const CompileOptions& options, KernelChoices& choices)
     : graph_(std::move(graph)),
       plan_(make_plan(graph_, options.threads, choices, *options.device)) {
-  if (options.memory_limit > 0 && plan_.activation_bytes > options.memory_limit)
+  if (options.memory_limit > 0 &&
+      (options.recompute || plan_.activation_bytes > options.memory_limit))
     fit_into(options, choices);
   constant_offsets_.resize(plan_.buffers.size());
   size_t bytes = 0;
@@ -63,18 +64,25 @@ Program::Program(Graph graph, const CompileOptions& options, KernelChoices& choi
   }
 }
 
-// Tries the choices of what to recompute, the cheapest first, until a plan fits.
+// Tries the given choice, then the others, the cheapest first, until a plan fits.
 void Program::fit_into(const CompileOptions& options, KernelChoices& choices) {
   size_t least = plan_.activation_bytes;
-  for (const RecomputeChoice& choice : recompute_choices(graph_)) {
+  const auto fits = [&](const RecomputeChoice& choice) {
     Graph graph = recompute(graph_, choice);
     Plan plan = make_plan(graph, options.threads, choices, *options.device);
     least = std::min(least, plan.activation_bytes);
-    if (plan.activation_bytes > options.memory_limit) continue;
+    if (plan.activation_bytes > options.memory_limit) return false;
+    recomputed_ = std::make_shared<const RecomputeChoice>(choice);
     graph_ = std::move(graph);
     plan_ = std::move(plan);
+    return true;
+  };
+  if (options.recompute && options.recompute->segments.back().end == graph_.forward_end() &&
+      fits(*options.recompute))
     return;
-  }
+  if (plan_.activation_bytes <= options.memory_limit) return;
+  for (const RecomputeChoice& choice : recompute_choices(graph_))
+    if (fits(choice)) return;
   throw MemoryLimitError(options.memory_limit, least);
 }
 

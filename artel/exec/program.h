@@ -20,6 +20,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,11 +32,16 @@
 
 namespace artel {
 
+struct RecomputeChoice;
+
 struct CompileOptions {
   int threads = 1;  // of the pool that a frame will run on
   // The most bytes of activations; 0: no limit. Activations are recomputed to fit, at the least
   // cost.
   size_t memory_limit = 0;
+  // Recomputes these if they fit, so that programs for batches of different sizes run the same
+  // nodes. Null: the cheapest that fit.
+  std::shared_ptr<const RecomputeChoice> recompute = nullptr;
   // Runs there what it has kernels for (exec/plan.h).
   Device* device = &cpu();
 };
@@ -71,7 +77,9 @@ class Program {
 
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return plan_; }
-  // Before there are frames: it becomes this part of itself.
+  // The activations that are recomputed to fit into the limit; null: none.
+  std::shared_ptr<const RecomputeChoice> recomputed() const { return recomputed_; }
+  // Restricts the program to `excerpt`. Call before creating frames.
   void restrict_to(const Excerpt& excerpt);
   // Whether it computes an output of the graph; a part of a program may not.
   bool computes(std::string_view output) const;
@@ -103,6 +111,7 @@ class Program {
 
   Graph graph_;
   Plan plan_;
+  std::shared_ptr<const RecomputeChoice> recomputed_;
   std::vector<size_t> constant_offsets_;  // by buffer
   Memory constants_;
 };

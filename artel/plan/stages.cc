@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "artel/base/error.h"
 
@@ -37,10 +36,10 @@ std::vector<bool> find_recomputing(const Graph& graph, const Plan& plan,
 }  // namespace
 
 Stages::Stages(const Graph& graph, const Plan& plan, std::vector<int> origins,
-               const PipelineShape& shape, bool splits)
+               const PipelineShape& shape, bool splits, const std::set<std::string>* late)
     : graph_(graph), plan_(plan), shape_(shape), splits_(splits), writer_(writers(plan)) {
   assign(origins);
-  find_late();
+  find_late(late);
   split_gradients();
   find_messages();
   find_owners();
@@ -79,8 +78,17 @@ void Stages::assign(const std::vector<int>& origins) {
   }
 }
 
-// Nobody reads what such a kernel computes, and it writes where an input of a later stage lies.
-void Stages::find_late() {
+// By buffer.
+std::map<int, std::string> Stages::gradient_names() const {
+  std::map<int, std::string> names;
+  for (const GradientSlot& slot : plan_.gradients)
+    names[buffer_of_slot(plan_, slot)] = graph_.value(slot.value).name;
+  return names;
+}
+
+// A late kernel finishes a gradient in the memory of an input that a later stage computes.
+void Stages::find_late(const std::set<std::string>* given) {
+  const std::map<int, std::string> gradients = gradient_names();
   late_.assign(plan_.kernels.size(), false);
   std::vector<bool> read(plan_.buffers.size(), false);
   for (const PlannedKernel& kernel : plan_.kernels)
@@ -90,6 +98,8 @@ void Stages::find_late() {
     if (kernel.direction != Direction::weight_gradient || kernel.outputs.size() != 1 ||
         read[kernel.outputs[0]])
       continue;
+    const auto gradient = gradients.find(plan_.buffers[kernel.outputs[0]].root);
+    if (gradient == gradients.end()) continue;
     for (const auto& [out, in] : kernel.kernel.in_place) {
       const int sum = viewed(plan_, kernel.inputs[in]);
       if (writer_[sum] < 0 || stage_[writer_[sum]] <= stage_[i]) continue;
@@ -97,7 +107,10 @@ void Stages::find_late() {
       for (const int input : kernel.inputs)
         if (const int buffer = viewed(plan_, input); buffer != sum && writer_[buffer] >= 0)
           added += plan_.buffers[buffer].bytes;
-      if (added >= plan_.buffers[sum].bytes) continue;
+      const bool is_late = given ? given->contains(gradient->second)
+                                 : added < plan_.buffers[sum].bytes;
+      if (!is_late) continue;
+      late_gradients_.insert(gradient->second);
       stage_[i] = stage_[writer_[sum]];
       late_[i] = true;
       break;
@@ -197,7 +210,7 @@ void Stages::find_owners() {
         readers[value].insert(stage_[i]);
     }
   for (const auto& [value, stages] : readers)
-    shared_.push_back({graph_.value(value).name, owner[value], {stages.begin(), stages.end()}});
+    shared_.push_back({value, owner[value], {stages.begin(), stages.end()}});
 }
 
 Excerpt Stages::excerpt(int worker) const {

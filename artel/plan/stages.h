@@ -8,13 +8,14 @@
 // gradients to earlier ones.
 //
 // A parameter belongs to the stage that finishes its gradient. Other stages may read it, too: they
-// get its new values after each update. If the gradient of a later stage is only added to, by less
+// get its new values before each step. If the gradient of a later stage is only added to, by less
 // than it takes itself, what is added goes to that stage: the rows of a table of tokens that is
 // also the last layer. That is the one message to a later stage in the backward pass, and what
 // waits for it, a piece of its own, holds up nothing else.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,7 @@ struct StageMessage {
 };
 
 struct SharedParameter {
-  std::string name;
+  ValueId value = -1;
   int owner = 0;             // the stage that updates it
   std::vector<int> readers;  // other stages, in order
 };
@@ -48,9 +49,11 @@ struct SharedParameter {
 class Stages {
  public:
   // `origins` are those of the first forward node of each stage (Node::origin), in order. With
-  // `splits`, the gradients of weights are pieces of their own.
+  // `splits`, the gradients of weights are pieces of their own. `late` names the parameters whose
+  // gradients late pieces finish, as the program of lanes of another size has them; null: those for
+  // which fewer bytes travel, which depends on the size of the lane.
   Stages(const Graph& graph, const Plan& plan, std::vector<int> origins, const PipelineShape& shape,
-         bool splits);
+         bool splits, const std::set<std::string>* late = nullptr);
 
   int stage_of(int kernel) const { return stage_[kernel]; }
   // Of a worker, in the order in which a lane passes them.
@@ -61,10 +64,13 @@ class Stages {
   // The stage of each gradient slot of the plan.
   const std::vector<int>& owners() const { return owners_; }
   const std::vector<SharedParameter>& shared() const { return shared_; }
+  // The parameters whose gradients late pieces finish.
+  const std::set<std::string>& late_gradients() const { return late_gradients_; }
 
  private:
   void assign(const std::vector<int>& origins);
-  void find_late();
+  void find_late(const std::set<std::string>* given);
+  std::map<int, std::string> gradient_names() const;
   void split_gradients();
   void find_messages();
   void find_owners();
@@ -79,6 +85,7 @@ class Stages {
   std::vector<int> stage_;   // of each kernel
   std::vector<Work> work_;   // and which piece of it
   std::vector<bool> late_;
+  std::set<std::string> late_gradients_;
   std::vector<StageMessage> messages_;
   std::vector<int> owners_;
   std::vector<SharedParameter> shared_;

@@ -132,7 +132,11 @@ std::string PipelineRunner::stages_name() const {
 
 void PipelineRunner::restrict_program(Program& program, int64_t samples) {
   const plan::PipelineShape all = shape(1);
-  const plan::Stages stages(program.graph(), program.plan(), cuts_.origins, all, splits_);
+  const bool is_first = places_.empty();
+  const plan::Stages stages(program.graph(), program.plan(), cuts_.origins, all, splits_,
+                            is_first ? nullptr : &late_gradients_);
+  if (is_first) find_places(program, stages);
+  find_shared(program, stages);
   Part part;
   for (const plan::StagePiece& name : stages.pieces(group_.rank())) {
     Piece piece = {name, {}, {}};
@@ -148,43 +152,38 @@ void PipelineRunner::restrict_program(Program& program, int64_t samples) {
     }
     part.pieces.push_back(std::move(piece));
   }
-  if (places_.empty()) find_places(program, stages);
   program.restrict_to(stages.excerpt(group_.rank()));
   part.sums_from = first_piece_with_sums(program.plan());
   parts_[samples] = std::move(part);
 }
 
 void PipelineRunner::find_places(const Program& program, const plan::Stages& stages) {
-  const Graph& graph = program.graph();
   const plan::PipelineShape all = shape(1);
   const std::vector<GradientSlot>& slots = program.plan().gradients;
-  std::map<std::string, const ValueData*> values;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const ValueData& value = graph.value(slots[i].value);
-    values[value.name] = &value;
-    places_.push_back({value.name, all.worker_of(stages.owners()[i]), false});
-  }
+  for (size_t i = 0; i < slots.size(); ++i)
+    places_.push_back(
+        {program.graph().value(slots[i].value).name, all.worker_of(stages.owners()[i])});
+  late_gradients_ = stages.late_gradients();
   for (const plan::StagePiece& piece : stages.pieces(group_.rank()))
     if (piece.late) late_.push_back(piece);
   for (const plan::StageMessage& message : stages.messages())
     if (message.to.late && all.worker_of(message.to.stage) == group_.rank())
       late_needs_.push_back(message.from);
+}
+
+void PipelineRunner::find_shared(const Program& program, const plan::Stages& stages) {
+  const plan::PipelineShape all = shape(1);
   Parameters& parameters = stepper_.parameters();
   for (const plan::SharedParameter& parameter : stages.shared()) {
-    const ValueData& value = *values.at(parameter.name);
-    Shared shared = {
+    const ValueData& value = program.graph().value(parameter.value);
+    Shared& shared = shared_[value.name];
+    shared.values =
         parameters.values(parameters.entry(value.whole_name()))
-            .subspan(shard_offset(value), static_cast<size_t>(value.type.shape.elements())),
-        all.worker_of(parameter.owner),
-        {}};
-    for (const int stage : parameter.readers) {
-      const int reader = all.worker_of(stage);
-      if (reader == shared.owner || std::ranges::count(shared.readers, reader) > 0) continue;
-      shared.readers.push_back(reader);
-      for (Place& place : places_)
-        if (place.name == value.name && reader == group_.rank()) place.read_here = true;
-    }
-    shared_.push_back(std::move(shared));
+            .subspan(shard_offset(value), static_cast<size_t>(value.type.shape.elements()));
+    shared.owner = all.worker_of(parameter.owner);
+    for (const int stage : parameter.readers)
+      if (const int reader = all.worker_of(stage); reader != shared.owner)
+        shared.readers.insert(reader);
   }
 }
 
@@ -226,6 +225,7 @@ void PipelineRunner::expect_arrivals(const Stepper::Work& work) {
 std::vector<Memory> PipelineRunner::run(const Stepper::Work& work, const Tensor& x,
                                         const Tensor& y) {
   stepper_.buckets(work.batch);
+  share_parameters();
   sums_.clear();
   under_way_.clear();
   expect_arrivals(work);
@@ -373,7 +373,7 @@ void PipelineRunner::send(const Route& route, int lane, const Frame& frame) {
 
 void PipelineRunner::share_parameters() {
   std::vector<comm::Handle> handles;
-  for (const Shared& shared : shared_)
+  for (const auto& [name, shared] : shared_)
     for (const int reader : shared.readers) {
       const auto bytes = std::as_writable_bytes(shared.values);
       if (group_.rank() == shared.owner)

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,16 +46,12 @@ class PipelineRunner {
   // A parameter or state of the whole network that steps change, or a shard of one.
   struct Place {
     std::string name;
-    int worker = 0;          // who updates it
-    bool read_here = false;  // this worker reads it, though another updates it
+    int worker = 0;  // the one that updates it
   };
   // Known once something is compiled.
   const std::vector<Place>& places() const { return places_; }
   // Of the whole network.
   int stages() const { return static_cast<int>(cuts_.origins.size()); }
-  // Sends parameters that several workers read from who has updated them to the others.
-  void share_parameters();
-
   // Between steps: gives back the memory of activations and sums until the next one.
   void rest();
 
@@ -90,6 +87,9 @@ class PipelineRunner {
 
   void restrict_program(Program& program, int64_t samples);
   void find_places(const Program& program, const plan::Stages& stages);
+  void find_shared(const Program& program, const plan::Stages& stages);
+  // Sends each parameter that several workers read from the worker that updates it to the others.
+  void share_parameters();
   plan::PipelineShape shape(int lanes) const;
   // "stage 1", or "stages 0 and 2".
   std::string stages_name() const;
@@ -135,10 +135,14 @@ class PipelineRunner {
   // A parameter, or a shard of one, that several workers read.
   struct Shared {
     std::span<float> values;
-    int owner = 0;             // who updates it
-    std::vector<int> readers;  // the others
+    int owner = 0;          // the worker that updates it
+    std::set<int> readers;  // the other workers
   };
-  std::vector<Shared> shared_;
+  // By name, for lanes of all sizes. Programs of different sizes may recompute different values, so
+  // a stage may read a parameter in one of them only.
+  std::map<std::string, Shared> shared_;
+  // The same for lanes of all sizes: decided by the program that is compiled first.
+  std::set<std::string> late_gradients_;
   std::vector<plan::StagePiece> late_;        // of this worker
   std::vector<plan::StagePiece> late_needs_;  // of others, for which these wait
   int64_t sent_bytes_ = 0;

@@ -181,9 +181,11 @@ Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
     const bool side_by_side = options_.lanes >= options_.threads && !restrict_;
     found.reset(new Compiled{Program(graph(lane_batch),
                                      {.threads = side_by_side ? 1 : options_.threads,
-                                      .memory_limit = options_.memory_limit},
+                                      .memory_limit = options_.memory_limit,
+                                      .recompute = recomputed_},
                                      choices_),
                              {}});
+    if (found->program.recomputed()) recomputed_ = found->program.recomputed();
     if (restrict_) restrict_(found->program, lane_batch);
     if (region_.empty()) {
       region_ = SummedRegion(found->program, options_.metrics, options_.bucket_bytes);
@@ -196,7 +198,8 @@ Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
 }
 
 const std::vector<Bucket>& Stepper::buckets(int64_t batch) {
-  std::set<int64_t> sizes;
+  // The largest lanes come first: they decide what all recompute.
+  std::set<int64_t, std::greater<>> sizes;
   for (int lane = 0; lane < options_.lanes; ++lane) {
     const auto [begin, end] = rows_of_lane(batch, options_.lanes, lane);
     if (end > begin) sizes.insert(end - begin);

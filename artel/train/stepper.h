@@ -195,6 +195,7 @@ class Stepper {
   ShardPart part_;
   Exchanges exchanges_;
   std::map<int64_t, std::unique_ptr<Compiled>> programs_;  // by samples of a lane
+  std::shared_ptr<const RecomputeChoice> recomputed_;      // by lanes of all sizes
   SummedRegion region_;
   std::vector<std::unique_ptr<Slot>> slots_;  // one for each lane that runs at a time
   Allocate allocate_sums_ = [](size_t bytes) { return cpu().allocate(bytes); };

@@ -40,9 +40,8 @@ class Mesh final : public DividedStrategy {
  private:
   // Something that is summed over lanes.
   struct Part : SummedRegion::Part {
-    int stage = 0;      // the place in the pipeline of who updates it
-    int tensor = -1;    // the place in the tensor group of who has it; -1: all do
-    bool here = false;  // this worker reads it, though another stage updates it
+    int stage = 0;    // the place in the pipeline of the worker that updates it
+    int tensor = -1;  // the place in the tensor group of the worker that has it; -1: all do
     size_t count() const { return bytes / sizeof(float); }
   };
 
@@ -181,11 +180,7 @@ void Mesh::find_parts() {
   std::map<std::pair<std::string, int>, const PipelineRunner::Place*> of_shard;
   for (const Part& part : parts_)
     if (has(part)) of_shard[{part.whole, part.shard % each}] = places.at(part.name);
-  for (Part& part : parts_) {
-    const PipelineRunner::Place& place = *of_shard.at({part.whole, part.shard % each});
-    part.stage = place.worker;
-    part.here = place.read_here;
-  }
+  for (Part& part : parts_) part.stage = of_shard.at({part.whole, part.shard % each})->worker;
 }
 
 MeshCoordinates Mesh::coordinates() const {
@@ -213,8 +208,8 @@ std::string Mesh::name_beside_stage() const {
   return fmt::format("worker {}{}{}", fit_.cluster.rank(), beside.empty() ? "" : ", ", beside);
 }
 
-// A worker has the weights that its stages read of its shards. Those that all have are nobody's
-// part.
+// A worker keeps the weights that it updates; those of other stages come before each step. Those
+// that all have are nobody's part.
 KeptRanges Mesh::kept_weights() const {
   if (sharded_ && sharding_.weights()) return updated();
   KeptRanges ranges;
@@ -222,7 +217,7 @@ KeptRanges Mesh::kept_weights() const {
     if (runner_ || part.tensor >= 0) ranges[part.whole];
   for (const Part& part : parts_)
     if (const auto found = ranges.find(part.whole);
-        found != ranges.end() && (updates(part) || (has(part) && part.here)))
+        found != ranges.end() && updates(part))
       found->second.push_back({part.first, part.count()});
   return in_order(std::move(ranges));
 }
@@ -339,7 +334,6 @@ void Mesh::update_weights(const Memory& total, const Update::Options& how) {
     });
     wait_for_all(gathers);
   }
-  if (runner_) runner_->share_parameters();
 }
 
 void Mesh::spread_weights() {

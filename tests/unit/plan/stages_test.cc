@@ -185,7 +185,7 @@ TEST_F(StagesOfANetwork, OwnEachParameterOnceAndShareWhatIsReadTwice) {
   EXPECT_EQ(stages.owners().size(), whole_.plan().gradients.size());
   bool found = false;
   for (const SharedParameter& shared : stages.shared()) {
-    if (shared.name != "twice") continue;
+    if (graph.value(shared.value).name != "twice") continue;
     found = true;
     EXPECT_EQ(shared.owner, 0);
     EXPECT_EQ(shared.readers, std::vector<int>{1});
@@ -226,6 +226,13 @@ TEST(Stages, RowsGoToATableThatIsLarger) {
       for (const StageMessage& message : stages.messages())
         if (message.to.late) to_late += message.bytes;
       EXPECT_EQ(to_late, late ? 4 * 3 * 8 * sizeof(float) : 0U);
+      // Lanes of another size may have decided otherwise.
+      const std::set<std::string> named = {"table"}, none;
+      EXPECT_EQ(stages.late_gradients(), late ? named : none);
+      const Stages agreed(graph, program.plan(), {graph.node(0).origin, graph.node(2).origin},
+                          {2, 2, 1}, splits, late ? &none : &named);
+      EXPECT_EQ(agreed.owners(), std::vector<int>{late ? 0 : 1});
+      EXPECT_EQ(agreed.pieces(1).back().late, !late);
     }
   }
 }

@@ -89,6 +89,22 @@ TEST(Pipeline, RecomputesAndChecksMemory) {
   expect_same_bits(task, 3, 3, "1f1b");
 }
 
+// The stage that recomputes a convolution of another stage reads the weights of that stage.
+TEST(Pipeline, LanesOfUnequalSizeRecomputeUnderALimit) {
+  expect_same_bits_under_limits(unequal_lanes_task(), {PipelineOptions{.pipeline = 2}});
+}
+
+// Lanes of one sample look up fewer rows than the table has, lanes of two look up more.
+TEST(Pipeline, LanesOfUnequalSizeFinishATableInTheSameStage) {
+  TrainingTask task = text_task();
+  task.model = nn::gpt2(
+      {.vocabulary = 9, .positions = 6, .width = 8, .depth = 3, .heads = 2, .dropout = 0.1});
+  task.set = task.fit.validation = tokens(9);
+  task.fit.batch_size = 12;
+  for (const char* schedule : {"1f1b", "zero_bubble", "interleaved"})
+    for (const int workers : {2, 3}) expect_same_bits(task, workers, workers, schedule);
+}
+
 TEST(Pipeline, StepsOnGivenBatchesAreTheSame) {
   const TrainingTask task = small_task(convolutional());
   const auto train_given = [&](Cluster& cluster, const TrainingTask& given) {

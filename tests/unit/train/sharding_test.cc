@@ -251,5 +251,10 @@ TEST(Sharding, GoesTogetherWithPipelines) {
     }
 }
 
+// All workers gather weights in the same order, whatever the sizes of their lanes.
+TEST(Sharding, LanesOfUnequalSizeRecomputeUnderALimit) {
+  expect_same_bits_under_limits(unequal_lanes_task(), {ShardingOptions{.sharding = "weights"}});
+}
+
 }  // namespace
 }  // namespace artel

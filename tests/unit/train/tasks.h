@@ -1,6 +1,8 @@
 // Small networks with their data and options, to be trained by several workers and by one.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include "artel/nn/zoo/gpt2.h"
 #include "tests/unit/train/workers.h"
 
@@ -30,11 +32,11 @@ inline Model convolutional() {
                          nn::max_pool({2, 2}), nn::flatten(), nn::dropout(0.2), nn::dense(3)});
 }
 
-inline data::DatasetPtr tokens() {
+inline data::DatasetPtr tokens(uint64_t vocabulary = 11) {
   Tensor x({24, 6}, DType::i32), y({24, 6}, DType::i32);
   Random random{5};
-  for (int32_t& v : x.values<int32_t>()) v = static_cast<int32_t>(random.below(11));
-  for (int32_t& v : y.values<int32_t>()) v = static_cast<int32_t>(random.below(11));
+  for (int32_t& v : x.values<int32_t>()) v = static_cast<int32_t>(random.below(vocabulary));
+  for (int32_t& v : y.values<int32_t>()) v = static_cast<int32_t>(random.below(vocabulary));
   return data::tensor_dataset(x, y);
 }
 
@@ -64,6 +66,24 @@ inline TrainingTask large_table_task() {
   TrainingTask task = text_task();
   task.model = nn::gpt2(
       {.vocabulary = 61, .positions = 6, .width = 8, .depth = 3, .heads = 2, .dropout = 0.1});
+  return task;
+}
+
+// Convolutions in lanes of two and three samples: under some limits of memory, the larger ones have
+// to recompute what the smaller ones could keep.
+inline TrainingTask unequal_lanes_task() {
+  std::vector<nn::Layer> layers;
+  for (int i = 0; i < 3; ++i) {
+    layers.push_back(nn::conv(16, {3, 3}, {.padding = {1, 1}}));
+    layers.push_back(nn::activation("silu"));
+  }
+  for (const nn::Layer& layer : {nn::adaptive_average_pool(2, 2), nn::flatten(), nn::dense(3)})
+    layers.push_back(layer);
+  TrainingTask task = small_task(nn::sequential(layers));
+  task.set = task.fit.validation = samples({10, 3, 12, 12});
+  task.options.lanes = 2;
+  task.fit.batch_size = 5;
+  task.fit.epochs = 1;
   return task;
 }
 
@@ -107,6 +127,30 @@ inline checkpoint::Checkpoint train_task(Cluster& cluster, const TrainingTask& t
   Trainer trainer(cluster, task.model, task.options);
   trainer.fit(task.set, task.fit);
   return trainer.checkpoint();
+}
+
+// Two workers have the weights of one under every limit of memory that they can keep. `divided`
+// says how they share the work.
+inline void expect_same_bits_under_limits(const TrainingTask& task,
+                                          const StrategyOptions& divided) {
+  Cluster one;
+  const std::vector<float> expected = flat(train_task(one, task).weights);
+  int fitting = 0;
+  for (size_t limit = 600 << 10; limit > 0; limit -= 16 << 10) {
+    TrainingTask limited = task;
+    limited.options.memory_limit = limit;
+    limited.options.strategy_options = divided;
+    try {
+      on_workers(2, [&](int, Cluster& cluster) {
+        EXPECT_TRUE(same_bits(expected, flat(train_task(cluster, limited).weights))) << limit;
+      });
+      ++fitting;
+    } catch (const Error& error) {
+      ASSERT_EQ(error.kind(), ErrorKind::memory) << error.what();
+      break;
+    }
+  }
+  EXPECT_GT(fitting, 3);
 }
 
 }  // namespace artel

@@ -24,8 +24,8 @@ inline Model network() {
                          nn::relu(), nn::dense(3)});
 }
 
-inline data::DatasetPtr samples() {
-  Tensor x({40, 1, 6, 6}), y({40}, DType::i32);
+inline data::DatasetPtr samples(const Shape& shape = {40, 1, 6, 6}) {
+  Tensor x(shape), y({shape[0]}, DType::i32);
   Random random{5};
   for (float& v : x.values<float>()) v = random.normal();
   for (int32_t& v : y.values<int32_t>()) v = static_cast<int32_t>(random.below(3));
