@@ -25,13 +25,10 @@ Averaging::Averaging(const Membership& membership, Parameters& parameters, Param
       if (entry.is_state == weights || !moving(entry.name)) continue;
       const auto size = static_cast<size_t>(entry.shape.elements());
       parts_.push_back({entry.offset, size, weights});
-      feedback_.matrices.push_back(matrix_of(entry.shape));
+      if (weights) feedback_.matrices.push_back(matrix_of(entry.shape));
       floats += size;
     }
-    if (weights) {
-      weight_floats_ = floats;
-      feedback_.matrices.resize(parts_.size());
-    }
+    if (weights) weight_floats_ = floats;
   }
   memory_ = membership.group->allocate(floats * sizeof(float));
   changes_ = {reinterpret_cast<float*>(memory_.get()), floats};

@@ -88,6 +88,18 @@ TEST(Averaging, PackedChangesArriveInTheEnd) {
   });
 }
 
+TEST(Averaging, StatesAreExactWhateverPacksTheWeights) {
+  for (const char* codec : {"fp16", "int8", "top-k 10%", "sign", "powersgd 2"})
+    on_workers(2, [&](int rank, Cluster& cluster) {
+      Parameters parameters = four_parts(), none;
+      Averaging averaging(cluster.membership(), parameters, none, moves, {.compress = codec});
+      fill(parameters, "weight", static_cast<float>(2 * rank));
+      fill(parameters, "mean", 1.0f + static_cast<float>(rank) / 1024);
+      averaging.meet(0.5f, 1);
+      EXPECT_EQ(value_of(parameters, "mean"), 1.0f + 0.5f / 1024) << codec;
+    });
+}
+
 TEST(Averaging, GoesOnFromBetweenTwoMeetings) {
   on_workers(2, [](int rank, Cluster& cluster) {
     Parameters parameters = four_parts(), velocity(parameters.entries());
