@@ -107,8 +107,8 @@ void Stages::find_late(const std::set<std::string>* given) {
       for (const int input : kernel.inputs)
         if (const int buffer = viewed(plan_, input); buffer != sum && writer_[buffer] >= 0)
           added += plan_.buffers[buffer].bytes;
-      const bool is_late = given ? given->contains(gradient->second)
-                                 : added < plan_.buffers[sum].bytes;
+      const bool is_late =
+          given ? given->contains(gradient->second) : added < plan_.buffers[sum].bytes;
       if (!is_late) continue;
       late_gradients_.insert(gradient->second);
       stage_[i] = stage_[writer_[sum]];

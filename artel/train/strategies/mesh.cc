@@ -216,8 +216,7 @@ KeptRanges Mesh::kept_weights() const {
   for (const Part& part : parts_)
     if (runner_ || part.tensor >= 0) ranges[part.whole];
   for (const Part& part : parts_)
-    if (const auto found = ranges.find(part.whole);
-        found != ranges.end() && updates(part))
+    if (const auto found = ranges.find(part.whole); found != ranges.end() && updates(part))
       found->second.push_back({part.first, part.count()});
   return in_order(std::move(ranges));
 }

@@ -24,6 +24,18 @@ test_exact() {
   done
 }
 
+# Lanes of two and three sequences: the smaller ones look up fewer rows than the tied table has, the larger ones more, and under
+# a limit of memory only the larger ones have to recompute.
+test_unequal_lanes() {
+  make_text
+  local unequal=(--set train.batch_size=20 --set cluster.lanes=8) limit
+  expect 0 "$artel" train text.toml --out text "${unequal[@]}"
+  for limit in 0 '"150 KiB"' '"100 KiB"'; do
+    same_in_pipelines text 2 "${unequal[@]}" --set cluster.pipeline=2 --set "train.memory_limit=$limit"
+  done
+  same_in_pipelines text 4 "${unequal[@]}" --set cluster.pipeline=2 --set cluster.schedule=interleaved --set 'train.memory_limit="100 KiB"'
+}
+
 # Checkpoints do not depend on the mesh.
 test_resume() {
   make_text
