@@ -57,11 +57,14 @@ void read_as_tokens(const Tensor& tensor, int64_t first, std::span<int32_t> outp
   }
 }
 
+// Of samples with several labels, some may be ignored.
 void check_labels(const Tensor& labels, int64_t classes) {
   const auto values = labels.values<int32_t>();
+  const bool several = labels.shape().rank() > 1;
   for (size_t i = 0; i < values.size(); ++i)
-    require(values[i] >= 0 && values[i] < classes, ErrorKind::corrupt,
-            "label {} of the data set is {}, expected 0 to {}", i, values[i], classes - 1);
+    require((several && values[i] == kIgnoredTarget) || (values[i] >= 0 && values[i] < classes),
+            ErrorKind::corrupt, "label {} of the data set is {}, expected 0 to {}{}", i, values[i],
+            classes - 1, several ? fmt::format(" or {} (ignored)", kIgnoredTarget) : "");
 }
 
 // Throws for those that 32 bits cannot hold.

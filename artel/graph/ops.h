@@ -158,9 +158,22 @@ struct CrossEntropyOptions {
   int64_t ignore_index = -100;
 };
 // logits [rows, classes], labels i32 [rows] or target probabilities f32 [rows, classes]; `weights`
-// [classes] or empty.
+// [classes] or empty. As in PyTorch, the mean over labels is weighted by their classes, and over
+// probabilities it is that of the rows.
 Value cross_entropy(Value logits, Value labels, Value weights = {},
                     CrossEntropyOptions options = {});
+// A mean over rows that do not count equally, in two parts that can be added over batches: the mean
+// over all rows of weight times number, and the mean weight. The first divided by the second is the
+// weighted mean. Without a weight, all rows count 1.
+struct WeightedMean {
+  WeightedMean(Value mean) : weighted(mean) {}  // NOLINT: a plain mean is one
+  WeightedMean(Value weighted, Value weight) : weighted(weighted), weight(weight) {}
+
+  Value weighted, weight;
+};
+// The cross entropy in these parts. The weight of an ignored label is 0.
+WeightedMean weighted_cross_entropy(Value logits, Value labels, Value weights = {},
+                                    CrossEntropyOptions options = {});
 Value mean_squared_error(Value prediction, Value target);
 Value l1_loss(Value prediction, Value target);
 Value smooth_l1_loss(Value prediction, Value target, double beta = 1);

@@ -32,21 +32,16 @@ Value constant_weights(Graph& graph, const std::vector<double>& weights) {
   return graph.constant("class weights", Tensor::from<float>({count}, rounded));
 }
 
-// The weights of all labels over their number; those that are ignored have none.
-Value mean_weight(Value labels, Value weights) {
-  const Value of_class = one_hot(labels, weights.shape()[0]);
-  return div(sum(mul(of_class, weights)), clamp_min(sum(of_class), 1));
-}
-
 Loss class_cross_entropy(const LabelOptions& given) {
-  return [given](Value prediction, Value target) {
+  return [given](Value prediction, Value target) -> WeightedMean {
     const auto [rows, labels] = class_rows(prediction, target);
     const CrossEntropyOptions options = {.label_smoothing = given.label_smoothing};
-    if (given.class_weights.empty()) return cross_entropy(rows, labels, {}, options);
-    const Value weights = constant_weights(prediction.graph(), given.class_weights);
-    const Value loss = cross_entropy(rows, labels, weights, options);
-    // With labels it is the mean over their weights, with shares that over the rows.
-    return labels.type().dtype == DType::i32 ? mul(loss, mean_weight(labels, weights)) : loss;
+    const Value weights = given.class_weights.empty()
+                              ? Value()
+                              : constant_weights(prediction.graph(), given.class_weights);
+    if (labels.type().dtype == DType::i32)
+      return weighted_cross_entropy(rows, labels, weights, options);
+    return cross_entropy(rows, labels, weights, options);
   };
 }
 

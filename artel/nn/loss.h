@@ -12,12 +12,19 @@
 #include <variant>
 #include <vector>
 
-#include "artel/graph/graph.h"
+#include "artel/graph/ops.h"
 
 namespace artel {
 
-// The loss of a prediction against a target, a scalar: the mean over the batch.
-using Loss = std::function<Value(Value prediction, Value target)>;
+// The loss of a prediction against a target: the mean over the batch, a scalar. A loss whose rows
+// do not count equally, as with a mask, returns both parts of the weighted mean:
+//
+//   artel::register_loss("masked", [](artel::Value prediction, artel::Value target) {
+//     const artel::Value known = artel::greater(target, artel::mul_scalar(target, 0));
+//     const artel::Value errors = artel::unary("abs", artel::sub(prediction, target));
+//     return artel::WeightedMean(artel::mean(artel::mul(known, errors)), artel::mean(known));
+//   });
+using Loss = std::function<WeightedMean(Value prediction, Value target)>;
 
 // By its name, or as it is.
 using LossChoice = std::variant<std::string, Loss>;
@@ -32,8 +39,9 @@ Loss loss_by_name(const std::string& name, double label_smoothing = 0);
 // What only training does with labels.
 struct LabelOptions {
   double label_smoothing = 0;  // cross_entropy only
-  // How much each class counts: the loss is the sum over the rows of weight times loss, divided by
-  // the number of rows, so that it can be computed in parts. cross_entropy and, for two classes,
+  // How much each class counts, as in PyTorch: the loss is the sum over the rows of weight times
+  // loss, divided by the weights of the labels, or by the number of rows for binary_cross_entropy
+  // and for targets that are shares of classes. cross_entropy and, for two classes,
   // binary_cross_entropy only. Empty: all 1.
   std::vector<double> class_weights = {};
 };

@@ -26,10 +26,11 @@ void add_loss(ModelGraph& result, Value prediction, const TensorType& y, const L
   const Value target = result.graph.input("y", y);
   {
     const Graph::Scope scope(result.graph, "loss");
-    const Value value = loss(prediction, target);
-    require(static_cast<bool>(value), ErrorKind::invalid_argument,
+    const WeightedMean value = loss(prediction, target);
+    require(static_cast<bool>(value.weighted), ErrorKind::invalid_argument,
             "loss: returned an empty value, expected a scalar");
-    result.graph.set_output("loss", value);
+    result.graph.set_output("loss", value.weighted);
+    if (value.weight) result.graph.set_output("loss_weight", value.weight);
   }
   Metrics::add_to(result.graph, metrics, prediction, target);
 }

@@ -41,13 +41,14 @@ ModelGraph inference_graph(const Model& model, const TensorType& x, const ShardP
 // names satisfy is_cache keep the keys and values of all tokens read so far.
 ModelGraph decoding_graph(const Model& model, int64_t tokens);
 bool is_cache(std::string_view state);
-// Adds the input "y", the output "loss" and one for each metric (Metrics::output_of).
+// Adds the input "y", the outputs "loss" and, if its rows do not count equally, "loss_weight" (the
+// two parts of a WeightedMean), and one for each metric (Metrics::output_of).
 ModelGraph evaluation_graph(const Model& model, const TensorType& x, const TensorType& y,
                             const Loss& loss, const std::vector<Metric>& metrics = {},
                             const ShardPart& part = {});
 // Inputs "x", "y" and the scalar "weight", by which the loss is multiplied before it is
-// differentiated (the share of this lane in the global batch). Outputs "loss" (unweighted) and the
-// metrics, and the gradients of all parameters for which `trained` holds.
+// differentiated (the share of this lane in the global batch). Outputs as above, without this
+// factor, and the gradients of all parameters for which `trained` holds.
 // Throws for a batch norm that sees one value for each channel.
 ModelGraph training_graph(const Model& model, const TensorType& x, const TensorType& y,
                           const Loss& loss,

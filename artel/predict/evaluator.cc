@@ -119,7 +119,10 @@ Evaluator::Sums Evaluator::evaluate(const Tensor& x, const Tensor& y, Tensor* an
   if (answers) *answers = output_for(x.shape()[0], "prediction");
   std::vector<Sums> parts(static_cast<size_t>((x.shape()[0] + size - 1) / size));
   run(x, &y, [&](int64_t chunk, int64_t begin, int64_t end, const Frame& frame) {
-    parts[chunk] = {double{frame.scalar("loss")} * static_cast<double>(end - begin), end - begin};
+    const auto samples = static_cast<double>(end - begin);
+    const bool weighted = frame.program().graph().has_output("loss_weight");
+    const double weight = weighted ? frame.scalar("loss_weight") : 1;
+    parts[chunk] = {frame.scalar("loss") * samples, weight * samples, end - begin};
     for (const Metrics::Part& part : all.parts()) {
       const Tensor sums = frame.output(part.output);
       require(
@@ -135,6 +138,7 @@ Evaluator::Sums Evaluator::evaluate(const Tensor& x, const Tensor& y, Tensor* an
   Sums total = {.metrics = std::vector<double>(all.sums())};
   for (const Sums& part : parts) {
     total.loss += part.loss;
+    total.weight += part.weight;
     total.samples += part.samples;
     for (size_t i = 0; i < part.metrics.size(); ++i) total.metrics[i] += part.metrics[i];
   }

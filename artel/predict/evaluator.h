@@ -5,7 +5,7 @@
 //   artel::Evaluator evaluator(model, image, label, artel::loss_by_name("cross_entropy"),
 //                              trainer.parameters(), choices, 2);
 //   const artel::Evaluator::Sums sums = evaluator.evaluate(images, labels);
-//   artel::println("loss {}", sums.loss / static_cast<double>(sums.samples));
+//   artel::println("loss {}", sums.loss / sums.weight);
 #pragma once
 
 #include <map>
@@ -44,7 +44,8 @@ class Evaluator {
   void set_parts(ProgramParts* parts) { parts_of_ = parts; }
 
   struct Sums {
-    double loss = 0;  // summed over samples
+    double loss = 0;    // the sum over the samples of weight times loss
+    double weight = 0;  // the sum of the weights; the samples if all count equally
     int64_t samples = 0;
     std::vector<double> metrics = {};  // see `metrics()`
   };

@@ -414,6 +414,8 @@ void FitLoop::count(const Strategy::Outcome& outcome) {
   if (!outcome.together) return;
   s_.epoch.samples += outcome.together->samples;
   s_.epoch.loss += outcome.together->loss;
+  s_.epoch.weight +=
+      outcome.together->weight.value_or(static_cast<double>(outcome.together->samples));
   const std::vector<double>& sums = outcome.together->metrics;
   s_.epoch.metrics.resize(sums.size());
   for (size_t i = 0; i < sums.size(); ++i) s_.epoch.metrics[i] += sums[i];
@@ -511,7 +513,11 @@ void FitLoop::test() {
 
 // The means of the epoch so far, and a test of the network as it is. Returns the loss to watch.
 double FitLoop::judge() {
-  now_.loss = s_.epoch.loss / static_cast<double>(s_.epoch.samples);
+  require(s_.epoch.weight > 0 || s_.epoch.samples == 0, ErrorKind::invalid_argument,
+          "[epoch {}] none of {} samples has a label that counts: all are ignored ({}) or of classes "
+          "with the weight 0; check the labels and train.class_weights",
+          now_.epoch, s_.epoch.samples, data::kIgnoredTarget);
+  now_.loss = s_.epoch.loss / s_.epoch.weight;
   s_.epoch.metrics.resize(metrics_.sums());  // empty if nothing has been counted yet
   set_metrics(s_.epoch.metrics);
   now_.gradient_norm.reset();

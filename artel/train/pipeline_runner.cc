@@ -311,8 +311,7 @@ void PipelineRunner::finish_lane(Lane& lane, int number, const Stepper::Work& wo
   if (!lane.frame) lane.region = sums_.take();
   const size_t unwritten = lane.frame ? sums.statistics_bytes() : sums.bytes();
   std::ranges::fill(lane.region.part(0, unwritten).floats(), 0.0f);
-  const float weight = static_cast<float>(lane.samples) / static_cast<float>(work.batch);
-  stepper_.write_statistics(lane.frame.get(), weight, work, lane.region.floats());
+  stepper_.write_statistics(lane.frame.get(), lane.samples, work, lane.region.floats());
   if (const float scale = stepper_.observation_scale(work); lane.frame && scale != 1)
     for (const SummedRegion::Part& part : sums.parts())
       if (part.is_state)

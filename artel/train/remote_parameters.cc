@@ -27,8 +27,8 @@ std::vector<ps::Segment> segments_of(size_t statistics, const std::vector<Update
 }
 
 ps::ShardMap shards_of(uint64_t keys, const std::vector<ps::Segment>& segments,
-                       const RemoteOptions& options, bool clips) {
-  if (!clips && !ps::make_rule(options.rule)->needs_whole_segments())
+                       const RemoteOptions& options, bool whole_segments) {
+  if (!whole_segments && !ps::make_rule(options.rule)->needs_whole_segments())
     return ps::ShardMap::even(keys, options.servers);
   std::vector<uint64_t> cuts;
   for (const ps::Segment& segment : segments) cuts.push_back(segment.keys.first);
@@ -55,7 +55,7 @@ RemoteParameters::RemoteParameters(const Membership& membership, Stepper& steppe
       segments_(segments_of(statistics_.size(), parts_, !options.compress.empty())),
       client_(
           membership.world, membership.size(),
-          shards_of(keys_of(buckets_.back()).last, segments_, options, stepper.update().clips()),
+          shards_of(keys_of(buckets_.back()).last, segments_, options, holds_back()),
           options.seed),
       states_(static_cast<int>(ps::make_rule(options.rule)->states().size())) {
   client_.set_codec(options.compress);
@@ -178,23 +178,27 @@ void RemoteParameters::start(int bucket, const std::vector<Memory>& partials, co
                          .keys = keys_of(part),
                          .lanes = step.lanes,
                          .learning_rate = step.learning_rate};
-  request.sink = sink_of_step(request.keys.first);
-  if (stepper_.update().clips()) {
-    request.kind = ps::Kind::push;
-    request.flags |= ps::held;
-    request.text_sink = [this](std::string_view text) {
-      squares_.merge(ps::squares_from_text(text));
-    };
-  }
   pushes_ = step.number;
   if (!options_.compress.empty()) {
     add_here(partials, {part.offset / sizeof(float), (part.offset + part.bytes) / sizeof(float)});
     request.values = {by_key(partials.front(), request.keys)};
     return start_coded(std::move(request), last);
   }
-  for (const Memory& partial : partials)
-    request.values.push_back(partial.floats().data() + request.keys.first);
-  send(request);
+  const auto send_part = [&](const ps::KeyRange& keys, uint32_t flags) {
+    request.keys = keys;
+    request.flags = flags;
+    request.values.clear();
+    for (const Memory& partial : partials)
+      request.values.push_back(partial.floats().data() + keys.first);
+    send(request);
+  };
+  const uint32_t flags = request.flags;
+  ps::KeyRange keys = request.keys;
+  if (bucket == 0 && holds_back()) {
+    send_part({0, statistics_.size()}, flags & ~ps::finishes);
+    keys.first = statistics_.size();
+  }
+  send_part(keys, flags);
 }
 
 // Gradients are packed; statistics and observations beside them in a bucket stay exact.
@@ -213,7 +217,6 @@ void RemoteParameters::start_coded(ps::Request request, bool last) {
     if (pieces[i].empty() && !ends) continue;
     request.keys = pieces[i];
     request.values = {sums + request.keys.first};
-    request.sink = sink_of_step(request.keys.first);
     request.flags &= ~(ps::finishes | ps::coded);
     if (ends) request.flags |= ps::finishes;
     request.lost = {};
@@ -227,9 +230,19 @@ void RemoteParameters::start_coded(ps::Request request, bool last) {
   }
 }
 
-void RemoteParameters::send(const ps::Request& request) {
+// Statistics are never held back. They arrive before anything is released.
+void RemoteParameters::send(ps::Request request) {
+  const bool statistics = !request.keys.empty() && request.keys.last <= statistics_.size();
+  request.sink = statistics ? sink(request.keys.first) : sink_of_step(request.keys.first);
+  if (holds_back() && !statistics) {
+    request.kind = ps::Kind::push;
+    request.flags |= ps::held;
+    request.text_sink = [this](std::string_view text) {
+      squares_.merge(ps::squares_from_text(text));
+    };
+    held_.push_back(request);
+  }
   tickets_.push_back(client_.start(request));
-  if ((request.flags & ps::held) != 0) held_.push_back(request);
 }
 
 void RemoteParameters::wait_for_answers() {
@@ -240,7 +253,9 @@ void RemoteParameters::wait_for_answers() {
 void RemoteParameters::release_held() {
   double squares = 0;
   for (const auto& [key, square] : squares_) squares += square;
-  const float scale = stepper_.update().clip_scale(squares);
+  Update& update = stepper_.update();
+  float scale = stepper_.read_statistics(statistics_, pushes_).gradient_scale();
+  if (update.clips()) scale *= update.clip_scale(squares, scale);
   for (ps::Request& request : held_) {
     request.kind = ps::Kind::pull;
     request.flags &= ps::held | ps::coded;
@@ -268,7 +283,7 @@ std::span<const float> RemoteParameters::step_apart(const std::vector<Memory>& p
   awaited_.reset();
   const ps::KeyRange all = {0, client_.map().keys()};
   add_here(partials, {0, stepper_.region().bytes() / sizeof(float)});
-  if (stepper_.update().clips() && share > 0) clip_own(partials.front(), share);
+  if (share > 0) scale_own(partials.front(), share);
   float* sums = by_key(partials.front(), all);
   accrued_shares_ += share;
   if (accrued_ && share > 0) {
@@ -313,8 +328,11 @@ std::span<const float> RemoteParameters::step_apart(const std::vector<Memory>& p
   return partials.front().floats();
 }
 
-void RemoteParameters::clip_own(const Memory& region, float share) {
-  const float scale = stepper_.update().clip_scale(region, 1 / share);
+void RemoteParameters::scale_own(const Memory& region, float share) {
+  Update& update = stepper_.update();
+  float scale = stepper_.read_statistics(region.floats(), pushes_).gradient_scale();
+  if (update.clips()) scale *= update.clip_scale(region, scale / share);
+  if (scale == 1) return;
   for (const Update::Target& part : parts_) {
     if (part.is_state) continue;
     for (float& sum : SummedRegion::values(region, part)) sum *= scale;

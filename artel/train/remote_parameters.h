@@ -89,10 +89,14 @@ class RemoteParameters {
   void assign_all();
   void run_coded(ps::Request request);
   void start_coded(ps::Request request, bool last);
-  void send(const ps::Request& request);
+  // Whether servers keep gradients back until workers know all of a step's sums, which say how to
+  // scale them.
+  bool holds_back() const { return stepper_.update().clips() || stepper_.region().weighted(); }
+  void send(ps::Request request);
   void release_held();
   void wait_for_answers();
-  void clip_own(const Memory& region, float share);
+  // Apart: makes the sums of this worker's gradients those of the mean loss, and clips them.
+  void scale_own(const Memory& region, float share);
   // Copies an answer to where it belongs. `state`: of the optimizer; -1: values.
   ps::Sink sink(uint64_t first_key, int state = -1);
   void place(uint64_t first_key, std::span<const float> values, bool change, int state);

@@ -145,14 +145,20 @@ Program::RunOptions Stepper::run_options(int64_t step, int lane) const {
   return run;
 }
 
-void Stepper::write_statistics(const Frame* frame, float weight, const Work& work,
+void Stepper::write_statistics(const Frame* frame, int64_t samples, const Work& work,
                                std::span<float> statistics) const {
   statistics[SummedRegion::kStop] = work.stop ? 1 : 0;
   statistics[SummedRegion::kTrace] = work.trace ? 1 : 0;
   statistics[SummedRegion::kNewcomers] = work.newcomers ? 1 : 0;
   if (!frame) return;
   const Program& program = frame->program();
-  if (program.computes("loss")) statistics[SummedRegion::kLoss] = frame->scalar("loss") * weight;
+  if (program.computes("loss")) {
+    const auto count = static_cast<float>(samples);
+    statistics[SummedRegion::kLoss] = frame->scalar("loss") * count;
+    statistics[SummedRegion::kWeight] = 
+        region_.weighted() ? frame->scalar("loss_weight") * count : count;
+    statistics[SummedRegion::kSamples] = count;
+  }
   for (const Metrics::Part& part : region_.metrics().parts()) {
     if (!program.computes(part.output)) continue;
     const Tensor sums = frame->output(part.output);
@@ -262,17 +268,19 @@ void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, Passage passage, 
   const float observed = observation_scale(work);
   const auto report = [&](int kernel) {
     while (next < region_.buckets().size() && (!program || program->ready[next] <= kernel)) {
-      if (next == 0) write_statistics(frame, weight, work, memory.floats());
+      if (next == 0) write_statistics(frame, samples, work, memory.floats());
       const Bucket& bucket = region_.buckets()[next];
       if (program && observed != 1)
         for (const SummedRegion::Part& part : region_.parts())
           if (part.is_state && bucket.contains(part.offset))
             for (float& value : SummedRegion::values(memory, part)) value *= observed;
-      if (program && !work.squares.empty())
+      if (program && !work.noise.empty()) {
+        LaneNoise& noise = work.noise[static_cast<size_t>(lane)];
+        if (next == 0) noise.weight = memory.floats()[SummedRegion::kWeight];
         for (const SummedRegion::Part& part : region_.parts())
           if (!part.is_state && bucket.contains(part.offset))
-            work.squares[static_cast<size_t>(lane)] +=
-                optim::sum_of_squares(pool, SummedRegion::values(memory, part));
+            noise.squares += optim::sum_of_squares(pool, SummedRegion::values(memory, part));
+      }
       if (assembly && assembly->missing[next].fetch_sub(1) == 1) {
         for (const auto& [into, from] : assembly->merges)
           add_into(pool, assembly->data[from].part(bucket.offset, bucket.bytes),
@@ -397,13 +405,15 @@ Memory Stepper::memory_without_lanes() {
 }
 
 StepStatistics Stepper::read_statistics(std::span<const float> statistics, int64_t step) const {
-  const float loss = statistics[SummedRegion::kLoss];
-  if (!std::isfinite(loss))
+  const float loss = statistics[SummedRegion::kLoss], weight = statistics[SummedRegion::kWeight];
+  if (!std::isfinite(loss) || !std::isfinite(weight))
     fail(ErrorKind::numeric, "[step {}] the loss is {}, expected a finite number: {}", step,
          std::isnan(loss) ? std::fabs(loss) : loss,  // the sign of "-nan" means nothing
          suspicion(parameters_));
   const float* const sums = statistics.data() + SummedRegion::kFirstMetric;
-  return {.loss = loss,
+  return {.weighted_loss = loss,
+          .weight = weight,
+          .samples = statistics[SummedRegion::kSamples],
           .sums = {sums, sums + region_.metrics().sums()},
           .stop = statistics[SummedRegion::kStop] > 0,
           .trace = statistics[SummedRegion::kTrace] > 0,
@@ -415,10 +425,11 @@ StepStatistics Stepper::step(const Tensor& x, const Tensor& y, int64_t step, flo
   compute({.range = {0, options_.lanes}, .batch = x.shape()[0], .step = step}, x, y,
           [&](int, const std::vector<Memory>& partials) { total = partials.front(); });
   const StepStatistics statistics = read_statistics(total.floats(), step);
-  const Update::Options update = {.step = step,
-                                  .learning_rate = learning_rate,
-                                  .gradient_scale = update_.clips() ? update_.clip_scale(total) : 1,
-                                  .lanes = options_.lanes};
+  Update::Options update = {.step = step,
+                            .learning_rate = learning_rate,
+                            .gradient_scale = statistics.gradient_scale(),
+                            .lanes = options_.lanes};
+  if (update_.clips()) update.gradient_scale *= update_.clip_scale(total, update.gradient_scale);
   update_.apply(total, update);
   return statistics;
 }

@@ -15,7 +15,7 @@
 //   artel::Stepper stepper(model, {artel::DType::f32, {784}}, {artel::DType::i32, {}},
 //                          artel::loss_by_name("cross_entropy"), artel::optim::sgd(0.1),
 //                          trainer.parameters(), choices, {.threads = 2, .lanes = 4});
-//   const double loss = stepper.step(images, labels, 1, 0.1f).loss;
+//   const double loss = stepper.step(images, labels, 1, 0.1f).loss();
 #pragma once
 
 #include <atomic>
@@ -27,6 +27,7 @@
 #include "artel/comm/lane_tree.h"
 #include "artel/exec/program.h"
 #include "artel/nn/model.h"
+#include "artel/train/gradient_noise.h"
 #include "artel/train/update.h"
 
 namespace artel {
@@ -44,12 +45,23 @@ struct StepperOptions {
   std::vector<Metric> metrics = {};  // computed in each step
 };
 
+// The beginning of a summed region, of all lanes or some of them.
 struct StepStatistics {
-  double loss = 0;           // the mean over the global batch
+  double weighted_loss = 0;  // the sum over the samples of weight times loss
+  double weight = 0;         // the sum of the weights; without any, the number of samples
+  double samples = 0;
   std::vector<double> sums;  // of the metrics (SummedRegion::metrics)
   bool stop = false;         // some worker wants to stop after this step
   bool trace = false;        // worker 0 wants the next steps traced
   bool newcomers = false;    // and lets others in after this step
+
+  // Whether any sample counts. Otherwise the gradient is zero, and there is no loss.
+  bool counts() const { return weight > 0; }
+  // The mean over the samples, weighted.
+  double loss() const { return counts() ? weighted_loss / weight : 0; }
+  // The factor that makes the sum of gradients, in which each sample counts by its share of the
+  // batch, that of the mean loss.
+  float gradient_scale() const { return counts() ? static_cast<float>(samples / weight) : 1; }
 };
 
 class Stepper {
@@ -102,8 +114,8 @@ class Stepper {
     int64_t step = 0;
     bool stop = false, trace = false, newcomers = false;  // carried to all with the statistics
     // One for each lane of the batch: those of the range get the squares of their part of the
-    // gradient added. Empty: not wanted.
-    std::span<double> squares = {};
+    // gradient added, and their weight. Empty: not wanted.
+    std::span<LaneNoise> noise = {};
   };
   using Ready = std::function<void(int bucket, const std::vector<Memory>& partials)>;
   void compute(const Work& work, const Tensor& x, const Tensor& y, const Ready& ready);
@@ -145,9 +157,9 @@ class Stepper {
   void set_shards() { set_shards(ShardPart::all(options_.shards), {}); }
   // How to run a lane's program.
   Program::RunOptions run_options(int64_t step, int lane) const;
-  // What a lane adds to the statistics, from a frame that was run, or nothing from a lane without
-  // samples; `weight` is its share of the batch.
-  void write_statistics(const Frame* frame, float weight, const Work& work,
+  // Writes what a lane with that many samples adds to the statistics, from a frame that was run;
+  // null: it has no samples.
+  void write_statistics(const Frame* frame, int64_t samples, const Work& work,
                         std::span<float> region) const;
   // The factor by which a lane with samples multiplies its observations.
   float observation_scale(const Work& work) const;

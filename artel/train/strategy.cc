@@ -35,9 +35,9 @@ double Strategy::compute(const data::Batch& batch, const StepOptions& options,
   const Clock::time_point before = Clock::now();
   double waited = 0;
   noise_.reset();
-  lane_squares_.clear();
+  lane_noise_.clear();
   if (adds_gradients_ && fit_.noise_every > 0 && options.number % fit_.noise_every == 0)
-    lane_squares_.resize(static_cast<size_t>(fit_.lanes), 0);
+    lane_noise_.resize(static_cast<size_t>(fit_.lanes));
   {
     const Timeline::Scope scope(fit_.timeline, "compute", Timeline::kMain, "forward and backward");
     const auto last = static_cast<int>(fit_.stepper->buckets(batch.total).size()) - 1;
@@ -53,7 +53,7 @@ double Strategy::compute(const data::Batch& batch, const StepOptions& options,
                            .stop = fit_.stop,
                            .trace = fit_.trace > 0,
                            .newcomers = fit_.newcomers,
-                           .squares = lane_squares_},
+                           .noise = lane_noise_},
                           batch.x, batch.y, [&](int bucket, const std::vector<Memory>& partials) {
                             if (bucket == last) before_change();
                             if (ready) ready(bucket, partials);
@@ -86,19 +86,22 @@ void Strategy::with_averages(const std::function<void()>& test) {
 
 // Each lane's squares come from the worker that has it, the others add zero: so the result does not
 // depend on the number of workers.
-void Strategy::measure_noise(int64_t batch, double squares) {
+void Strategy::measure_noise(int64_t batch, double squares, float scale) {
+  static_assert(sizeof(LaneNoise) == 2 * sizeof(double));
   if (fit_.group())
-    fit_.group()->all_reduce(std::as_writable_bytes(std::span(lane_squares_)),
-                             comm::ElementType::f64, {}, {.label = "squares of lanes"});
-  noise_ = gradient_noise(lane_squares_, batch, squares);
+    fit_.group()->all_reduce(std::as_writable_bytes(std::span(lane_noise_)), comm::ElementType::f64,
+                             {}, {.label = "squares of lanes"});
+  const double square = double{scale} * scale;
+  for (LaneNoise& lane : lane_noise_) lane.squares *= square;
+  noise_ = gradient_noise(lane_noise_, batch, squares * square);
 }
 
-void Strategy::update(const StepOptions& options, int64_t batch, double share, int lanes,
+void Strategy::update(const StepOptions& options, int64_t batch, double scale, int lanes,
                       const std::function<Memory(int bucket)>& total) {
   Update& update = fit_.stepper->update();
   Update::Options how = {.step = options.number,
                          .learning_rate = options.learning_rate,
-                         .gradient_scale = static_cast<float>(1 / share),
+                         .gradient_scale = static_cast<float>(scale),
                          .lanes = lanes};
   const std::vector<Bucket>& buckets = fit_.stepper->buckets(batch);
   Memory sums;  // one region for all buckets
@@ -109,7 +112,7 @@ void Strategy::update(const StepOptions& options, int64_t batch, double share, i
     const std::vector<double> each = update.squares(sums);
     squares = std::accumulate(each.begin(), each.end(), 0.0);
   }
-  if (measures_noise()) measure_noise(batch, *squares);
+  if (measures_noise()) measure_noise(batch, *squares, how.gradient_scale);
   const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
   if (update.clips())
     how.gradient_scale *= update.clip_scale(*squares, how.gradient_scale);
@@ -118,16 +121,17 @@ void Strategy::update(const StepOptions& options, int64_t batch, double share, i
   update.apply(sums, how);
 }
 
-Strategy::Outcome Strategy::outcome_of(const StepStatistics& statistics, double share) {
-  if (share == 0) return {.seen = false};
-  return {.loss = statistics.loss / share, .metrics = statistics.sums};
+Strategy::Outcome Strategy::outcome_of(const StepStatistics& statistics) {
+  if (!statistics.counts()) return {.seen = false};
+  return {.loss = statistics.loss(), .metrics = statistics.sums};
 }
 
 Strategy::Outcome Strategy::outcome_together(const StepStatistics& statistics,
                                              const data::Batch& batch) {
-  Outcome outcome = outcome_of(statistics, 1);
+  Outcome outcome = outcome_of(statistics);
   outcome.together = {.samples = batch.total,
-                      .loss = statistics.loss * static_cast<double>(batch.total),
+                      .loss = statistics.weighted_loss,
+                      .weight = statistics.weight,
                       .metrics = statistics.sums,
                       .stop = statistics.stop,
                       .trace = statistics.trace,

@@ -87,14 +87,15 @@ class Strategy {
   // Sums over samples since the workers last counted together.
   struct Counts {
     int64_t samples = 0;
-    double loss = 0;
-    std::vector<double> metrics = {};  // the sums of all (SummedRegion::metrics)
+    double loss = 0;                    // weight times loss
+    std::optional<double> weight = {};  // absent: all samples count 1
+    std::vector<double> metrics = {};   // the sums of all (SummedRegion::metrics)
     bool stop = false;                 // some worker wants to stop
     bool trace = false;                // worker 0 wants the next steps traced,
     bool newcomers = false;            // and lets others in now
   };
   struct Outcome {
-    bool seen = true;                  // this worker had samples of the batch
+    bool seen = true;                  // this worker had samples of the batch that count
     double loss = 0;                   // of what it has seen: the mean
     std::vector<double> metrics = {};  // and the sums
     std::optional<Counts> together;    // set if the workers counted together after this step
@@ -209,16 +210,18 @@ class Strategy {
   Memory compute_sums(const data::Batch& batch, const StepOptions& options,
                       comm::LaneRange observing);
   // Whether the squares of each lane's gradient are counted in this step: see measure_noise.
-  bool measures_noise() const { return !lane_squares_.empty(); }
+  bool measures_noise() const { return !lane_noise_.empty(); }
   // Before the update of a step, where workers have the sum of all gradients; `squares` are those
-  // of the sum. The result is in `noise_` until the next step. A collective call.
-  void measure_noise(int64_t batch, double squares);
+  // of the sum, which is still to be multiplied by `scale`. The result is in `noise_` until the next
+  // step. A collective call.
+  void measure_noise(int64_t batch, double squares, float scale);
   // Updates once the last bucket has arrived, so that nothing has changed if one never does;
-  // `total(b)` waits for the sum of bucket b. The sums cover `share` of the batch.
-  void update(const StepOptions& options, int64_t batch, double share, int lanes,
+  // `total(b)` waits for the sum of bucket b. `scale` makes the sums of gradients those of the mean
+  // loss: StepStatistics::gradient_scale, divided by the share of the batch that the sums cover.
+  void update(const StepOptions& options, int64_t batch, double scale, int lanes,
               const std::function<Memory(int bucket)>& total);
-  // The outcome of a step whose sums cover `share` of the batch.
-  static Outcome outcome_of(const StepStatistics& statistics, double share);
+  // The outcome of a step for the samples that the sums cover.
+  static Outcome outcome_of(const StepStatistics& statistics);
   // The outcome of a step whose sums cover all workers.
   static Outcome outcome_together(const StepStatistics& statistics, const data::Batch& batch);
 
@@ -227,7 +230,7 @@ class Strategy {
   std::optional<GradientNoise> noise_;
 
  private:
-  std::vector<double> lane_squares_;
+  std::vector<LaneNoise> lane_noise_;
 };
 
 // The strategy that the options ask for. A collective call.

@@ -62,6 +62,7 @@ comm::MatrixShape matrix_of(const Shape& shape) {
 SummedRegion::SummedRegion(const Program& program, const std::vector<Metric>& metrics,
                            size_t bucket_bytes)
     : metrics_(metrics, program.graph()),
+      weighted_(program.graph().has_output("loss_weight")),
       statistics_bytes_(padded((kFirstMetric + metrics_.sums()) * sizeof(float))),
       parts_(parts_of(program, statistics_bytes_)),
       buckets_(cut_into_buckets(parts_, statistics_bytes_, bucket_bytes)),
@@ -98,6 +99,7 @@ std::vector<int> SummedRegion::ready_kernels(const Program& program) const {
         std::max(ready[0], plan.buffers[plan.buffer_of[program.graph().output_id(output)]].first);
   };
   computed("loss");
+  if (weighted_) computed("loss_weight");
   for (const Metrics::Part& part : metrics_.parts()) computed(part.output);
   for (const GradientSlot& slot : plan.gradients)
     for (size_t i = 0; i < buckets_.size(); ++i)

@@ -54,11 +54,13 @@ class SummedRegion {
   // As in the program of one lane size; buckets have at least this many bytes.
   SummedRegion(const Program& program, const std::vector<Metric>& metrics, size_t bucket_bytes);
 
-  // At the beginning: the loss, times the lane's share of the batch; whether some worker wants to
-  // stop; whether worker 0 wants a trace, and whether newcomers wait there; then the sums of the
-  // metrics.
-  enum Statistic : size_t { kLoss, kStop, kTrace, kNewcomers, kFirstMetric };
+  // At the beginning: the sum over the samples of weight times loss; the sum of their weights (the
+  // samples themselves if all count equally) and their number; whether some worker wants to stop;
+  // whether worker 0 wants a trace, and whether newcomers wait there; then the sums of the metrics.
+  enum Statistic : size_t { kLoss, kWeight, kSamples, kStop, kTrace, kNewcomers, kFirstMetric };
   const Metrics& metrics() const { return metrics_; }
+  // Whether samples may have other weights in the loss than 1.
+  bool weighted() const { return weighted_; }
   size_t statistics_bytes() const { return statistics_bytes_; }
 
   // The gradient of a parameter, or what was observed of a state.
@@ -89,6 +91,7 @@ class SummedRegion {
 
  private:
   Metrics metrics_;
+  bool weighted_ = false;
   size_t statistics_bytes_ = 0;
   std::vector<Part> parts_;
   std::vector<Bucket> buckets_;

@@ -220,7 +220,7 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
   // not depend on the number of workers. Those who have only parts of the network see all of them.
   comm::Group* const group = s.alone || s.stages ? nullptr : s.cluster.group();
   const int64_t workers = group ? group->size() : 1, rank = group ? group->rank() : 0;
-  const size_t width = 2 + evaluator.metrics().sums();  // loss, samples, metrics
+  const size_t width = 3 + evaluator.metrics().sums();  // loss, weight, samples, metrics
   const size_t most = std::max<size_t>(width, kMostSums / sizeof(double));
   std::vector<double> total(width), batches;
   MistakeCollector collector(mistakes, loader.layout());
@@ -247,14 +247,15 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
     if (collector.wants_any()) collector.add(*batch, answers);
     double* const own = &batches[batches.size() - width];
     own[0] = sums.loss;
-    own[1] = static_cast<double>(sums.samples);
-    std::copy(sums.metrics.begin(), sums.metrics.end(), own + 2);
+    own[1] = sums.weight;
+    own[2] = static_cast<double>(sums.samples);
+    std::copy(sums.metrics.begin(), sums.metrics.end(), own + 3);
   }
   add_batches();
-  Evaluation result = {.samples = static_cast<int64_t>(total[1])};
+  Evaluation result = {.samples = static_cast<int64_t>(total[2])};
   result.mistakes = collector.gather(group);
-  result.loss = total[0] / std::max(1.0, total[1]);
-  result.metrics = evaluator.metrics().values(std::span(total).subspan(2));
+  result.loss = total[0] / total[1];  // not a number if no label counts
+  result.metrics = evaluator.metrics().values(std::span(total).subspan(3));
   if (const MetricValue* accuracy = find_metric(result.metrics, "accuracy")) {
     result.accuracy = accuracy->value;
     result.correct = static_cast<int64_t>(accuracy->sums[0]);

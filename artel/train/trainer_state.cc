@@ -232,6 +232,7 @@ std::string TrainerState::state_text(const StrategyStates& strategies) const {
                {"epoch",
                 {{"loss", epoch.loss},
                  {"samples", epoch.samples},
+                 {"weight", epoch.weight},
                  {"metrics", epoch.metrics},
                  {"counted", counted},
                  {"noise", {noise.variance, noise.square}}}},
@@ -291,6 +292,8 @@ void TrainerState::restore_state(const std::string& text) {
                p.at("factor")};
     const Json& e = state.at("epoch");
     epoch = {number_in(e.at("loss")), e.at("samples")};
+    // Before losses had weights, all samples counted 1.
+    epoch.weight = e.value("weight", static_cast<double>(epoch.samples));
     // Before there were other metrics, the accuracy had two numbers of its own.
     epoch.metrics.clear();
     for (const Json& sum :

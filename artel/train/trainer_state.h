@@ -51,6 +51,7 @@ struct TrainerState {
   struct {
     double loss = 0;
     int64_t samples = 0;
+    double weight = 0;  // of the samples in the loss
     std::vector<double> metrics = {};
     GradientNoise noise = {};
   } epoch;                           // sums over the steps of the current epoch

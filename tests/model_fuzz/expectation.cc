@@ -54,7 +54,9 @@ Graph Expectation::plain_graph(int64_t samples, bool training) const {
   {
     const Graph::Scope scope(graph, "loss");
     const double smoothing = training ? network_.label_smoothing : 0;
-    graph.set_output("loss", loss_by_name(network_.loss, smoothing)(prediction, y));
+    const WeightedMean loss = loss_by_name(network_.loss, smoothing)(prediction, y);
+    graph.set_output("loss", loss.weighted);
+    if (loss.weight) graph.set_output("loss_weight", loss.weight);
   }
   Metrics::add_to(graph, metrics_by_name(network_.metrics), prediction, y);
   return graph;
@@ -72,7 +74,7 @@ Results Expectation::step(int64_t number, const Arrays& leaves, const reference:
   const int64_t batch = network_.samples_of(number);
   reference::Leaves all = leaves;
   std::map<std::string, double> momentum;
-  double working = 0;
+  double working = 0, counted = 0;  // lanes with samples; the weight of all samples
   result.values["loss"] = {{}, {0.0}};
   for (int lane = 0; lane < network_.lanes; ++lane) {
     const auto [begin, end] = Stepper::rows_of_lane(batch, static_cast<int>(network_.lanes), lane);
@@ -84,7 +86,10 @@ Results Expectation::step(int64_t number, const Arrays& leaves, const reference:
     const reference::RandomKey key = {network_.seed, number, lane};
     const std::vector<Array> values = reference::run(graph, all, key, noise);
     const ValueId loss = graph.output_id("loss");
-    const double weight = static_cast<double>(end - begin) / static_cast<double>(batch);
+    const auto weight = static_cast<double>(end - begin);
+    counted += weight * (graph.has_output("loss_weight")
+                             ? values[graph.output_id("loss_weight")].data[0]
+                             : 1);
     result.values["loss"].data[0] += weight * values[loss].data[0];
     std::vector<ValueId> parameters = graph.of_kind(ValueKind::parameter);
     std::erase_if(parameters, [&](ValueId id) { return !network_.trained(graph.value(id).name); });
@@ -101,6 +106,10 @@ Results Expectation::step(int64_t number, const Arrays& leaves, const reference:
       if (name.starts_with("metric ")) accumulate(result.values[name], values[id], 1);
     result.margin = std::min(result.margin, margin_of(values[graph.output_id("prediction")]));
   }
+  // The mean over the samples that count, in whichever lanes they are.
+  for (auto& [what, value] : result.values)
+    if (counted > 0 && (what == "loss" || what.starts_with("gradient")))
+      for (double& number : value.data) number /= counted;
   for (const auto& [name, share] : momentum) {
     Array& observed = result.values[state_of(name)];
     for (size_t i = 0; i < observed.data.size(); ++i)

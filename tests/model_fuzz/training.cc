@@ -38,23 +38,26 @@ Training::Step Training::step() {
       network_.inputs(number), network_.targets(number),
       [&](int, const std::vector<Memory>& partials) { total = partials.front(); });
   Step result;
-  for (const SummedRegion::Part& part : stepper_->region().parts())
-    if (!part.is_state)
-      result.gradients[part.name] =
-          plain(parameters_.entry(part.name), total.address() + part.offset);
   const StepStatistics statistics = stepper_->read_statistics(total.floats(), number);
-  result.loss = statistics.loss;
+  result.loss = statistics.loss();
+  for (const SummedRegion::Part& part : stepper_->region().parts()) {
+    if (part.is_state) continue;
+    reference::Array& gradient = result.gradients[part.name];
+    gradient = plain(parameters_.entry(part.name), total.address() + part.offset);
+    for (double& value : gradient.data) value *= statistics.gradient_scale();
+  }
   for (const Metrics::Part& part : stepper_->region().metrics().parts()) {
     const auto first = statistics.sums.begin() + static_cast<long>(part.offset);
     result.metrics[part.output] = {part.shape, {first, first + static_cast<long>(part.size)}};
   }
   Update& update = stepper_->update();
-  const Update::Options options = {
+  Update::Options options = {
       .step = number,
       .learning_rate =
           static_cast<float>(optim::optimizer_from_options(network_.optimizer).learning_rate),
-      .gradient_scale = update.clips() ? update.clip_scale(total) : 1,
+      .gradient_scale = statistics.gradient_scale(),
       .lanes = static_cast<int>(network_.lanes)};
+  if (update.clips()) options.gradient_scale *= update.clip_scale(total, options.gradient_scale);
   update.apply(total, options);
   return result;
 }

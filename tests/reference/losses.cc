@@ -72,7 +72,8 @@ Array log_softmax_gradient(const Array& dy, const Array& y) {
 // weight[class] * target * -log(probability), divided by `divisor`.
 struct Targets {
   Array coefficients;  // weight * target, [rows, classes]
-  double divisor = 0;  // the weights of the labels, or the number of rows with probabilities
+  double weight = 0;   // of the labels, or the number of rows with probabilities
+  double divisor = 0;  // the same, or the number of rows
 };
 
 // The inputs from `first` on are logits, labels or probabilities, and perhaps class weights.
@@ -90,7 +91,7 @@ Targets targets_of(const Call& call, int first) {
     if (labels && label == call.attributes().integer("ignore_index")) continue;
     require(!labels || (label >= 0 && label < classes), ErrorKind::invalid_argument,
             "[reference] cross_entropy: got the label {}, expected 0 to {}", label, classes - 1);
-    result.divisor += labels ? weight(label) : 1;
+    result.weight += labels ? weight(label) : 1;
     for (int64_t c = 0; c < classes; ++c) {
       const auto place = static_cast<size_t>(row * classes + c);
       const double wanted = labels ? (c == label ? 1.0 : 0.0) : target.data[place];
@@ -98,11 +99,12 @@ Targets targets_of(const Call& call, int first) {
           weight(c) * ((1 - smoothing) * wanted + smoothing / static_cast<double>(classes));
     }
   }
+  result.divisor = call.flag("over_rows") ? static_cast<double>(rows) : result.weight;
   return result;
 }
 
-// Results: the loss, NaN if no row counts, and the logarithm of each row's sum of exponentials, in
-// two parts.
+// Results: the loss, NaN if no row counts; the logarithm of each row's sum of exponentials, in two
+// parts; the mean weight of the rows.
 Arrays cross_entropy(const Call& call) {
   const Array& logits = call.in(0);
   const Targets targets = targets_of(call, 0);
@@ -118,7 +120,8 @@ Arrays cross_entropy(const Call& call) {
   });
   const double loss =
       targets.divisor > 0 ? sum / targets.divisor : std::numeric_limits<double>::quiet_NaN();
-  return {{call.out_shape(), {loss}}, log_sums};
+  const double mean_weight = targets.weight / static_cast<double>(logits.shape[0]);
+  return {{call.out_shape(), {loss}}, log_sums, {call.out_shape(2), {mean_weight}}};
 }
 
 // (probability * sum of the row's coefficients - coefficient) / divisor; 0 if no row counts.

@@ -123,6 +123,12 @@ double counted_labels(const Call& call, const Array& labels) {
   return count;
 }
 
+// By which the sum of the losses is divided.
+double divisor(const Call& call, const Array& labels) {
+  return call.flag("over_rows") ? static_cast<double>(labels.shape.elements())
+                                : counted_labels(call, labels);
+}
+
 Arrays shard_cross_entropy(const Call& call) {
   const Array scores = all_scores(call), &labels = call.in(call.count() - 1);
   const int64_t rows = scores.shape[0], classes = scores.shape[1];
@@ -136,8 +142,8 @@ Arrays shard_cross_entropy(const Call& call) {
     if (const int64_t label = label_of(call, labels, row); label >= 0)
       loss.data[0] += largest - x[label] + std::log(total);
   }
-  loss.data[0] /= counted_labels(call, labels);
-  return {loss, sums};
+  loss.data[0] /= divisor(call, labels);
+  return {loss, sums, {{}, {counted_labels(call, labels) / static_cast<double>(rows)}}};
 }
 
 // Of one shard's scores, whose first class is `first`.
@@ -145,7 +151,7 @@ Array scores_gradient(const Call& call, const Array& scores, int64_t first, cons
                       const Array& sums, double dloss) {
   Array result = zeros(scores.shape);
   const int64_t columns = scores.shape.back();
-  const double scale = dloss / counted_labels(call, labels);
+  const double scale = dloss / divisor(call, labels);
   for (int64_t row = 0; row < labels.shape.elements(); ++row) {
     const int64_t label = label_of(call, labels, row);
     if (label < 0) continue;

@@ -157,7 +157,7 @@ HWY_EXPORT(shard_gradient);
 
 namespace {
 
-// What the sum of the losses is divided by. Checks the labels.
+// The sum of the weights of all rows. Checks the labels.
 double total_weight(const CrossEntropyTarget& target, int64_t rows, int64_t classes) {
   require((target.labels == nullptr) != (target.probabilities == nullptr) || rows == 0,
           ErrorKind::internal,
@@ -175,16 +175,35 @@ double total_weight(const CrossEntropyTarget& target, int64_t rows, int64_t clas
   return total;
 }
 
+// The number by which the sum of the losses is divided.
+struct Divisor {
+  double number;
+
+  Divisor(const CrossEntropyTarget& target, int64_t rows, double weight)
+      : number(target.over_rows ? static_cast<double>(rows) : weight) {}
+  float mean(double sum) const {
+    return number > 0 ? static_cast<float>(sum / number) : std::numeric_limits<float>::quiet_NaN();
+  }
+  float scale(double dloss) const {
+    return number > 0 ? static_cast<float>(dloss / number) : 0.0f;
+  }
+};
+
+float mean_weight(double weight, int64_t rows) {
+  return rows > 0 ? static_cast<float>(weight / static_cast<double>(rows)) : 0.0f;
+}
+
 // Rows that are worth a task of their own.
 int64_t loss_row_grain(int64_t classes) { return std::max<int64_t>(1, 4096 / (classes + 1)); }
 
 }  // namespace
 
-void cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
-                   int64_t classes, const float* logits, float* loss, float* log_sums,
-                   float* gradient) {
+float cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
+                    int64_t classes, const float* logits, float* loss, float* log_sums,
+                    float* gradient) {
   const double weight = total_weight(target, rows, classes);
-  const float scale = weight > 0 ? static_cast<float>(1 / weight) : 0.0f;
+  const Divisor divisor(target, rows, weight);
+  const float scale = divisor.scale(1);
   const auto chunk = HWY_DYNAMIC_DISPATCH(loss_chunk);
   std::array<double, RowChunks::kMaxChunks> partial;
   RowChunks(rows).sum(
@@ -192,17 +211,15 @@ void cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t r
       [&](int64_t begin, int64_t end, double* sum) {
         *sum = chunk(target, begin, end, classes, logits, scale, log_sums, gradient);
       },
-      [&](int64_t, double total) {
-        *loss = weight > 0 ? static_cast<float>(total / weight)
-                           : std::numeric_limits<float>::quiet_NaN();
-      });
+      [&](int64_t, double total) { *loss = divisor.mean(total); });
+  return mean_weight(weight, rows);
 }
 
 void cross_entropy_backward(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
                             int64_t classes, const float* logits, const float* log_sums,
                             const float* dloss, float* gradient) {
-  const double weight = total_weight(target, rows, classes);
-  const float scale = weight > 0 ? static_cast<float>(*dloss / weight) : 0.0f;
+  const Divisor divisor(target, rows, total_weight(target, rows, classes));
+  const float scale = divisor.scale(*dloss);
   const auto range = HWY_DYNAMIC_DISPATCH(gradient_rows);
   parallel_for(pool, rows, loss_row_grain(classes), [&](int64_t begin, int64_t end) {
     range(target, begin, end, classes, logits, scale, log_sums, gradient);
@@ -216,11 +233,9 @@ void cross_entropy_shard(ThreadPool& pool, const ClassShard& shard, int64_t rows
                [&](int64_t begin, int64_t end) { range(shard, begin, end, labels, logits, sums); });
 }
 
-void cross_entropy_of_shards(int shards, int64_t rows, int64_t classes, const int32_t* labels,
-                             int32_t ignore_index, const float* sums, float* loss,
-                             float* log_sums) {
-  const double weight =
-      total_weight({.labels = labels, .ignore_index = ignore_index}, rows, classes);
+float cross_entropy_of_shards(int shards, const CrossEntropyTarget& target, int64_t rows,
+                              int64_t classes, const float* sums, float* loss, float* log_sums) {
+  const double weight = total_weight(target, rows, classes);
   double total = 0;
   for (int64_t row = 0; row < rows; ++row) {
     const auto of = [&](int shard, int which) {
@@ -235,21 +250,21 @@ void cross_entropy_of_shards(int shards, int64_t rows, int64_t classes, const in
     }
     const LogSum log_sum = {largest, static_cast<float>(std::log(sum))};
     log_sum.save(log_sums, row);
-    if (labels[row] != ignore_index) total += log_sum.largest - label + log_sum.rest;
+    if (target.labels[row] != target.ignore_index) total += log_sum.largest - label + log_sum.rest;
   }
-  *loss = weight > 0 ? static_cast<float>(total / weight) : std::numeric_limits<float>::quiet_NaN();
+  *loss = Divisor(target, rows, weight).mean(total);
+  return mean_weight(weight, rows);
 }
 
-void cross_entropy_shard_backward(ThreadPool& pool, const ClassShard& shard, int64_t rows,
-                                  int64_t classes, const int32_t* labels, int32_t ignore_index,
+void cross_entropy_shard_backward(ThreadPool& pool, const ClassShard& shard,
+                                  const CrossEntropyTarget& target, int64_t rows, int64_t classes,
                                   const float* logits, const float* log_sums, const float* dloss,
                                   float* gradient) {
-  const double weight =
-      total_weight({.labels = labels, .ignore_index = ignore_index}, rows, classes);
-  const float scale = weight > 0 ? static_cast<float>(*dloss / weight) : 0.0f;
+  const Divisor divisor(target, rows, total_weight(target, rows, classes));
+  const float scale = divisor.scale(*dloss);
   const auto range = HWY_DYNAMIC_DISPATCH(shard_gradient);
   parallel_for(pool, rows, loss_row_grain(shard.classes), [&](int64_t begin, int64_t end) {
-    range(shard, begin, end, labels, ignore_index, logits, scale, log_sums, gradient);
+    range(shard, begin, end, target.labels, target.ignore_index, logits, scale, log_sums, gradient);
   });
 }
 

@@ -14,16 +14,17 @@ struct CrossEntropyTarget {
   const float* class_weights = nullptr;  // null: all 1
   int32_t ignore_index = -100;           // rows with this label count nowhere
   float label_smoothing = 0;
+  bool over_rows = false;  // the loss is divided by the number of rows, not by their weights
 };
 
 // The mean is over the weights of the labels (over the rows with probabilities); it is NaN if
 // nothing counts, as in PyTorch, and then the gradient is 0. Outputs: `loss` (one value),
 // `log_sums` (two for each row, see LogSum, for the backward pass), and
 // `gradient` (rows x classes; may be null or the logits' own memory): the gradient of the mean in
-// the same pass. Throws for a label outside of [0, classes).
-void cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
-                   int64_t classes, const float* logits, float* loss, float* log_sums,
-                   float* gradient);
+// the same pass. Returns the mean weight of the rows. Throws for a label outside of [0, classes).
+float cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
+                    int64_t classes, const float* logits, float* loss, float* log_sums,
+                    float* gradient);
 
 // The gradient of the logits times *dloss, from the saved log_sums.
 void cross_entropy_backward(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
@@ -42,11 +43,12 @@ inline constexpr int64_t kShardSums = 3;
 void cross_entropy_shard(ThreadPool& pool, const ClassShard& shard, int64_t rows,
                          const int32_t* labels, const float* logits, float* sums);
 // From those of all shards, one shard's rows after another's: the loss and the logarithms of whole
-// rows. `labels` as above, of `classes` classes in all.
-void cross_entropy_of_shards(int shards, int64_t rows, int64_t classes, const int32_t* labels,
-                             int32_t ignore_index, const float* sums, float* loss, float* log_sums);
-void cross_entropy_shard_backward(ThreadPool& pool, const ClassShard& shard, int64_t rows,
-                                  int64_t classes, const int32_t* labels, int32_t ignore_index,
+// rows. `target` has labels of `classes` classes in all, without weights or smoothing. Returns the
+// mean weight of the rows.
+float cross_entropy_of_shards(int shards, const CrossEntropyTarget& target, int64_t rows,
+                              int64_t classes, const float* sums, float* loss, float* log_sums);
+void cross_entropy_shard_backward(ThreadPool& pool, const ClassShard& shard,
+                                  const CrossEntropyTarget& target, int64_t rows, int64_t classes,
                                   const float* logits, const float* log_sums, const float* dloss,
                                   float* gradient);
 

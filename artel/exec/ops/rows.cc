@@ -45,12 +45,14 @@ std::function<kernels::CrossEntropyTarget(const KernelRun&)> target_of(const Ker
   const bool weights = request.inputs() > first + 2;
   const auto smoothing = static_cast<float>(request.attributes().number("label_smoothing"));
   const auto ignore = static_cast<int32_t>(request.attributes().integer("ignore_index"));
+  const bool over_rows = request.attributes().flag("over_rows");
   return [=](const KernelRun& run) -> kernels::CrossEntropyTarget {
     return {.labels = labels ? run.as_input<const int32_t>(first + 1) : nullptr,
             .probabilities = labels ? nullptr : run.in(first + 1),
             .class_weights = weights ? run.in(first + 2) : nullptr,
             .ignore_index = ignore,
-            .label_smoothing = smoothing};
+            .label_smoothing = smoothing,
+            .over_rows = over_rows};
   };
 }
 
@@ -58,8 +60,8 @@ Kernel make_cross_entropy(const KernelRequest& request) {
   const Rows all = rows_of(request.in(0));
   const int64_t rows = all.rows, classes = all.columns;
   return {{}, 0, [=, target = target_of(request, 0)](const KernelRun& run) {
-            kernels::cross_entropy(run.pool, target(run), rows, classes, run.in(0), run.out(0),
-                                   run.out(1), nullptr);
+            run.out(2)[0] = kernels::cross_entropy(run.pool, target(run), rows, classes, run.in(0),
+                                                   run.out(0), run.out(1), nullptr);
           }};
 }
 

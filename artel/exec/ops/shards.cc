@@ -121,11 +121,15 @@ class Classes {
         rows(request.in(part.count()).elements()),
         all(request.attributes().integer("classes")),
         ignored(static_cast<int32_t>(request.attributes().integer("ignore_index"))),
+        over_rows_(request.attributes().flag("over_rows")),
         ranges_(ranges_of({all}, split_of(request.attributes()))) {}
 
   const SplitRange& range(int shard) const { return ranges_[static_cast<size_t>(shard)]; }
   const int32_t* labels(const KernelRun& run) const {
     return run.as_input<const int32_t>(part.count());
+  }
+  kernels::CrossEntropyTarget target(const KernelRun& run) const {
+    return {.labels = labels(run), .ignore_index = ignored, .over_rows = over_rows_};
   }
   size_t bytes(int64_t width) const {
     return static_cast<size_t>(part.shards * rows * width) * sizeof(float);
@@ -147,6 +151,7 @@ class Classes {
   const int32_t ignored;
 
  private:
+  bool over_rows_;
   std::vector<SplitRange> ranges_;
 };
 
@@ -160,9 +165,9 @@ Kernel make_shard_cross_entropy(const KernelRequest& request) {
                                                             classes.rows, classes.labels(run),
                                                             logits, own);
                              });
-            kernels::cross_entropy_of_shards(classes.part.shards, classes.rows, classes.all,
-                                             classes.labels(run), classes.ignored, sums, run.out(0),
-                                             run.out(1));
+            run.out(2)[0] = kernels::cross_entropy_of_shards(
+                classes.part.shards, classes.target(run), classes.rows, classes.all, sums,
+                run.out(0), run.out(1));
           }};
 }
 
@@ -170,14 +175,18 @@ Kernel make_shard_cross_entropy_backward(const KernelRequest& request) {
   const Attributes& attributes = request.attributes();
   const int64_t rows = request.in(3).elements(), all = attributes.integer("classes");
   const auto ignored = static_cast<int32_t>(attributes.integer("ignore_index"));
+  const bool over_rows = attributes.flag("over_rows");
   const SplitRange range =
       ranges_of({all}, split_of(attributes))[static_cast<size_t>(attributes.integer("shard"))];
   return {{},
           0,
           [=](const KernelRun& run) {
-            kernels::cross_entropy_shard_backward(run.pool, {range.begin, range.extent}, rows, all,
-                                                  run.as_input<const int32_t>(3), ignored,
-                                                  run.in(2), run.in(1), run.in(0), run.out(0));
+            const kernels::CrossEntropyTarget target = {.labels = run.as_input<const int32_t>(3),
+                                                        .ignore_index = ignored,
+                                                        .over_rows = over_rows};
+            kernels::cross_entropy_shard_backward(run.pool, {range.begin, range.extent}, target,
+                                                  rows, all, run.in(2), run.in(1), run.in(0),
+                                                  run.out(0));
           },
           {{0, 2}}};
 }

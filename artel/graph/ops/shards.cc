@@ -127,7 +127,7 @@ void check_classes(const InferContext& context) {
 std::vector<TensorType> infer_shard_loss(const InferContext& context) {
   check_classes(context);
   const int64_t rows = context.shape(context.inputs() - 1).elements();
-  return {{DType::f32, Shape{}}, {DType::f32, {rows, 2}}};
+  return {{DType::f32, Shape{}}, {DType::f32, {rows, 2}}, {DType::f32, Shape{}}};
 }
 
 std::vector<Value> shard_loss_gradient(GradientContext& context) {
@@ -206,20 +206,23 @@ Value shard_gather(const std::vector<Value>& pieces, const Split& split, int64_t
 
 namespace {
 
-Value of_classes(const char* op, std::vector<Value> inputs, Value labels, int64_t classes,
-                 Attributes attributes) {
+std::vector<Value> of_classes(const char* op, std::vector<Value> inputs, Value labels,
+                              int64_t classes, Attributes attributes) {
   attributes.set("classes", classes);
   inputs.push_back(labels);
-  return labels.graph().add_one(op, std::move(inputs), std::move(attributes));
+  return labels.graph().add(op, std::move(inputs), std::move(attributes));
 }
 
 }  // namespace
 
-Value shard_cross_entropy(const std::vector<Value>& pieces, Value labels, int64_t classes,
-                          int64_t ignore_index, const ShardPart& part) {
+WeightedMean shard_cross_entropy(const std::vector<Value>& pieces, Value labels, int64_t classes,
+                                 int64_t ignore_index, bool over_rows, const ShardPart& part) {
   Attributes attributes = shard_attributes(part);
   attributes.set("ignore_index", ignore_index);
-  return of_classes("shard_cross_entropy", pieces, labels, classes, std::move(attributes));
+  attributes.set("over_rows", int64_t{over_rows});
+  const std::vector<Value> outputs =
+      of_classes("shard_cross_entropy", pieces, labels, classes, std::move(attributes));
+  return {outputs[0], outputs[2]};
 }
 
 Value shard_count_top(const std::vector<Value>& pieces, Value labels, int64_t classes, int64_t k,
@@ -227,7 +230,7 @@ Value shard_count_top(const std::vector<Value>& pieces, Value labels, int64_t cl
   Attributes attributes = shard_attributes(part);
   attributes.set("ignore_index", ignore_index);
   attributes.set("k", k);
-  return of_classes("shard_count_top", pieces, labels, classes, std::move(attributes));
+  return of_classes("shard_count_top", pieces, labels, classes, std::move(attributes)).front();
 }
 
 }  // namespace artel

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "artel/graph/graph.h"
+#include "artel/graph/ops.h"
 
 namespace artel {
 
@@ -41,10 +42,11 @@ std::vector<Value> shard_slices(Value x, const Split& split, const ShardPart& pa
 Value shard_gather(const std::vector<Value>& pieces, const Split& split, int64_t extent,
                    const ShardPart& part);
 
-// Cross entropy (the mean over rows of labels i32 [rows]) and `count_top`, of scores [rows,
-// classes] whose shards along the classes are `pieces`.
-Value shard_cross_entropy(const std::vector<Value>& pieces, Value labels, int64_t classes,
-                          int64_t ignore_index, const ShardPart& part);
+// Cross entropy for labels i32 [rows] and `count_top`, of scores [rows, classes] whose shards along
+// the classes are `pieces`. The loss is the mean over all rows (`over_rows`), as
+// weighted_cross_entropy has it, or over those that count.
+WeightedMean shard_cross_entropy(const std::vector<Value>& pieces, Value labels, int64_t classes,
+                                 int64_t ignore_index, bool over_rows, const ShardPart& part);
 Value shard_count_top(const std::vector<Value>& pieces, Value labels, int64_t classes, int64_t k,
                       int64_t ignore_index, const ShardPart& part);
 

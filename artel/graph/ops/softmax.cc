@@ -22,8 +22,9 @@ std::function<std::vector<Value>(GradientContext&)> from_output(const char* op) 
 std::vector<TensorType> infer_first(const InferContext& context) { return {context.type(0)}; }
 
 // Inputs: logits, labels (i32 [rows]) or target probabilities (f32 [rows, classes]), and optionally
-// class weights. Outputs: the loss, and for each row the logarithm of the sum of exponentials in
-// two parts.
+// class weights. With `over_rows`, the loss is divided by the number of rows instead of the weights
+// of their labels. Outputs: the loss; for each row the logarithm of the sum of exponentials in two
+// parts; the mean weight of the rows.
 std::vector<TensorType> infer_cross_entropy(const InferContext& context) {
   context.check_inputs(2, 3);
   const Shape &logits = context.shape(0), &labels = context.shape(1);
@@ -38,7 +39,7 @@ std::vector<TensorType> infer_cross_entropy(const InferContext& context) {
   if (context.inputs() == 3)
     context.check(context.shape(2) == Shape{logits[1]}, "got class weights {}, expected [{}]",
                   to_string(context.shape(2)), logits[1]);
-  return {{DType::f32, Shape{}}, {DType::f32, {logits[0], 2}}};
+  return {{DType::f32, Shape{}}, {DType::f32, {logits[0], 2}}, {DType::f32, Shape{}}};
 }
 
 std::vector<Value> cross_entropy_gradient(GradientContext& context) {
@@ -71,12 +72,28 @@ std::vector<OpDefinition> softmax_ops() {
 Value softmax(Value x) { return unary("softmax", x); }
 Value log_softmax(Value x) { return unary("log_softmax", x); }
 
-Value cross_entropy(Value logits, Value labels, Value weights, CrossEntropyOptions options) {
+namespace {
+
+std::vector<Value> add_cross_entropy(Value logits, Value labels, Value weights,
+                                     const CrossEntropyOptions& options, bool over_rows) {
   std::vector<Value> inputs = {logits, labels};
   if (weights) inputs.push_back(weights);
-  return logits.graph().add_one(
-      "cross_entropy", std::move(inputs),
-      {{"label_smoothing", options.label_smoothing}, {"ignore_index", options.ignore_index}});
+  return logits.graph().add("cross_entropy", std::move(inputs),
+                            {{"label_smoothing", options.label_smoothing},
+                             {"ignore_index", options.ignore_index},
+                             {"over_rows", int64_t{over_rows}}});
+}
+
+}  // namespace
+
+Value cross_entropy(Value logits, Value labels, Value weights, CrossEntropyOptions options) {
+  return add_cross_entropy(logits, labels, weights, options, false).front();
+}
+
+WeightedMean weighted_cross_entropy(Value logits, Value labels, Value weights,
+                                    CrossEntropyOptions options) {
+  const std::vector<Value> outputs = add_cross_entropy(logits, labels, weights, options, true);
+  return {outputs[0], outputs[2]};
 }
 
 }  // namespace artel

@@ -161,13 +161,16 @@ Strategy::Outcome LocalSteps::step(const data::Batch& batch, const StepOptions& 
   const StepStatistics statistics = fit_.stepper->read_statistics(sums.floats(), options.number);
   const double share = fit_.division->own_share(batch.total);
   // Otherwise this worker has no part of the batch.
-  if (share > 0) update(options, batch.total, share, lanes.size(), [&](int) { return sums; });
+  if (share > 0)
+    update(options, batch.total, statistics.gradient_scale() / share, lanes.size(),
+           [&](int) { return sums; });
   stepped_ = true;
   since_.samples += batch.total;
-  since_.loss += statistics.loss * static_cast<double>(batch.total);
+  since_.loss += statistics.weighted_loss;
+  since_.weight = since_.weight.value_or(0) + statistics.weight;
   since_.metrics.resize(statistics.sums.size());
   for (size_t i = 0; i < since_.metrics.size(); ++i) since_.metrics[i] += statistics.sums[i];
-  return outcome_of(statistics, share);
+  return outcome_of(statistics);
 }
 
 // Whether workers meet after this step even if the run continues.
@@ -185,12 +188,14 @@ std::optional<Strategy::Counts> LocalSteps::meet(int64_t step) {
   traffic_.sent_bytes +=
       averaging_.meet(static_cast<float>(fit_.division->own_share(fit_.batch_size)), step);
   std::vector<double> sums = since_.metrics;
-  sums.insert(sums.end(), {since_.loss, fit_.stop ? 1.0 : 0.0, fit_.trace > 0 ? 1.0 : 0.0});
+  sums.insert(sums.end(), {since_.loss, since_.weight.value_or(0), fit_.stop ? 1.0 : 0.0,
+                           fit_.trace > 0 ? 1.0 : 0.0});
   add_over_workers(group, std::as_writable_bytes(std::span(sums)), comm::ElementType::f64,
                    "statistics");
   Counts counts = {.samples = since_.samples,
-                   .loss = sums.end()[-3],
-                   .metrics = {sums.begin(), sums.end() - 3},
+                   .loss = sums.end()[-4],
+                   .weight = sums.end()[-3],
+                   .metrics = {sums.begin(), sums.end() - 4},
                    .stop = sums.end()[-2] > 0,
                    .trace = sums.back() > 0};
   since_ = {};

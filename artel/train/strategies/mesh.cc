@@ -236,8 +236,10 @@ Strategy::Outcome Mesh::step(const data::Batch& batch, const StepOptions& option
   const Sums sums = add_up(total, options.number);
   const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
   Update& update = fit_.stepper->update();
-  Update::Options how = {
-      .step = options.number, .learning_rate = options.learning_rate, .lanes = fit_.lanes};
+  Update::Options how = {.step = options.number,
+                         .learning_rate = options.learning_rate,
+                         .gradient_scale = sums.statistics.gradient_scale(),
+                         .lanes = fit_.lanes};
   if (update.clips()) how.gradient_scale *= update.clip_scale(sums.squares, how.gradient_scale);
   update_weights(total, how);
   return outcome_together(sums.statistics, batch);
@@ -283,7 +285,7 @@ Mesh::Sums Mesh::add_up(const Memory& total, int64_t step) {
   std::vector<double> sums(own.begin(), own.end());
   if (axes_.place.tensor > 0)  // the others of the group have them, too
     for (size_t i = 0; i < statistics; ++i)
-      if (i == SummedRegion::kLoss || i >= SummedRegion::kFirstMetric) sums[i] = 0;
+      if (i < SummedRegion::kStop || i >= SummedRegion::kFirstMetric) sums[i] = 0;
   if (update.clips()) {
     const std::vector<double> squares = sharded_ ? sharded_->squares(total) : update.squares(total);
     sums.resize(statistics + parts_.size());

@@ -99,11 +99,12 @@ Strategy::Outcome ServedApart::step(const data::Batch& batch, const StepOptions&
     statistics = fit_.stepper->read_statistics(
         remote_->step_apart(sums, remote_step(options), static_cast<float>(share)), options.number);
   }
-  Outcome outcome = outcome_of(statistics, share);
+  Outcome outcome = outcome_of(statistics);
   // A worker treats what it has seen of a batch as the whole.
   const double whole = share > 0 ? 1 / share : 0;
   outcome.together = {.samples = share > 0 ? batch.total : 0,
-                      .loss = whole * statistics.loss * static_cast<double>(batch.total),
+                      .loss = whole * statistics.weighted_loss,
+                      .weight = whole * statistics.weight,
                       .metrics = statistics.sums};
   for (double& sum : outcome.together->metrics) sum *= whole;
   return outcome;

@@ -77,16 +77,18 @@ Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& opt
   Memory total;
   for (int b = 0; b < static_cast<int>(buckets.size()); ++b) total = exchange_.wait(b);
   const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
-  Update::Options how = {
-      .step = options.number, .learning_rate = options.learning_rate, .lanes = fit_.lanes};
+  Update::Options how = {.step = options.number,
+                         .learning_rate = options.learning_rate,
+                         .gradient_scale = statistics.gradient_scale(),
+                         .lanes = fit_.lanes};
   if (stepper.update().clips() || measures_noise()) {
     const std::vector<double> terms = update_.squares(total);
     const double squares = std::accumulate(terms.begin(), terms.end(), 0.0);
-    if (measures_noise()) measure_noise(batch.total, squares);
+    if (measures_noise()) measure_noise(batch.total, squares, how.gradient_scale);
     if (stepper.update().clips())
-      how.gradient_scale = stepper.update().clip_scale(squares);
+      how.gradient_scale *= stepper.update().clip_scale(squares, how.gradient_scale);
     else
-      stepper.update().measure_norm(squares);
+      stepper.update().measure_norm(squares, how.gradient_scale);
   }
   // While a bucket is updated, the one before it travels, unless weights wait for the next step.
   std::vector<comm::Handle> gathers;

@@ -93,7 +93,8 @@ Strategy::Outcome Synchronous::step(const data::Batch& batch, const StepOptions&
   if (listens) exchange_.listen(last, buckets[last], sums);
   const StepStatistics statistics =
       fit_.stepper->read_statistics(exchange_.wait(0).floats(), options.number);
-  update(options, batch.total, 1, fit_.lanes, [&](int bucket) { return exchange_.wait(bucket); });
+  update(options, batch.total, statistics.gradient_scale(), fit_.lanes,
+         [&](int bucket) { return exchange_.wait(bucket); });
   stepped_ = true;
   Outcome outcome = outcome_together(statistics, batch);
   outcome.noise = noise_;

@@ -359,9 +359,13 @@ Use draw_cross_entropy(Random& random) {
                          : random_tensor(random, {rows, classes}, 0, 1);
   if (labels) target.values<int32_t>()[0] = 1;  // at least one row counts
   const Tensor weights = random_tensor(random, {classes}, 0.2f, 2);
+  const bool in_parts = coin(random);
   return {{{rows, classes}}, [=](Graph& g, const Values& p) {
-            return cross_entropy(p[0], g.constant("target", target),
-                                 weighted ? g.constant("weights", weights) : Value(), options);
+            const Value wanted = g.constant("target", target);
+            const Value by_class = weighted ? g.constant("weights", weights) : Value();
+            if (!in_parts) return cross_entropy(p[0], wanted, by_class, options);
+            const WeightedMean loss = weighted_cross_entropy(p[0], wanted, by_class, options);
+            return add(loss.weighted, mul(mean(p[0]), loss.weight));
           }};
 }
 
@@ -406,6 +410,7 @@ Use draw_shards_of_classes(Random& random) {
   const ShardPart part = ShardPart::all(shards);
   const int64_t rows = extent(random), classes = between(random, shards, 19);
   const int64_t ignored = coin(random) ? 0 : -100, k = between(random, 1, 3);
+  const bool over_rows = coin(random);
   Tensor labels = random_integers(random, {rows}, classes);
   labels.values<int32_t>()[0] = 1;  // at least one row counts
   // Few different scores: many are equal. Counts have no gradient.
@@ -418,7 +423,9 @@ Use draw_shards_of_classes(Random& random) {
             const Value counts =
                 shard_count_top(shard_slices(g.constant("scores", scores), by_class, part), target,
                                 classes, k, ignored, part);
-            return add(shard_cross_entropy(pieces, target, classes, ignored, part),
+            const WeightedMean loss =
+                shard_cross_entropy(pieces, target, classes, ignored, over_rows, part);
+            return add(add(loss.weighted, mul(mean(p[0]), loss.weight)),
                        mul_scalar(sum(mul(counts, counts)), 1e-3));
           }};
 }

@@ -121,12 +121,14 @@ TEST(GradientNoise, IsRightOnAverage) {
   Random random{7};
   double variance = 0, square = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
-    std::vector<double> lanes(kLanes), sum(kWidth);
+    std::vector<LaneNoise> lanes(kLanes);
+    std::vector<double> sum(kWidth);
     for (int lane = 0; lane < kLanes; ++lane) {
       std::vector<double> own(kWidth);
       for (int64_t i = kBatch * lane / kLanes; i < kBatch * (lane + 1) / kLanes; ++i)
         for (double& v : own) v += (kMean + kDeviation * random.normal()) / kBatch;
-      lanes[lane] = square_of(own);
+      const int64_t count = kBatch * (lane + 1) / kLanes - kBatch * lane / kLanes;
+      lanes[lane] = {square_of(own), static_cast<double>(count)};
       for (int k = 0; k < kWidth; ++k) sum[k] += own[k];
     }
     const auto noise = gradient_noise(lanes, kBatch, square_of(sum));
@@ -135,8 +137,8 @@ TEST(GradientNoise, IsRightOnAverage) {
   }
   EXPECT_NEAR(variance, kWidth * kDeviation * kDeviation, 0.4);
   EXPECT_NEAR(square, kWidth * kMean * kMean, 0.1);
-  EXPECT_FALSE(gradient_noise(std::vector<double>{1}, kBatch, 1).has_value());
-  EXPECT_FALSE(gradient_noise(std::vector<double>{0, 1}, 1, 1).has_value());
+  EXPECT_FALSE(gradient_noise(std::vector<LaneNoise>{{1, 1}}, kBatch, 1).has_value());
+  EXPECT_FALSE(gradient_noise(std::vector<LaneNoise>{{0, 0}, {1, 1}}, 1, 1).has_value());
 }
 
 void expect_same(const Measured& expected, const Measured& got, const std::string& what) {

@@ -62,7 +62,7 @@ class Training {
       Random random{9, static_cast<uint64_t>(step)};
       for (float& v : x.values<float>()) v = random.normal();
       for (int32_t& v : y.values<int32_t>()) v = static_cast<int32_t>(random.below(5));
-      loss_ = stepper_->step(x, y, step, 0.05f).loss;
+      loss_ = stepper_->step(x, y, step, 0.05f).loss();
     }
     std::vector<float> all;
     for (const ParameterEntry& entry : parameters_.entries()) {
