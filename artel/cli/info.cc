@@ -13,6 +13,7 @@
 #include "artel/observe/table.h"
 #include "artel/optim/optimizer.h"
 #include "artel/run/run_folder.h"
+#include "artel/train/lane_count.h"
 #include "artel/train/name_prefixes.h"
 #include "artel/train/strategies/pipeline.h"
 
@@ -39,11 +40,13 @@ void show_model(const Subject& subject, int64_t batch) {
   const RunConfig& config = subject.config;
   const auto optimizer =
       optim::make_optimizer(optim::optimizer_from_options(config.train.optimizer));
-  // As in training: a thread for each core, a lane for each thread of all workers.
+  // As in training: a thread for each core.
   const auto threads =
       static_cast<int>(config.cluster.threads > 0 ? config.cluster.threads : Cluster().cores());
   const int64_t workers = std::max<int64_t>(1, config.cluster.workers.most);
-  const int64_t lanes = config.cluster.lanes > 0 ? config.cluster.lanes : threads * workers;
+  const int64_t lanes = lanes_of_new_run({.asked = static_cast<int>(config.cluster.lanes),
+                                          .threads = threads,
+                                          .workers = static_cast<int>(workers)});
   const int64_t all = batch > 0 ? batch : config.train.batch_size;
   const auto& sharding = config.cluster.strategy_options.of<ShardingOptions>();
   fmt::print("{}", describe_model(subject.model(),

@@ -25,6 +25,8 @@
 #include "artel/run/trace_file.h"
 #include "artel/run/unused.h"
 #include "artel/train/facts.h"
+#include "artel/train/lane_count.h"
+#include "artel/train/strategies/tensor.h"
 
 namespace artel {
 namespace {
@@ -104,7 +106,11 @@ int lanes_of(const RunConfig& config, const Cluster& cluster) {
   const int64_t given = config.cluster.lanes;
   require(!config.train.cache || given > 0 || !cluster.outside(), ErrorKind::invalid_argument,
           "train.cache: a newcomer has to know the number of lanes; set cluster.lanes");
-  return given > 0 ? static_cast<int>(given) : threads_of(config, cluster) * cluster.size();
+  return lanes_of_new_run(
+      {.asked = static_cast<int>(given),
+       .threads = threads_of(config, cluster),
+       .workers = cluster.size(),
+       .sharing = static_cast<int>(config.cluster.strategy_options.of<TensorOptions>().tensor)});
 }
 
 // 0: they are no texts.

@@ -513,10 +513,11 @@ void FitLoop::test() {
 
 // The means of the epoch so far, and a test of the network as it is. Returns the loss to watch.
 double FitLoop::judge() {
-  require(s_.epoch.weight > 0 || s_.epoch.samples == 0, ErrorKind::invalid_argument,
-          "[epoch {}] none of {} samples has a label that counts: all are ignored ({}) or of classes "
-          "with the weight 0; check the labels and train.class_weights",
-          now_.epoch, s_.epoch.samples, data::kIgnoredTarget);
+  require(
+      s_.epoch.weight > 0 || s_.epoch.samples == 0, ErrorKind::invalid_argument,
+      "[epoch {}] none of {} samples has a label that counts: all are ignored ({}) or of classes "
+      "with the weight 0; check the labels and train.class_weights",
+      now_.epoch, s_.epoch.samples, data::kIgnoredTarget);
   now_.loss = s_.epoch.loss / s_.epoch.weight;
   s_.epoch.metrics.resize(metrics_.sums());  // empty if nothing has been counted yet
   set_metrics(s_.epoch.metrics);

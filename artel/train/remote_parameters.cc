@@ -53,10 +53,9 @@ RemoteParameters::RemoteParameters(const Membership& membership, Stepper& steppe
       parts_(stepper.update().targets()),
       statistics_(stepper.region().statistics_bytes() / sizeof(float)),
       segments_(segments_of(statistics_.size(), parts_, !options.compress.empty())),
-      client_(
-          membership.world, membership.size(),
-          shards_of(keys_of(buckets_.back()).last, segments_, options, holds_back()),
-          options.seed),
+      client_(membership.world, membership.size(),
+              shards_of(keys_of(buckets_.back()).last, segments_, options, holds_back()),
+              options.seed),
       states_(static_cast<int>(ps::make_rule(options.rule)->states().size())) {
   client_.set_codec(options.compress);
   if (!options.compress.empty()) {

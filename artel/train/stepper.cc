@@ -155,7 +155,7 @@ void Stepper::write_statistics(const Frame* frame, int64_t samples, const Work& 
   if (program.computes("loss")) {
     const auto count = static_cast<float>(samples);
     statistics[SummedRegion::kLoss] = frame->scalar("loss") * count;
-    statistics[SummedRegion::kWeight] = 
+    statistics[SummedRegion::kWeight] =
         region_.weighted() ? frame->scalar("loss_weight") * count : count;
     statistics[SummedRegion::kSamples] = count;
   }

@@ -90,9 +90,9 @@ class Strategy {
     double loss = 0;                    // weight times loss
     std::optional<double> weight = {};  // absent: all samples count 1
     std::vector<double> metrics = {};   // the sums of all (SummedRegion::metrics)
-    bool stop = false;                 // some worker wants to stop
-    bool trace = false;                // worker 0 wants the next steps traced,
-    bool newcomers = false;            // and lets others in now
+    bool stop = false;                  // some worker wants to stop
+    bool trace = false;                 // worker 0 wants the next steps traced,
+    bool newcomers = false;             // and lets others in now
   };
   struct Outcome {
     bool seen = true;                  // this worker had samples of the batch that count
@@ -212,8 +212,8 @@ class Strategy {
   // Whether the squares of each lane's gradient are counted in this step: see measure_noise.
   bool measures_noise() const { return !lane_noise_.empty(); }
   // Before the update of a step, where workers have the sum of all gradients; `squares` are those
-  // of the sum, which is still to be multiplied by `scale`. The result is in `noise_` until the next
-  // step. A collective call.
+  // of the sum, which is still to be multiplied by `scale`. The result is in `noise_` until the
+  // next step. A collective call.
   void measure_noise(int64_t batch, double squares, float scale);
   // Updates once the last bucket has arrived, so that nothing has changed if one never does;
   // `total(b)` waits for the sum of bucket b. `scale` makes the sums of gradients those of the mean

@@ -14,6 +14,7 @@
 #include "artel/predict/load_weights.h"
 #include "artel/train/exchange.h"
 #include "artel/train/kept_states.h"
+#include "artel/train/lane_count.h"
 #include "artel/train/name_prefixes.h"
 #include "artel/train/strategies/registry.h"
 #include "artel/train/strategies/tensor.h"
@@ -87,7 +88,11 @@ TrainerState::TrainerState(Cluster& cluster, Model model, TrainerOptions given)
   threads = options.threads > 0 ? options.threads : cluster.cores();
   require(options.lanes >= 0, ErrorKind::invalid_argument,
           "lanes: got {}, expected a positive number, or 0 for one a core", options.lanes);
-  lanes = options.lanes > 0 ? options.lanes : threads * cluster.size();
+  lanes = lanes_of_new_run(
+      {.asked = options.lanes,
+       .threads = threads,
+       .workers = cluster.size(),
+       .sharing = static_cast<int>(options.strategy_options.of<TensorOptions>().tensor)});
   shards = shards_of(options.strategy_options);
 }
 

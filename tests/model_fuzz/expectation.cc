@@ -87,9 +87,9 @@ Results Expectation::step(int64_t number, const Arrays& leaves, const reference:
     const std::vector<Array> values = reference::run(graph, all, key, noise);
     const ValueId loss = graph.output_id("loss");
     const auto weight = static_cast<double>(end - begin);
-    counted += weight * (graph.has_output("loss_weight")
-                             ? values[graph.output_id("loss_weight")].data[0]
-                             : 1);
+    counted +=
+        weight *
+        (graph.has_output("loss_weight") ? values[graph.output_id("loss_weight")].data[0] : 1);
     result.values["loss"].data[0] += weight * values[loss].data[0];
     std::vector<ValueId> parameters = graph.of_kind(ValueKind::parameter);
     std::erase_if(parameters, [&](ValueId id) { return !network_.trained(graph.value(id).name); });

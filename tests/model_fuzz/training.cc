@@ -51,12 +51,11 @@ Training::Step Training::step() {
     result.metrics[part.output] = {part.shape, {first, first + static_cast<long>(part.size)}};
   }
   Update& update = stepper_->update();
-  Update::Options options = {
-      .step = number,
-      .learning_rate =
-          static_cast<float>(optim::optimizer_from_options(network_.optimizer).learning_rate),
-      .gradient_scale = statistics.gradient_scale(),
-      .lanes = static_cast<int>(network_.lanes)};
+  Update::Options options = {.step = number,
+                             .learning_rate = static_cast<float>(
+                                 optim::optimizer_from_options(network_.optimizer).learning_rate),
+                             .gradient_scale = statistics.gradient_scale(),
+                             .lanes = static_cast<int>(network_.lanes)};
   if (update.clips()) options.gradient_scale *= update.clip_scale(total, options.gradient_scale);
   update.apply(total, options);
   return result;

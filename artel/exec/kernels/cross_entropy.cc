@@ -184,9 +184,7 @@ struct Divisor {
   float mean(double sum) const {
     return number > 0 ? static_cast<float>(sum / number) : std::numeric_limits<float>::quiet_NaN();
   }
-  float scale(double dloss) const {
-    return number > 0 ? static_cast<float>(dloss / number) : 0.0f;
-  }
+  float scale(double dloss) const { return number > 0 ? static_cast<float>(dloss / number) : 0.0f; }
 };
 
 float mean_weight(double weight, int64_t rows) {

@@ -196,9 +196,9 @@ class Splitter : SplitValues {
   bool cross_entropy(const Node& node) {
     const int64_t classes = split_classes(node);
     if (classes == 0 || node.attributes.number("label_smoothing") != 0) return false;
-    const WeightedMean loss = shard_cross_entropy(
-        pieces_of(node.inputs[0]), whole(node.inputs[1]), classes,
-        node.attributes.integer("ignore_index"), node.attributes.flag("over_rows"), part());
+    const WeightedMean loss = shard_cross_entropy(pieces_of(node.inputs[0]), whole(node.inputs[1]),
+                                                  classes, node.attributes.integer("ignore_index"),
+                                                  node.attributes.flag("over_rows"), part());
     set_whole(node.outputs[0], loss.weighted);
     set_whole(node.outputs[2], loss.weight);
     return true;

@@ -39,8 +39,7 @@ class Plain final : public Strategy {
     const StepStatistics statistics = fit_.stepper->read_statistics(sums.floats(), options.number);
     StepOptions faster = options;
     faster.learning_rate *= static_cast<float>(fit_.options_of<PlainOptions>().boost);
-    update(faster, batch.total, statistics.gradient_scale(), fit_.lanes,
-           [&](int) { return sums; });
+    update(faster, batch.total, statistics.gradient_scale(), fit_.lanes, [&](int) { return sums; });
     return outcome_together(statistics, batch);
   }
 };

@@ -23,15 +23,17 @@ data::DatasetPtr lines() {
     for (int64_t i = 0; i < kLength; ++i) {
       const auto at = static_cast<size_t>(line * kLength + i);
       x.values<int32_t>()[at] = static_cast<int32_t>(random.below(kTokens));
-      y.values<int32_t>()[at] = i * kLines > line * kLength ? data::kIgnoredTarget
-                                                            : static_cast<int32_t>(random.below(kTokens));
+      y.values<int32_t>()[at] = i * kLines > line * kLength
+                                    ? data::kIgnoredTarget
+                                    : static_cast<int32_t>(random.below(kTokens));
     }
   return data::tensor_dataset(x, y, kTokens);
 }
 
 TrainingTask line_task() {
   TrainingTask task = text_task();
-  task.model = nn::gpt2({.vocabulary = kTokens, .positions = kLength, .width = 8, .depth = 2, .heads = 2});
+  task.model =
+      nn::gpt2({.vocabulary = kTokens, .positions = kLength, .width = 8, .depth = 2, .heads = 2});
   task.set = task.fit.validation = lines();
   return task;
 }
@@ -113,14 +115,16 @@ TEST(WeightedLoss, IsTheWeightedMean) {
     for (size_t c = 0; c < 3; ++c)
       gradient[c] += weights[label] * (p[c] / sum - (c == label ? 1 : 0));
   }
-  const FitResult result = trainer.fit(data::tensor_dataset(x, y, 3), {.batch_size = kRows, .epochs = 1});
+  const FitResult result =
+      trainer.fit(data::tensor_dataset(x, y, 3), {.batch_size = kRows, .epochs = 1});
   EXPECT_NEAR(result.last.loss, loss / total, 1e-5);
   for (int64_t c = 0; c < 3; ++c)
     EXPECT_NEAR(trainer.weights()[bias].tensor.values<float>()[static_cast<size_t>(c)],
                 at(bias, c) - gradient[static_cast<size_t>(c)] / total, 1e-5);
 }
 
-void expect_bits_of_one(const TrainingTask& task, int workers, int servers, const std::string& what) {
+void expect_bits_of_one(const TrainingTask& task, int workers, int servers,
+                        const std::string& what) {
   Cluster one;
   TrainingTask alone = task;
   alone.options.strategy = "auto";
