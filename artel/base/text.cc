@@ -43,6 +43,14 @@ std::string format_bytes(double bytes) {
                : fmt::format("{:.1f} {}", bytes, units[unit]);
 }
 
+std::string format_byte_range(double least, double most) {
+  const std::string low = format_bytes(least), high = format_bytes(most);
+  if (low == high) return high;
+  const size_t unit = low.find(' ');
+  const bool same = low.substr(unit) == high.substr(high.find(' '));
+  return fmt::format("{} to {}", same ? low.substr(0, unit) : low, high);
+}
+
 std::string format_count(int64_t n) {
   std::string digits = fmt::format("{}", n);
   const int first = n < 0 ? 1 : 0;

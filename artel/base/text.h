@@ -11,6 +11,9 @@ namespace artel {
 // "512 B", "1.5 KiB", "16 MiB", "2.3 GiB".
 std::string format_bytes(double bytes);
 
+// "51.2 to 108 MiB", or "51.2 MiB" if both look the same.
+std::string format_byte_range(double least, double most);
+
 // "1,234,567".
 std::string format_count(int64_t n);
 

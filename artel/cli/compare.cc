@@ -98,6 +98,17 @@ Outcome run(const Arguments& arguments, const std::string& strategy,
           saved.evaluate(Part::test), loss_against_time(folder, strategy)};
 }
 
+// The workers that send least and most.
+std::string sent_per_step(const nlohmann::json& summary) {
+  double least = summary.at("sent_bytes"), most = least;
+  for (const nlohmann::json& worker : summary.value("traffic", nlohmann::json::array())) {
+    least = std::min<double>(least, worker.at("sent_bytes"));
+    most = std::max<double>(most, worker.at("sent_bytes"));
+  }
+  const auto steps = static_cast<double>(std::max<int64_t>(1, summary.at("step")));
+  return format_byte_range(least / steps, most / steps);
+}
+
 std::string to_table(const std::vector<Outcome>& outcomes) {
   // The first metric that all outcomes have as one number, such as accuracy; regression may have
   // none.
@@ -110,8 +121,7 @@ std::string to_table(const std::vector<Outcome>& outcomes) {
   observe::Table table(headers);
   for (const Outcome& outcome : outcomes) {
     const nlohmann::json& s = outcome.summary;
-    const double seconds = s.at("seconds"), sent = s.at("sent_bytes"),
-                 waited = s.at("seconds_waiting_for_workers");
+    const double seconds = s.at("seconds"), waited = s.at("seconds_waiting_for_workers");
     std::vector<std::string> cells = {outcome.strategy,
                                       fmt::format("{:.4f}", s.at("loss").get<double>()),
                                       fmt::format("{:.4f}", outcome.test.loss)};
@@ -119,9 +129,8 @@ std::string to_table(const std::vector<Outcome>& outcomes) {
       const MetricValue* const value = find_metric(outcome.test.metrics, metric);
       cells.push_back(value ? fmt::format("{:.4f}", value->value) : "");
     }
-    cells.insert(cells.end(),
-                 {format_duration(seconds), format_bytes(sent / std::max<int64_t>(1, s.at("step"))),
-                  fmt::format("{:.1f} %", 100 * waited / std::max(seconds, 1e-9))});
+    cells.insert(cells.end(), {format_duration(seconds), sent_per_step(s),
+                               fmt::format("{:.1f} %", 100 * waited / std::max(seconds, 1e-9))});
     table.add(std::move(cells));
   }
   return table.text();

@@ -596,6 +596,7 @@ void Cluster::serve() {
   introduce(server_introduction());
   if (outside_) enter();
   std::atomic<bool> pushed = false;
+  comm::Traffic before;  // of memberships before this one
   while (true) try {
       membership_.world->set_phase("serving");
       const int servers = door_ ? static_cast<int>(membership_.servers.size()) : servers_;
@@ -605,12 +606,17 @@ void Cluster::serve() {
                       [&](int64_t staleness) {
                         pushed = true;
                         vitals_->count_push(staleness);
+                        comm::Traffic traffic = before;
+                        traffic += membership_.world->traffic();
+                        vitals_->set({.sent_bytes = traffic.sent_bytes,
+                                      .received_bytes = traffic.received_bytes});
                       }},
                  &kept)
           .run();
       return;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::communication) throw;
+      before += membership_.world->traffic();
       try {
         // What a server kept that the others have given up is out of date.
         if (regroup(error, pushed.exchange(false)).rejoined) kept.clear();

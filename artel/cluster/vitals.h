@@ -24,7 +24,7 @@ struct Vitals {
   double training = 0, waiting_for_data = 0, waiting_for_workers = 0;
   double on_the_wire = 0;        // seconds of exchanging sums, most of them while it computes
   int64_t sent_bytes = 0;        // to other workers and servers
-  int64_t received_bytes = -1;   // -1: not known
+  int64_t received_bytes = 0;    // from them
   double processor_seconds = 0;  // of all its threads
   int64_t memory_bytes = 0;      // resident now
   int64_t staleness = 0;         // of a server: the sum over pushes

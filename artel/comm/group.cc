@@ -59,6 +59,27 @@ void Group::map_place(uint64_t place, std::span<std::byte> address, bool shared)
   core_->transport->map_place(place, address, shared);
 }
 
+Traffic Group::traffic(int peer) const {
+  return core_->transport->traffic()[core_->members[peer]].read();
+}
+
+Traffic Group::traffic() const {
+  Traffic sum;
+  for (int peer = 0; peer < size(); ++peer) sum += traffic(peer);
+  return sum;
+}
+
+Traffic Group::traffic_between_hosts() const {
+  Traffic sum;
+  for (int peer = 0; peer < size(); ++peer)
+    if (core_->host_numbers[peer] != core_->host_numbers[rank()]) sum += traffic(peer);
+  return sum;
+}
+
+void Group::count_in_place(int peer, size_t sent, size_t received) const {
+  core_->count_in_place(peer, sent, received);
+}
+
 PeerStatus Group::status(int peer) const { return core_->transport->status(core_->members[peer]); }
 
 bool Group::has_left(int peer) const {

@@ -30,6 +30,7 @@
 #include "artel/comm/options.h"
 #include "artel/comm/reduction.h"
 #include "artel/comm/schedule.h"
+#include "artel/comm/traffic.h"
 #include "artel/comm/transport.h"
 
 namespace artel::comm {
@@ -86,6 +87,14 @@ class Group {
   Handle receive(int peer, uint32_t tag, std::span<std::byte> data);
   // The same for a message that may take arbitrarily long: no reminders in the log.
   Handle listen(int peer, uint32_t tag, std::span<std::byte> data);
+  // What this rank has exchanged with another one, or with all members, since their transport was
+  // made: in this group and in every other group of the transport. See traffic.h.
+  Traffic traffic(int peer) const;
+  Traffic traffic() const;
+  // The same for the members on other hosts only.
+  Traffic traffic_between_hosts() const;
+  // Counts bytes that a rank on this machine reads from this rank's memory, or the reverse.
+  void count_in_place(int peer, size_t sent, size_t received) const;
   // What is known of a rank, also after the group has failed.
   PeerStatus status(int peer) const;
   // Whether the rank has left the group, or died, while the group itself continues.

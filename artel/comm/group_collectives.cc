@@ -74,6 +74,7 @@ void Group::scatter(std::span<const std::byte> input, std::span<std::byte> outpu
     if (core_->meets_in_memory(patience, call) &&
         read_shared(*core_->channel, patience, shown, [&](int from, const std::byte* data) {
           if (from == root) copy({data + offsets[rank()], output.size()}, output.data());
+          core_->count_in_place(from, is_root ? sizes[from] : 0, from == root ? output.size() : 0);
         }))
       return;
     std::vector<size_t> own(size() + 1, output.size());
@@ -97,6 +98,7 @@ void Group::gather(std::span<const std::byte> input, std::span<std::byte> output
     if (core_->meets_in_memory(patience, call) &&
         read_shared(*core_->channel, patience, input, [&](int from, const std::byte* data) {
           if (is_root) copy({data, sizes[from]}, output.data() + offsets[from]);
+          core_->count_in_place(from, from == root ? input.size() : 0, is_root ? sizes[from] : 0);
         }))
       return;
     std::vector<size_t> own(size() + 1, input.size());
@@ -118,6 +120,7 @@ void Group::all_gather(std::span<const std::byte> input, std::span<std::byte> ou
         read_shared(*core_->channel, patience, input, [&](int from, const std::byte* data) {
           if (from == rank()) data = input.data();
           copy({data, sizes[from]}, output.data() + offsets[from]);
+          core_->count_in_place(from, input.size(), sizes[from]);
         }))
       return;
     copy(input, output.data() + offsets[rank()]);
@@ -138,8 +141,11 @@ void Group::reduce(std::span<const std::byte> input, std::span<std::byte> output
     if (is_root) expect_bytes("output of reduce", output.size(), input.size());
     if (core_->meets_in_memory(patience, call) &&
         reduce_shared(*core_->channel, patience, input, 0,
-                      is_root ? output : std::span<std::byte>{}, type, reduction))
+                      is_root ? output : std::span<std::byte>{}, type, reduction)) {
+      for (int from = 0; from < size(); ++from)
+        core_->count_in_place(from, from == root ? input.size() : 0, is_root ? input.size() : 0);
       return;
+    }
     std::vector<std::byte> scratch(is_root ? 0 : input.size());
     std::byte* const work = is_root ? output.data() : scratch.data();
     copy(input, work);
@@ -197,8 +203,11 @@ void Group::reduce_scatter(std::span<const std::byte> input, std::span<std::byte
     expect_bytes("input of reduce_scatter", input.size(), offsets.back());
     expect_bytes("output of reduce_scatter", output.size(), sizes[rank()]);
     if (core_->meets_in_memory(patience, call) &&
-        reduce_shared(*core_->channel, patience, input, offsets[rank()], output, type, reduction))
+        reduce_shared(*core_->channel, patience, input, offsets[rank()], output, type, reduction)) {
+      for (int from = 0; from < size(); ++from)
+        core_->count_in_place(from, sizes[from], output.size());
       return;
+    }
     std::vector<std::byte> work(input.begin(), input.end());
     core_->execute_in_place(reduce_scatter_schedule(size(), rank()), work.data(), offsets, patience,
                             type, reduction);

@@ -74,6 +74,14 @@ struct Group::Core {
 
   Handle receive(int peer, uint32_t tag, std::span<std::byte> data, const WatchOptions& watch);
 
+  // Counts bytes that another rank has read from this rank's memory, and the reverse.
+  void count_in_place(int peer, size_t sent, size_t received) const {
+    if (peer == rank) return;
+    PeerMeter& meter = transport->traffic()[members[peer]];
+    meter.count_sent(sent);
+    meter.count_received(received);
+  }
+
   void check_root(int root) const {
     require(root >= 0 && root < size(), ErrorKind::invalid_argument,
             "[comm] root: got rank {}, expected 0 to {}", root, size() - 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "artel/base/pages.h"
 
@@ -32,6 +33,30 @@ Slice slice_of(size_t bytes, int size, int rank) {
   const size_t lines = (bytes + kLine - 1) / kLine;
   const auto cut = [&](size_t part) { return std::min(lines * part / size * kLine, bytes); };
   return {cut(rank), cut(rank + 1)};
+}
+
+// Counts for each other rank what count(rank) returns: bytes given to it and taken from it.
+template <typename Count>
+void count_others(const shm::Channel& channel, Count count) {
+  for (int rank = 0; rank < channel.size(); ++rank) {
+    if (rank == channel.rank()) continue;
+    const auto [sent, received] = count(rank);
+    channel.count(rank, sent, received);
+  }
+}
+
+// The same where each rank takes its slice of the held(rank) buffers of `bytes` of every rank, adds
+// them up and gives the sum to all. A slice counts as its rank's, whichever rank has added it.
+template <typename Held>
+void count_slices(const shm::Channel& channel, size_t bytes, Held held) {
+  const auto length = [&](int rank) {
+    const Slice slice = slice_of(bytes, channel.size(), rank);
+    return slice.end - slice.begin;
+  };
+  const size_t own = length(channel.rank());
+  count_others(channel, [&](int rank) {
+    return std::pair(length(rank) * held(channel.rank()) + own, own * held(rank) + length(rank));
+  });
 }
 
 // Data that is not in the arena, a piece at a time. A rank stages what the others add up, adds up
@@ -118,6 +143,7 @@ void all_reduce_shared(shm::Channel& channel, Patience& patience, std::span<std:
   if (copied && !data.empty()) std::memcpy(shown, own, data.size());
   channel.meet(patience, {&shown, 1}, data.size());
   if (!channel.reachable()) {
+    count_slices(channel, data.size(), [](int) { return size_t{1}; });
     StagedAllReduce(channel, data, type, reduction).run(patience);
     return;
   }
@@ -129,10 +155,12 @@ void all_reduce_shared(shm::Channel& channel, Patience& patience, std::span<std:
   }
   if (data.size() <= kPieceBytes) channel.next_staging();
   if (flat) {
+    count_others(channel, [&](int) { return std::pair(data.size(), data.size()); });
     const std::vector<const std::byte*> sources(buffers.begin(), buffers.end());
     combine(reduction, type, sources, {&own, 1}, data.size() / size_of(type), size);
     return;
   }
+  count_slices(channel, data.size(), [](int) { return size_t{1}; });
   std::vector<std::byte*> targets(size);
   std::vector<const std::byte*> sources(size);
   channel.share_parts(patience, [&](int part) {
@@ -149,6 +177,9 @@ void broadcast_shared(shm::Channel& channel, Patience& patience, std::span<std::
   const bool is_root = channel.rank() == root;
   std::byte* const own = data.data();
   channel.meet(patience, {&own, 1}, data.size());
+  count_others(channel, [&](int rank) {
+    return std::pair(is_root ? data.size() : 0, rank == root ? data.size() : 0);
+  });
   if (channel.reachable()) {
     if (!is_root) std::memcpy(own, channel.buffer(root), data.size());
     channel.sync(patience);
@@ -194,10 +225,15 @@ bool lane_reduce_shared(shm::Channel& channel, Patience& patience, const LaneNod
     nodes.tree().add(sources, targets, type, (slice.end - slice.begin) / size_of(type), reduction,
                      divisor);
   };
+  const auto held = [&](int rank) { return nodes.of(rank).size(); };
   if (flat) {
+    count_others(channel, [&](int rank) {
+      return std::pair(bytes * held(channel.rank()), bytes * held(rank));
+    });
     add({0, bytes});
     channel.next_staging();
   } else {
+    count_slices(channel, bytes, held);
     channel.share_parts(patience, [&](int part) { add(slice_of(bytes, channel.size(), part)); });
   }
   return true;
@@ -209,6 +245,10 @@ bool lane_reduce_scatter_shared(shm::Channel& channel, Patience& patience, const
   channel.meet(patience, std::vector<std::byte*>(partials.begin(), partials.end()), output.size());
   if (!channel.reachable()) return false;
   const size_t begin = offsets[channel.rank()], end = offsets[channel.rank() + 1];
+  count_others(channel, [&](int rank) {
+    return std::pair((offsets[rank + 1] - offsets[rank]) * nodes.of(channel.rank()).size(),
+                     (end - begin) * nodes.of(rank).size());
+  });
   // Whoever wants only its part of a sum is short of memory, as which pages of others count, too:
   // they are looked at in pieces.
   for (size_t at = begin; at < end; at += kScatteredBytes) {

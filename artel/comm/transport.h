@@ -18,6 +18,7 @@
 #include "artel/base/error.h"
 #include "artel/base/time.h"
 #include "artel/comm/reduction.h"
+#include "artel/comm/traffic.h"
 
 namespace artel::comm {
 
@@ -73,6 +74,9 @@ class Transport {
                                          std::span<const std::byte> data) = 0;
   virtual std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data) = 0;
 
+  // Bytes and messages to and from each peer since the transport was made; see traffic.h.
+  const TrafficMeter& traffic() const { return traffic_; }
+
   // The best message length for large data.
   virtual size_t segment_bytes() const { return 256 << 10; }
 
@@ -116,6 +120,7 @@ class Transport {
   int rank_ = 0;
   int servers_ = 0;  // the last ranks, for messages
   std::vector<std::string> hosts_;
+  TrafficMeter traffic_;
 };
 
 }  // namespace artel::comm

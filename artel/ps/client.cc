@@ -186,9 +186,11 @@ void Client::send_values(Connection& connection, Header header, const Request& r
       }
     }
   }
+  const size_t read_in_place =
+      header.has(in_place) ? count * sizeof(float) * request.values.size() : 0;
+  group_->count_in_place(connection.rank, read_in_place, 0);
   traffic_.sent_bytes += static_cast<int64_t>(
-      sizeof(Header) + list.size_bytes() +
-      (header.has(in_place) ? count * sizeof(float) * request.values.size() : bytes.size()));
+      sizeof(Header) + list.size_bytes() + (header.has(in_place) ? read_in_place : bytes.size()));
   connection.outbox.send(header, list, std::move(bytes));
 }
 
@@ -248,6 +250,7 @@ void Client::hand_out(Connection& connection, const Message& message, const Expe
     const std::byte* data = group_->at_place(place, expected.count * sizeof(float));
     require(data != nullptr, ErrorKind::corrupt, "[ps] reply of rank {}: place {} is not shared",
             connection.rank, place);
+    group_->count_in_place(connection.rank, 0, expected.count * sizeof(float));
     return expected.sink(expected.offset, {reinterpret_cast<const float*>(data), expected.count},
                          false);
   }

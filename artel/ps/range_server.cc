@@ -274,6 +274,9 @@ class RangeServer::State {
     const Header& header = message.header;
     if (header.has(held)) check_held(header);
     Contribution contribution = read_contribution(message, pending.listed, group_, codec_.get());
+    if (header.has(in_place))
+      group_.count_in_place(connection.worker, 0,
+                            contribution.partials.size() * header.keys.size() * sizeof(float));
     require_finite(contribution, header.keys,
                    [this](uint64_t key) { return shard().name_of(key); });
     const uint64_t version = this->version();
@@ -524,6 +527,7 @@ class RangeServer::State {
     if (!(setup_.together && setup_.delay == 0)) all = connection.known->set(request.keys, all);
     const std::optional<uint64_t> place = group_.place_of(std::as_bytes(all));
     require(place.has_value(), ErrorKind::internal, "[ps] values are not in shared memory");
+    group_.count_in_place(connection.worker, all.size_bytes(), 0);
     const auto bytes = std::as_bytes(std::span(&*place, 1));
     return {bytes.begin(), bytes.end()};
   }

@@ -34,6 +34,9 @@ void set_rates(const Vitals& from, const Vitals& to, observe::LiveWorker& worker
   const double seconds = to.at - from.at;
   if (!(seconds > 0)) return;
   worker.processor = (to.processor_seconds - from.processor_seconds) / seconds;
+  worker.sent_per_second = static_cast<double>(to.sent_bytes - from.sent_bytes) / seconds;
+  worker.received_per_second =
+      static_cast<double>(to.received_bytes - from.received_bytes) / seconds;
   if (worker.server) {
     if (to.step > from.step)
       worker.staleness = static_cast<double>(to.staleness - from.staleness) /
@@ -41,10 +44,6 @@ void set_rates(const Vitals& from, const Vitals& to, observe::LiveWorker& worker
     return;
   }
   worker.samples_per_second = static_cast<double>(to.samples - from.samples) / seconds;
-  worker.sent_per_second = static_cast<double>(to.sent_bytes - from.sent_bytes) / seconds;
-  if (to.received_bytes >= 0 && from.received_bytes >= 0)
-    worker.received_per_second =
-        static_cast<double>(to.received_bytes - from.received_bytes) / seconds;
   // Steps count as a whole, so shares are those of the time up to the last one.
   const double training = to.training - from.training;
   if (!(training > 0)) return;

@@ -43,6 +43,16 @@ nlohmann::ordered_json to_json(const ChangedWorkers& change) {
           {"went_on", change.staying}};
 }
 
+nlohmann::ordered_json to_json(const WorkerTraffic& traffic) {
+  return {{"worker", traffic.worker},
+          {"sent_bytes", traffic.all.sent_bytes},
+          {"received_bytes", traffic.all.received_bytes},
+          {"sent_messages", traffic.all.sent_messages},
+          {"received_messages", traffic.all.received_messages},
+          {"sent_to_other_hosts_bytes", traffic.between_hosts.sent_bytes},
+          {"received_from_other_hosts_bytes", traffic.between_hosts.received_bytes}};
+}
+
 // `judge` is the part that the network was evaluated on.
 nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
                                const std::string& judge, const std::vector<std::string>& classes,
@@ -56,6 +66,7 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
                                  {"seconds_waiting_for_data", last.seconds_waited},
                                  {"seconds_waiting_for_workers", last.seconds_exchanging},
                                  {"sent_bytes", last.sent_bytes},
+                                 {"received_bytes", last.received_bytes},
                                  {"peak_memory_bytes", peak_memory_bytes()},
                                  {"stopped_by", result.stopped_by}};
   if (last.tested) {
@@ -76,10 +87,19 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
                     {"value", best->value},
                     {"epoch", best->epoch},
                     {"step", best->step}};
+  for (const WorkerTraffic& traffic : result.traffic) json["traffic"].push_back(to_json(traffic));
   for (const ChangedWorkers& change : result.changes) json["changes"].push_back(to_json(change));
   for (const auto& [name, value] : last.measures) json[name] = value;
   add_server_report(json, result.servers);
   return json;
+}
+
+// "51.2 MiB", or "51.2 to 108 MiB" where some workers send more than others.
+std::string sent_by_a_worker(const FitResult& result) {
+  std::vector<int64_t> sent = {result.last.sent_bytes};
+  for (const WorkerTraffic& traffic : result.traffic) sent.push_back(traffic.all.sent_bytes);
+  const auto [least, most] = std::ranges::minmax(sent);
+  return format_byte_range(static_cast<double>(least), static_cast<double>(most));
 }
 
 // 1, 2, 5, 10, 20, 50, ...: enough to see how it goes.
@@ -179,6 +199,9 @@ void RunReport::after_step(const TrainingState& state) {
   if (state.joined > 0) scalars.emplace_back("cluster/joined", state.joined);
   if (state.repeated > 0)
     scalars.emplace_back("cluster/repeated", static_cast<double>(state.repeated));
+  if (const int64_t sent = state.sent_bytes - std::exchange(sent_bytes_, state.sent_bytes);
+      sent > 0)
+    scalars.emplace_back("cluster/sent_bytes", static_cast<double>(sent));
   if (state.seconds_lost > 0) scalars.emplace_back("cluster/seconds_lost", state.seconds_lost);
   write([&] { metrics_->write(state.step, scalars); });
 }
@@ -266,7 +289,7 @@ observe::Table RunReport::table_of(const FitResult& result, int64_t parameters) 
   if (last.sent_bytes > 0) {
     table.add({"waiting for workers",
                fmt::format("{:.1f} %", 100 * last.seconds_exchanging / last.seconds)});
-    table.add({"sent by a worker", format_bytes(static_cast<double>(last.sent_bytes))});
+    table.add({"sent by a worker", sent_by_a_worker(result)});
   }
   add_server_report(table, result.servers);
   for (const ChangedWorkers& change : result.changes) {

@@ -64,8 +64,9 @@ class RunReport {
   int64_t tokens_;
   std::optional<observe::Progress> progress_;
   std::optional<observe::MetricsWriter> metrics_;
-  bool refused_ = false;  // by the disk, at the last attempt
-  int workers_ = 0;       // of the last step
+  bool refused_ = false;    // by the disk, at the last attempt
+  int workers_ = 0;         // of the last step
+  int64_t sent_bytes_ = 0;  // up to the last step
 };
 
 }  // namespace artel

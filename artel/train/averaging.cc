@@ -36,7 +36,7 @@ Averaging::Averaging(const Membership& membership, Parameters& parameters, Param
   common_.assign(block.begin(), block.end());
 }
 
-int64_t Averaging::meet(float share, int64_t step) {
+void Averaging::meet(float share, int64_t step) {
   const std::span<float> own = parameters_.block();
   size_t at = 0;
   for (const Part& part : parts_)
@@ -45,12 +45,11 @@ int64_t Averaging::meet(float share, int64_t step) {
 
   comm::Group& group = *membership_.group;
   const size_t packed = codec_ ? weight_floats_ : 0;
-  int64_t sent = 0;
   if (codec_)
-    sent += static_cast<int64_t>(codec_->all_reduce(group, {.seed = options_.seed, .step = step},
-                                                    feedback_, changes_.first(packed), false));
-  sent += add_over_workers(group, std::as_writable_bytes(changes_.subspan(packed)),
-                           comm::ElementType::f32, "average of weights");
+    codec_->all_reduce(group, {.seed = options_.seed, .step = step}, feedback_,
+                       changes_.first(packed), false);
+  add_over_workers(group, std::as_writable_bytes(changes_.subspan(packed)), comm::ElementType::f32,
+                   "average of weights");
 
   const auto momentum = static_cast<float>(options_.momentum);
   const auto rate = static_cast<float>(options_.learning_rate);
@@ -65,7 +64,6 @@ int64_t Averaging::meet(float share, int64_t step) {
       }
       own[i] = common_[i] += part.weight ? rate * change : change;
     }
-  return sent;
 }
 
 OwnState Averaging::state(bool between) const {

@@ -38,8 +38,8 @@ class Averaging {
 
   // A collective call: all workers hold equal weights afterwards. `share` is this worker's part of
   // the samples; those of all add up to 1. The bits of the result depend on the number of workers,
-  // not on the transport. Returns the bytes that this worker sent.
-  int64_t meet(float share, int64_t step);
+  // not on the transport.
+  void meet(float share, int64_t step);
 
   // What the codec has held back; `between` two meetings, also this worker's weights and the common
   // ones. Restoring that changes the parameters and the velocity, too.

@@ -139,14 +139,13 @@ void Exchange::begin(int bucket, const Bucket& part, const std::vector<Memory>& 
         const Timeline::Scope scope(timeline_, "wire", Timeline::kWire,
                                     [&] { return name_of(bucket); });
         const Clock::time_point begin = Clock::now();
-        const int64_t sent = reduce(group, bucket, part, partials);
-        pending_[bucket].sent_bytes = sent;
+        reduce(group, bucket, part, partials);
         pending_[bucket].wire_seconds = seconds_between(begin, Clock::now());
       });
 }
 
-int64_t Exchange::reduce(comm::Group& group, int bucket, const Bucket& part,
-                         const std::vector<Memory>& partials) {
+void Exchange::reduce(comm::Group& group, int bucket, const Bucket& part,
+                      const std::vector<Memory>& partials) {
   if (codec_) return reduce_packed(group, bucket, part, partials);
   if (!options_.shards && options_.strategy == "coordinator")
     return gather_at_coordinator(group, bucket, part, partials);
@@ -157,27 +156,24 @@ int64_t Exchange::reduce(comm::Group& group, int bucket, const Bucket& part,
     return reduce_exactly(group, part, partials, pending_[bucket].total, call);
   add_partials(part, partials);
   group.all_reduce(part_of(partials.front(), part), comm::ElementType::f32, {}, call);
-  return all_reduce_bytes(part.bytes, group.size());
 }
 
-int64_t Exchange::reduce_exactly(comm::Group& group, const Bucket& part,
-                                 const std::vector<Memory>& partials, const Memory& total,
-                                 const comm::Call& call) {
+void Exchange::reduce_exactly(comm::Group& group, const Bucket& part,
+                              const std::vector<Memory>& partials, const Memory& total,
+                              const comm::Call& call) {
   std::vector<std::byte*> parts;
   for (const Memory& partial : partials) parts.push_back(part_of(partial, part).data());
   group.lane_reduce(layout_, parts, part_of(total, part), comm::ElementType::f32, {}, false, call);
-  return all_reduce_bytes(part.bytes * (partials.size() + 1) / 2, group.size());
 }
 
 // The statistics go to all workers; of the rest, each gets the sum of its part.
-int64_t Exchange::reduce_shards(comm::Group& group, int bucket, const Bucket& part,
-                                const std::vector<Memory>& partials, const comm::Call& call) {
+void Exchange::reduce_shards(comm::Group& group, int bucket, const Bucket& part,
+                             const std::vector<Memory>& partials, const comm::Call& call) {
   const std::span<const size_t> cuts = options_.shards->cuts(bucket);
   const size_t begin = cuts.front(), end = cuts.back();
-  int64_t sent = 0;
   if (begin > part.offset)
-    sent += reduce_exactly(group, {.offset = part.offset, .bytes = begin - part.offset}, partials,
-                           partials.front(), call);
+    reduce_exactly(group, {.offset = part.offset, .bytes = begin - part.offset}, partials,
+                   partials.front(), call);
   std::vector<std::byte*> parts;
   for (const Memory& partial : partials) parts.push_back(partial.host().data() + begin);
   std::vector<size_t> sizes;
@@ -193,7 +189,6 @@ int64_t Exchange::reduce_shards(comm::Group& group, int bucket, const Bucket& pa
     give_back(begin, i == 0 ? own : end);
     if (i == 0) give_back(own_end, end);
   }
-  return sent + all_reduce_bytes((end - begin) * partials.size(), group.size()) / 2;
 }
 
 std::span<float> Exchange::gathered(const Bucket& part, const Memory& region) {
@@ -208,8 +203,8 @@ std::span<float> Exchange::gathered(const Bucket& part, const Memory& region) {
 // Gradients are packed; statistics and observations beside them in a bucket stay exact. Codecs see
 // the gradients without the padding between them: a codec would turn those zeros into something
 // else, and they would affect how it treats the values around them.
-int64_t Exchange::reduce_packed(comm::Group& group, int bucket, const Bucket& part,
-                                const std::vector<Memory>& partials) {
+void Exchange::reduce_packed(comm::Group& group, int bucket, const Bucket& part,
+                             const std::vector<Memory>& partials) {
   add_partials(part, partials);
   const Memory& region = partials.front();
   const size_t begin = part.first_gradient, end = part.gradients_end;
@@ -219,24 +214,22 @@ int64_t Exchange::reduce_packed(comm::Group& group, int bucket, const Bucket& pa
   const bool apart = floats < gradients.size();
   if (apart) gradients = gathered(part, region);
   const auto add_exactly = [&](size_t from, size_t to) {
-    return add_over_workers(group, region.part(from, to - from).host(), comm::ElementType::f32,
-                            "statistics");
+    add_over_workers(group, region.part(from, to - from).host(), comm::ElementType::f32,
+                     "statistics");
   };
-  int64_t sent = 0;
-  if (begin > part.offset) sent += add_exactly(part.offset, begin);
+  if (begin > part.offset) add_exactly(part.offset, begin);
   if (end > begin)
-    sent += static_cast<int64_t>(codec_->all_reduce(
+    codec_->all_reduce(
         group, {.seed = options_.seed, .step = step_, .stream = static_cast<uint64_t>(bucket)},
-        feedback_[bucket], gradients, false));
+        feedback_[bucket], gradients, false);
   if (apart) scatter(part, gradients, region);
-  if (end < part.offset + part.bytes) sent += add_exactly(end, part.offset + part.bytes);
-  return sent;
+  if (end < part.offset + part.bytes) add_exactly(end, part.offset + part.bytes);
 }
 
 // A coordinator adds the partial sums of all in the canonical order and sends the total back;
 // several coordinators take turns with the buckets.
-int64_t Exchange::gather_at_coordinator(comm::Group& group, int bucket, const Bucket& part,
-                                        const std::vector<Memory>& partials) {
+void Exchange::gather_at_coordinator(comm::Group& group, int bucket, const Bucket& part,
+                                     const std::vector<Memory>& partials) {
   const int root = bucket % std::min(options_.coordinators, group.size());
   const bool here = group.rank() == root;
   std::vector<size_t> sizes;
@@ -261,7 +254,6 @@ int64_t Exchange::gather_at_coordinator(comm::Group& group, int bucket, const Bu
         .add(sources, std::span(&target, 1), comm::ElementType::f32, part.bytes / sizeof(float));
   }
   group.broadcast(total, root, {.label = "from the coordinator"});
-  return static_cast<int64_t>(here ? total.size() * (group.size() - 1) : mine.size());
 }
 
 Memory Exchange::wait(int bucket) {
@@ -273,7 +265,6 @@ Memory Exchange::wait(int bucket) {
     pending.handle.wait(Deadline::never());
     traffic_.waited_seconds += seconds_between(begin, Clock::now());
     traffic_.wire_seconds += std::exchange(pending.wire_seconds, 0);
-    traffic_.sent_bytes += std::exchange(pending.sent_bytes, 0);
   }
   return pending.total;
 }

@@ -73,7 +73,6 @@ class Exchange {
   struct Traffic {
     double waited_seconds = 0;
     double wire_seconds = 0;  // on the group's own thread
-    int64_t sent_bytes = 0;   // by this worker, or on average where the strategy hides it
   };
   // Of all buckets that were waited for.
   const Traffic& traffic() const { return traffic_; }
@@ -83,7 +82,6 @@ class Exchange {
     Memory total = {};
     comm::Handle handle;
     double wire_seconds = 0;
-    int64_t sent_bytes = 0;
   };
 
   void begin(int bucket, const Bucket& part, const std::vector<Memory>& partials);
@@ -91,18 +89,16 @@ class Exchange {
   void make_feedback(const std::vector<Bucket>& buckets);
   // The gradients of a bucket, side by side.
   std::span<float> gathered(const Bucket& part, const Memory& region);
-  // Each returns the bytes that this worker sent.
-  int64_t reduce(comm::Group& group, int bucket, const Bucket& part,
-                 const std::vector<Memory>& partials);
-  int64_t reduce_exactly(comm::Group& group, const Bucket& part,
-                         const std::vector<Memory>& partials, const Memory& total,
-                         const comm::Call& call);
-  int64_t reduce_shards(comm::Group& group, int bucket, const Bucket& part,
-                        const std::vector<Memory>& partials, const comm::Call& call);
-  int64_t gather_at_coordinator(comm::Group& group, int bucket, const Bucket& part,
-                                const std::vector<Memory>& partials);
-  int64_t reduce_packed(comm::Group& group, int bucket, const Bucket& part,
-                        const std::vector<Memory>& partials);
+  void reduce(comm::Group& group, int bucket, const Bucket& part,
+              const std::vector<Memory>& partials);
+  void reduce_exactly(comm::Group& group, const Bucket& part, const std::vector<Memory>& partials,
+                      const Memory& total, const comm::Call& call);
+  void reduce_shards(comm::Group& group, int bucket, const Bucket& part,
+                     const std::vector<Memory>& partials, const comm::Call& call);
+  void gather_at_coordinator(comm::Group& group, int bucket, const Bucket& part,
+                             const std::vector<Memory>& partials);
+  void reduce_packed(comm::Group& group, int bucket, const Bucket& part,
+                     const std::vector<Memory>& partials);
 
   Membership membership_;
   ExchangeOptions options_;

@@ -44,11 +44,10 @@ void FitLoop::join() {
     require(strategy_->can_lose_workers(), ErrorKind::unsupported,
             "each worker has only a part of the network, so others cannot go on without it; resume "
             "from a checkpoint, or set cluster.mirror_every above 0");
-    const Strategy::Traffic traffic = strategy_->traffic();
-    traffic_before_.waited_seconds += traffic.waited_seconds;
-    traffic_before_.sent_bytes += traffic.sent_bytes;
-    traffic_before_.received_bytes += std::max<int64_t>(0, traffic.received_bytes);
-    traffic_before_.wire_seconds += traffic.wire_seconds;
+    const Strategy::Traffic waits = strategy_->traffic();
+    waits_before_.waited_seconds += waits.waited_seconds;
+    waits_before_.wire_seconds += waits.wire_seconds;
+    traffic_before_ = traffic_;
   }
   keep_parts();
   const bool progressed = begun_at_ >= 0 && s_.step > begun_at_;

@@ -64,6 +64,9 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
   now_.steps_per_epoch = per_epoch_;
   now_.epochs = now_.steps / per_epoch_ + (now_.steps % per_epoch_ > 0 ? 1 : 0);
   knock();
+  read_traffic();
+  traffic_before_.all -= traffic_.all;
+  traffic_before_.between_hosts -= traffic_.between_hosts;
   with_whoever_is_left([] {});
   schedule_.emplace(s_.options.schedule, s_.options.optimizer.learning_rate,
                     optim::Horizon{.total_steps = now_.steps,
@@ -124,6 +127,7 @@ void FitLoop::with_whoever_is_left(const std::function<void()>& body) {
 void FitLoop::regroup(const Error& cause) {
   if (strategy_ && !strategy_->can_lose_workers()) throw cause;
   broken_at_ = Clock::now();
+  read_traffic();
   try {
     finish_saving();
   } catch (const Error& error) {
@@ -286,12 +290,7 @@ void FitLoop::train() {
   if (options_.timeline) result_.timeline = timeline_.stop(s_.cluster.group());
   if (unsaved_)
     fail(unsaved_->kind(), "[step {}] the last state was not saved: {}", s_.step, unsaved_->what());
-  // Nobody goes before the last checkpoint is there: its writer may die. Whoever went apart from
-  // the others may have to wait for as long as they train.
-  constexpr double kYear = 365 * 86400.0;
-  if (s_.cluster.elastic() && s_.cluster.group())
-    s_.cluster.group()->barrier(
-        {.label = s_.alone ? "end of the others" : "end", .timeout = s_.alone ? kYear : 0});
+  gather_traffic();
   strategy_->leave();
 }
 
@@ -433,12 +432,10 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   last_step_.insert(last_step_.end(), outcome.metrics.begin(), outcome.metrics.end());
   now_.seconds = seconds_between(begin_, Clock::now());
   now_.seconds_waited = loader_.seconds_waited();
-  const Strategy::Traffic traffic = strategy_->traffic();
-  now_.seconds_exchanging = traffic_before_.waited_seconds + traffic.waited_seconds;
-  now_.sent_bytes = traffic_before_.sent_bytes + traffic.sent_bytes;
-  now_.seconds_on_wire = traffic_before_.wire_seconds + traffic.wire_seconds;
-  now_.received_bytes =
-      traffic.received_bytes < 0 ? -1 : traffic_before_.received_bytes + traffic.received_bytes;
+  const Strategy::Traffic waits = strategy_->traffic();
+  now_.seconds_exchanging = waits_before_.waited_seconds + waits.waited_seconds;
+  now_.seconds_on_wire = waits_before_.wire_seconds + waits.wire_seconds;
+  read_traffic();
   now_.own_samples += batch.size();
   const Division* const division = workload_->division();
   now_.own_lanes = division ? division->own().size() : 0;
@@ -475,6 +472,37 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   asked_to_stop_ = stops && s_.step < now_.steps;
   if (stops) result_.stopped_by = reason_.empty() ? "request" : reason_;
   if (s_.step >= now_.steps) result_.stopped_by = options_.steps > 0 ? "steps" : "epochs";
+}
+
+// The counters of this worker since the fit began.
+void FitLoop::read_traffic() {
+  const Membership& now = s_.cluster.membership();
+  traffic_ = traffic_before_;
+  if (const comm::Group* const group = now.world ? now.world.get() : now.group.get()) {
+    traffic_.all += group->traffic();
+    traffic_.between_hosts += group->traffic_between_hosts();
+  }
+  const auto rank = static_cast<size_t>(s_.cluster.rank());
+  traffic_.worker = rank < now.members.size() ? now.members[rank].number : s_.cluster.rank();
+  now_.sent_bytes = traffic_.all.sent_bytes;
+  now_.received_bytes = traffic_.all.received_bytes;
+}
+
+// Collective, and the last thing that workers do together: none of them leaves before the last
+// checkpoint is written, because its writer may die. A worker that trains alone may have to wait
+// for as long as the others train.
+void FitLoop::gather_traffic() {
+  constexpr double kYear = 365 * 86400.0;
+  comm::Group* const group = s_.cluster.group();
+  if (!group || !(s_.cluster.elastic() || strategy_->collective())) return;
+  read_traffic();
+  result_.last.sent_bytes = now_.sent_bytes;
+  result_.last.received_bytes = now_.received_bytes;
+  std::vector<WorkerTraffic> all(static_cast<size_t>(group->size()));
+  group->all_gather(
+      std::as_bytes(std::span(&traffic_, 1)), std::as_writable_bytes(std::span(all)), {},
+      {.label = s_.alone ? "end of the others" : "end", .timeout = s_.alone ? kYear : 0});
+  result_.traffic = std::move(all);
 }
 
 void FitLoop::set_metrics(std::span<const double> sums) {

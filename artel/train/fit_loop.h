@@ -83,6 +83,8 @@ class FitLoop {
   void step(const data::Batch& batch);
   void count(const Strategy::Outcome& outcome);
   void account(const Strategy::Outcome& outcome, const data::Batch& batch);
+  void read_traffic();
+  void gather_traffic();
   void set_metrics(std::span<const double> sums);
   std::optional<double> noise_scale() const;
   bool averages() const;
@@ -135,7 +137,8 @@ class FitLoop {
   bool newcomers_ = false;                  // all know that others are let in after this step
   std::optional<Restoration> restoration_;  // while a membership begins: how it is put together
   int64_t begun_at_ = -1;                   // the step that this membership began with
-  Strategy::Traffic traffic_before_ = {.received_bytes = 0};  // of memberships before this one
+  Strategy::Traffic waits_before_;          // of memberships before this one
+  WorkerTraffic traffic_, traffic_before_;  // of all memberships, and of those before this one
   std::optional<optim::Schedule> schedule_;
   std::optional<optim::PlateauReducer> plateau_;
   TrainingState now_;

@@ -91,7 +91,7 @@ void PassingWeights::begin_step(int64_t batch) {
   finished_ = 0;
   left_.assign(sequence_.size() * static_cast<size_t>(rounds_), 0);
   if (!shared_) shared_.emplace(group_, update_.weights_of_workers());
-  if (is_shared()) sent_bytes_ += shared_->exchange(group_);
+  if (is_shared()) shared_->exchange(group_);
 }
 
 void PassingWeights::pass(const Stepper::Passage& passage) {

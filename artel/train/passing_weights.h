@@ -50,8 +50,6 @@ class PassingWeights {
   void end_step();
   // From now until the next step, each worker's memory is its own.
   void rest() { shared_.reset(); }
-  // By this worker, on average, beside what the update has sent.
-  int64_t sent_bytes() const { return sent_bytes_; }
 
  private:
   // Windows are counted through all rounds of lanes.
@@ -72,7 +70,6 @@ class PassingWeights {
   int own_rounds_, rounds_;    // of this worker; of the one that has most
   std::vector<int> sequence_;  // the buckets of a round's windows
   std::optional<SharedWeights> shared_;
-  int64_t sent_bytes_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -342,6 +342,7 @@ void PipelineRunner::receive(const Route& route, int lane, const Frame& frame,
     from = group_.at_place(place, route.bytes);
     require(from != nullptr, ErrorKind::corrupt,
             "{}: stage {} sent a place outside of the shared memory", where, route.stage);
+    group_.count_in_place(route.peer, 0, route.bytes);
   }
   for (const int id : route.buffers) {
     const std::span<std::byte> buffer = frame.buffer(id);
@@ -365,9 +366,9 @@ void PipelineRunner::send(const Route& route, int lane, const Frame& frame) {
     const uint64_t place = group_.place_of(sent).value();
     std::memcpy(to, &place, sizeof place);
     sent = memory.subspan(route.bytes);
+    group_.count_in_place(route.peer, route.bytes, 0);
   }
   letter.handle = group_.send(route.peer, tag(route, lane), sent);
-  sent_bytes_ += static_cast<int64_t>(route.bytes);
 }
 
 void PipelineRunner::share_parameters() {

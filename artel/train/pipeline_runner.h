@@ -55,7 +55,6 @@ class PipelineRunner {
   // Between steps: gives back the memory of activations and sums until the next one.
   void rest();
 
-  int64_t sent_bytes() const { return sent_bytes_; }
   double waited_seconds() const { return waited_seconds_; }
 
  private:
@@ -145,7 +144,6 @@ class PipelineRunner {
   std::set<std::string> late_gradients_;
   std::vector<plan::StagePiece> late_;        // of this worker
   std::vector<plan::StagePiece> late_needs_;  // of others, for which these wait
-  int64_t sent_bytes_ = 0;
   double waited_seconds_ = 0;
 };
 

@@ -7,7 +7,6 @@
 #include "artel/base/error.h"
 #include "artel/base/pages.h"
 #include "artel/optim/norms.h"
-#include "artel/train/worker_sum.h"
 
 namespace artel {
 namespace {
@@ -158,7 +157,6 @@ void ShardedUpdate::gather_weights(comm::Group& group, int bucket, bool keep) {
     });
     const auto all = std::as_writable_bytes(std::span(staging, offsets.back()));
     const auto own = all.subspan(offsets[rank_] * sizeof(float), sizes[rank_]);
-    sent_bytes_ += all_reduce_bytes(all.size(), shards_.workers()) / 2;
     group.all_gather(own, all, sizes, {.label = "weights"});
     for (int worker = 0; worker < shards_.workers(); ++worker) {
       if (worker == rank_ || !keep) continue;

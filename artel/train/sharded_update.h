@@ -5,7 +5,6 @@
 // the same terms in the same order. Memory of the others' parts is address space without pages.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <vector>
 
@@ -43,7 +42,6 @@ class ShardedUpdate {
   std::vector<std::vector<std::span<float>>> weights_of_workers() const;
 
   // By this worker, on average.
-  int64_t sent_bytes() const { return sent_bytes_; }
 
  private:
   // Adds up terms that each worker has for its own chunks; those of others are zero.
@@ -57,7 +55,6 @@ class ShardedUpdate {
   Shards shards_;
   std::vector<size_t> first_chunk_;  // of each part, among those of all; and their number
   comm::SharedBytes staging_;
-  std::atomic<int64_t> sent_bytes_ = 0;
 };
 
 }  // namespace artel

@@ -90,7 +90,7 @@ SharedWeights::~SharedWeights() {
     }
 }
 
-int64_t SharedWeights::exchange(comm::Group& group) {
+void SharedWeights::exchange(comm::Group& group) {
   std::vector<std::byte> all(
       std::accumulate(border_bytes_.begin(), border_bytes_.end(), size_t{0}));
   const auto side_by_side = [&](int worker) {
@@ -111,7 +111,6 @@ int64_t SharedWeights::exchange(comm::Group& group) {
       from += border.size_bytes();
     }
   }
-  return static_cast<int64_t>(own.size() * (kept_.size() - 1));
 }
 
 }  // namespace artel

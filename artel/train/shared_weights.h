@@ -27,8 +27,8 @@ class SharedWeights {
   bool works() const { return memory_ != nullptr; }
 
   // A collective call. Before it, each worker writes its part; after it, all read all parts, until
-  // they have met again. Returns how many bytes this worker has sent.
-  int64_t exchange(comm::Group& group);
+  // they have met again.
+  void exchange(comm::Group& group);
 
  private:
   void map(comm::Group& group, const std::vector<uint64_t>& places);

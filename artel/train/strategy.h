@@ -191,9 +191,7 @@ class Strategy {
 
   struct Traffic {
     double waited_seconds = 0;
-    int64_t sent_bytes = 0;
-    int64_t received_bytes = -1;  // -1: not known
-    double wire_seconds = 0;      // of exchanging, also while this worker computes
+    double wire_seconds = 0;  // of exchanging, also while this worker computes
   };
   // Of this fit, including the strategies before this one.
   virtual Traffic traffic() const { return {}; }

@@ -44,7 +44,6 @@ void TensorGroup::sum(std::span<const float* const> partials, std::span<float> t
                        false, {.label = "sum over shards"});
   });
   std::memcpy(result.data(), sums.front(), result.size());
-  sent_bytes_ += static_cast<int64_t>(result.size()) * 2 * (group_.size() - 1) / group_.size();
 }
 
 void TensorGroup::gather(std::span<std::byte> all, std::span<const size_t> bytes) {
@@ -54,7 +53,6 @@ void TensorGroup::gather(std::span<std::byte> all, std::span<const size_t> bytes
   const std::span<std::byte> own = shared(0, bytes[rank]);
   std::memcpy(own.data(), all.data() + begin, own.size());
   together([&] { group_.all_gather(own, all, bytes, {.label = "shards"}); });
-  sent_bytes_ += static_cast<int64_t>(own.size()) * (group_.size() - 1);
 }
 
 }  // namespace artel

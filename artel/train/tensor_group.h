@@ -20,7 +20,6 @@ class TensorGroup final : public ShardExchange {
   void gather(std::span<std::byte> all, std::span<const size_t> bytes) override;
 
   double waited_seconds() const { return waited_seconds_; }
-  int64_t sent_bytes() const { return sent_bytes_; }
 
  private:
   // Memory that the other workers may be able to reach.
@@ -36,7 +35,6 @@ class TensorGroup final : public ShardExchange {
   };
   std::vector<Shared> shared_;
   double waited_seconds_ = 0;
-  int64_t sent_bytes_ = 0;
 };
 
 }  // namespace artel

@@ -23,6 +23,7 @@
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/cluster/cluster.h"
 #include "artel/cluster/mesh.h"
+#include "artel/comm/traffic.h"
 #include "artel/data/augment.h"
 #include "artel/data/dataset.h"
 #include "artel/exec/choices.h"
@@ -96,12 +97,12 @@ struct TrainingState {
   double seconds_waited = 0;      // of these, waiting for data
   double seconds_exchanging = 0;  // and waiting for the sums of other workers
   double seconds_on_wire = 0;     // exchanging sums, most of it while computing
-  int64_t sent_bytes = 0;         // to other workers, by this one
-  int64_t received_bytes = -1;    // from them; -1: not known
-  int64_t own_samples = 0;        // of `samples`, those that this worker has computed
-  int own_lanes = 0;              // of the batch, in the last step; 0: not known
-  int workers = 1;                // that made the step
-  MeshCoordinates mesh = {};      // of this worker
+  // By this worker, to and from other workers and servers, as comm/traffic.h counts them.
+  int64_t sent_bytes = 0, received_bytes = 0;
+  int64_t own_samples = 0;    // of `samples`, those that this worker has computed
+  int own_lanes = 0;          // of the batch, in the last step; 0: not known
+  int workers = 1;            // that made the step
+  MeshCoordinates mesh = {};  // of this worker
   // Of the first step after a change of the workers: how many went and came before it, the steps
   // that were repeated, and the seconds since the step was broken off.
   int left = 0, joined = 0;
@@ -198,6 +199,13 @@ struct BestEpoch {
   int64_t epoch = 0, step = 0;
 };
 
+// What a worker has exchanged with the others during a fit.
+struct WorkerTraffic {
+  int64_t worker = 0;           // its number in the run
+  comm::Traffic all;            // with all workers and servers
+  comm::Traffic between_hosts;  // with those on other hosts
+};
+
 struct FitResult {
   TrainingState last;
   std::optional<BestEpoch> best;  // nothing before the end of the first epoch
@@ -211,6 +219,9 @@ struct FitResult {
   NamedTensors averaged;
   TimelineRecord timeline;  // on worker 0
   std::vector<ChangedWorkers> changes;
+  // Of each worker that was there at the end, by rank; empty for one worker, or if each worker
+  // ends by itself.
+  std::vector<WorkerTraffic> traffic;
 };
 
 struct Evaluation {

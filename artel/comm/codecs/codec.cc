@@ -87,8 +87,8 @@ void Codec::decode_add(std::span<const std::byte> in, std::span<float> sum, floa
   add_read(in, sum, scale);
 }
 
-size_t Codec::all_reduce(Group& group, const CodecContext& context, ErrorFeedback& feedback,
-                         std::span<float> values, bool mean) const {
+void Codec::all_reduce(Group& group, const CodecContext& context, ErrorFeedback& feedback,
+                       std::span<float> values, bool mean) const {
   const auto size = static_cast<size_t>(group.size());
   const auto self = static_cast<size_t>(group.rank());
   const std::vector<size_t> offsets = part_offsets(values.size(), group.size());
@@ -127,7 +127,6 @@ size_t Codec::all_reduce(Group& group, const CodecContext& context, ErrorFeedbac
 
   std::fill(values.begin(), values.end(), 0.0f);
   for (size_t part = 0; part < size; ++part) decode_add(message(part), part_of(values, part));
-  return starts.back() - sizes[self] + (size - 1) * sizes[self];
 }
 
 std::unique_ptr<Codec> make_codec(std::string_view text) {

@@ -56,13 +56,13 @@ class Codec {
 
   // Replaces the values by their sum (or mean) over the group, the same bits on every rank and on
   // every transport. The context names the bucket and is the same on all ranks; the feedback
-  // belongs to this bucket on this rank. Returns the bytes that this rank sent.
+  // belongs to this bucket on this rank.
   //
   // Two stages: rank p gets the encoded part p of everybody, adds them in the order of ranks,
   // and sends its encoded sum to all; what either stage loses is fed back. Costs two collectives,
   // in which each rank sends and receives 2 (N-1)/N times the encoded size.
-  virtual size_t all_reduce(Group& group, const CodecContext& context, ErrorFeedback& feedback,
-                            std::span<float> values, bool mean) const;
+  virtual void all_reduce(Group& group, const CodecContext& context, ErrorFeedback& feedback,
+                          std::span<float> values, bool mean) const;
 
  private:
   virtual void write(const CodecContext& context, std::span<const float> values,

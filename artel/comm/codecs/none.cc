@@ -13,9 +13,9 @@ class None final : public Codec {
   std::string name() const override { return "none"; }
   size_t encoded_bytes(size_t floats) const override { return floats * sizeof(float); }
 
-  size_t all_reduce(Group& group, const CodecContext&, ErrorFeedback&, std::span<float> values,
-                    bool mean) const override {
-    return add_over_ranks(group, values, mean);
+  void all_reduce(Group& group, const CodecContext&, ErrorFeedback&, std::span<float> values,
+                  bool mean) const override {
+    add_over_ranks(group, values, mean);
   }
 
  private:

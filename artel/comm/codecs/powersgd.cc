@@ -245,8 +245,8 @@ class PowerSgd final : public Codec {
   }
 
   // Three passes over the values and two reductions of the factors.
-  size_t all_reduce(Group& group, const CodecContext& context, ErrorFeedback& feedback,
-                    std::span<float> values, bool mean) const override {
+  void all_reduce(Group& group, const CodecContext& context, ErrorFeedback& feedback,
+                  std::span<float> values, bool mean) const override {
     const Pieces pieces =
         feedback.matrices.empty() ? square(values.size()) : Pieces(feedback.matrices, rank_);
     require(pieces.values() == values.size(), ErrorKind::shape,
@@ -261,17 +261,16 @@ class PowerSgd final : public Codec {
     add_to_residual(values, corrected);
     pieces.start(context.key(), right);
     pieces.project(corrected, right, left);
-    size_t sent = add_over_ranks(group, left, true);
+    add_over_ranks(group, left, true);
     pieces.orthonormalise(left);
     pieces.project_back(corrected, left, right);
-    sent += add_over_ranks(group, right, true);
+    add_over_ranks(group, right, true);
 
     std::fill(values.begin(), values.end(), 0.0f);
     pieces.add_product(left, right, 1, values);
     pieces.keep_lost(values, corrected);
     if (!mean)
       for (float& value : values) value *= static_cast<float>(group.size());
-    return sent;
   }
 
  private:

@@ -4,13 +4,11 @@
 
 namespace artel::comm {
 
-size_t add_over_ranks(Group& group, std::span<float> values, bool mean) {
+void add_over_ranks(Group& group, std::span<float> values, bool mean) {
   const std::span<std::byte> data = std::as_writable_bytes(values);
   std::byte* const partial = data.data();
   group.lane_reduce(LaneLayout::even(group.size(), group.size()), {&partial, 1}, data,
                     ElementType::f32, mean ? ReductionKind::mean : ReductionKind::sum);
-  const auto size = static_cast<size_t>(group.size());
-  return 2 * data.size() * (size - 1) / size;
 }
 
 }  // namespace artel::comm

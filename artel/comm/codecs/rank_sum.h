@@ -1,14 +1,12 @@
 // The exact sum over ranks, each counting as one lane: the same bits on every transport.
 #pragma once
 
-#include <cstddef>
 #include <span>
 
 namespace artel::comm {
 
 class Group;
 
-// Returns the bytes that this rank sent.
-size_t add_over_ranks(Group& group, std::span<float> values, bool mean);
+void add_over_ranks(Group& group, std::span<float> values, bool mean);
 
 }  // namespace artel::comm

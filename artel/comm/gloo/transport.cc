@@ -119,6 +119,7 @@ class GlooTransport : public Transport {
     rank_ = control_.rank();
     servers_ = options.servers;
     if (interface_.empty()) interface_ = control_.local_address();
+    traffic_.resize(options.size);
     const std::vector<shm::Whereabouts> hosts = connect(options, machine);
     control_.watch([this] { waits_.interrupt_all(); });
     prove_connections(hosts, options);
@@ -191,6 +192,7 @@ class GlooTransport : public Transport {
           bytes_(bytes),
           sends_(sends),
           buffer_(transport.context_->createUnboundBuffer(data, bytes)) {
+      if (sends_) transport_.traffic_[peer_].count_sent(bytes_, 1);
       transport_.poster_->post(*this);
     }
     ~GlooTransfer() override { transport_.poster_->withdraw(*this); }
@@ -203,6 +205,7 @@ class GlooTransport : public Transport {
         if (!done) transport_.poster_->throw_if_failed(*this);
         return done;
       });
+      if (done_ && !sends_) transport_.traffic_[peer_].count_received(bytes_, 1);
       return done_;
     }
 

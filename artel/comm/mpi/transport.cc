@@ -7,6 +7,7 @@
 #include <atomic>
 #include <deque>
 #include <thread>
+#include <utility>
 
 #include "artel/base/host_name.h"
 #include "artel/base/log.h"
@@ -143,8 +144,10 @@ void finish_collective(MPI_Request request, std::string_view what, double second
 // A receive checks that it got `expected` bytes.
 class MpiTransfer : public Transfer {
  public:
-  MpiTransfer(const control::Control* control, int peer, size_t expected)
-      : control_(control), peer_(peer), expected_(expected) {}
+  // `meter`, if given, counts the message when it has arrived.
+  MpiTransfer(const control::Control* control, int peer, size_t expected,
+              PeerMeter* meter = nullptr)
+      : control_(control), peer_(peer), expected_(expected), meter_(meter) {}
   // MPI must not touch the buffer afterwards. A receive that is cancelled ends at once. A send may
   // not: after a moment, which it has where the other side lives, MPI is left alone with it.
   ~MpiTransfer() override {
@@ -191,12 +194,14 @@ class MpiTransfer : public Transfer {
     require(expected_ == kUnchecked || moved_ == expected_, ErrorKind::communication,
             "[comm mpi] from rank {}: got a message of {} bytes, expected {}", peer_, moved_,
             expected_);
+    if (PeerMeter* const meter = std::exchange(meter_, nullptr)) meter->count_received(moved_, 1);
     return true;
   }
 
   const control::Control* control_;
   int peer_;
   size_t expected_;
+  PeerMeter* meter_;  // null: it does not count, or has counted
   size_t moved_ = 0;
   size_t next_ = 0;
   std::deque<MPI_Request> requests_;
@@ -212,6 +217,7 @@ class MpiTransport : public Transport {
     MPI_Comm_rank(communicator_, &rank_);
     MPI_Comm_size(communicator_, &size);
     hosts_ = gather_hosts(size);
+    traffic_.resize(size);
     servers_ = options.servers;
     start_control(options);
   }
@@ -227,6 +233,7 @@ class MpiTransport : public Transport {
 
   std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data) override {
     auto transfer = std::make_unique<MpiTransfer>(control_.get(), peer, kUnchecked);
+    traffic_[peer].count_sent(data.size(), 1);
     for_pieces(data.size(), [&](size_t begin, int bytes) {
       check_mpi(MPI_Isend(data.data() + begin, bytes, MPI_BYTE, peer, mpi_tag(tag), communicator_,
                           transfer->add()),
@@ -236,7 +243,8 @@ class MpiTransport : public Transport {
   }
 
   std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data) override {
-    auto transfer = std::make_unique<MpiTransfer>(control_.get(), peer, data.size());
+    auto transfer =
+        std::make_unique<MpiTransfer>(control_.get(), peer, data.size(), &traffic_[peer]);
     for_pieces(data.size(), [&](size_t begin, int bytes) {
       check_mpi(MPI_Irecv(data.data() + begin, bytes, MPI_BYTE, peer, mpi_tag(tag), communicator_,
                           transfer->add()),

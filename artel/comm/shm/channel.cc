@@ -34,8 +34,12 @@ size_t Channel::bytes_needed(int members) {
   return sizeof(Gate) + members * (sizeof(Slot) + kStagingSets * kStagingBytes);
 }
 
-Channel::Channel(Segment& segment, std::span<const int> members, std::byte* memory)
-    : segment_(segment), members_(members.begin(), members.end()), memory_(memory) {
+Channel::Channel(Segment& segment, std::span<const int> members, std::byte* memory,
+                 const TrafficMeter& traffic)
+    : segment_(segment),
+      members_(members.begin(), members.end()),
+      memory_(memory),
+      traffic_(traffic) {
   const auto self = std::find(members_.begin(), members_.end(), segment.rank());
   rank_ = static_cast<int>(self - members_.begin());
 }

@@ -11,6 +11,7 @@
 #include "artel/comm/operation.h"
 #include "artel/comm/patience.h"
 #include "artel/comm/shm/segment.h"
+#include "artel/comm/traffic.h"
 
 namespace artel::comm::shm {
 
@@ -23,8 +24,9 @@ class Channel {
   static size_t bytes_needed(int members);
 
   // `members` are ranks of the segment in the order of the group; `memory` is zeroed and the same
-  // in all processes. Both outlive the channel. Used by one thread at a time.
-  Channel(Segment& segment, std::span<const int> members, std::byte* memory);
+  // in all processes. Segment, memory and meter outlive the channel. Used by one thread at a time.
+  Channel(Segment& segment, std::span<const int> members, std::byte* memory,
+          const TrafficMeter& traffic);
 
   int size() const { return static_cast<int>(members_.size()); }
   int rank() const { return rank_; }
@@ -38,6 +40,12 @@ class Channel {
   bool reachable() const { return reachable_; }
   // After `meet`, if reachable: buffer `index` of a rank, in this process's addresses.
   std::byte* buffer(int rank, size_t index = 0) const;
+
+  // Counts what this rank and another one read from or write to each other's memory.
+  void count(int rank, size_t sent, size_t received) const {
+    traffic_[members_[static_cast<size_t>(rank)]].count_sent(sent);
+    traffic_[members_[static_cast<size_t>(rank)]].count_received(received);
+  }
 
   // Waits until all ranks have got this far.
   void sync(Patience& patience);
@@ -87,6 +95,7 @@ class Channel {
   std::vector<int> members_;
   int rank_ = 0;
   std::byte* memory_;
+  const TrafficMeter& traffic_;
   uint32_t syncs_ = 0;
   uint32_t meetings_ = 0;
   uint32_t passes_ = 0;

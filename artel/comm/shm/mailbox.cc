@@ -67,8 +67,8 @@ class Mailbox::MailTransfer : public Transfer {
   MessagePointer message_;
 };
 
-Mailbox::Mailbox(Segment& segment, std::vector<int> names)
-    : segment_(segment), names_(std::move(names)), peers_(segment.size()) {}
+Mailbox::Mailbox(Segment& segment, std::vector<int> names, const TrafficMeter& traffic)
+    : segment_(segment), names_(std::move(names)), traffic_(traffic), peers_(segment.size()) {}
 
 std::unique_ptr<Transfer> Mailbox::send(int peer, uint64_t tag, std::span<const std::byte> data) {
   auto message = std::make_shared<Message>(
@@ -195,6 +195,7 @@ bool Mailbox::push(int peer) {
   shm::ring(segment_.bell(peer));
   if (message.moved == message.bytes) {
     message.done = true;
+    traffic_[names_[peer]].count_sent(sizeof(Header) + message.bytes, 1);
     outgoing.pop_front();
   }
   return true;
@@ -224,6 +225,7 @@ bool Mailbox::pull(int from) {
   shm::ring(segment_.bell(from));
   if (message.moved == message.bytes) {
     message.done = true;
+    traffic_[names_[from]].count_received(sizeof(Header) + message.bytes, 1);
     peer.arriving = nullptr;
   }
   return true;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "artel/comm/shm/segment.h"
+#include "artel/comm/traffic.h"
 #include "artel/comm/transport.h"
 
 namespace artel::comm::shm {
@@ -22,8 +23,8 @@ namespace artel::comm::shm {
 class Mailbox {
  public:
   // The segment must outlive the mailbox, and the mailbox its transfers. `names` are what errors
-  // call the ranks of the segment.
-  Mailbox(Segment& segment, std::vector<int> names);
+  // call the ranks of the segment, and the ranks by which `traffic` counts.
+  Mailbox(Segment& segment, std::vector<int> names, const TrafficMeter& traffic);
 
   std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data);
   std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data);
@@ -56,6 +57,7 @@ class Mailbox {
 
   Segment& segment_;
   std::vector<int> names_;
+  const TrafficMeter& traffic_;
   std::mutex mutex_;
   std::vector<Peer> peers_;
 };

@@ -22,7 +22,8 @@ int index_of(int rank, std::span<const int> ranks) {
 }  // namespace
 
 Neighbours::Neighbours(std::vector<int> ranks, int own_rank, const std::string& name,
-                       const std::string& token, Deadline deadline, std::function<void()> meanwhile)
+                       const std::string& token, Deadline deadline, std::function<void()> meanwhile,
+                       const TrafficMeter& traffic)
     : ranks_(std::move(ranks)),
       included_(ranks_.size(), false),
       segment_({.name = name,
@@ -32,7 +33,7 @@ Neighbours::Neighbours(std::vector<int> ranks, int own_rank, const std::string& 
                 .arena_bytes = 1,
                 .deadline = deadline,
                 .meanwhile = std::move(meanwhile)}),
-      mailbox_(segment_, ranks_),
+      mailbox_(segment_, ranks_, traffic),
       thread_([this] { attend(); }) {}
 
 Neighbours::~Neighbours() {
@@ -128,8 +129,9 @@ std::unique_ptr<Neighbours> meet_neighbours(Transport& transport,
   try {
     const auto name = fmt::format("gloo {:x}", hash_name(places[ranks[0]].contact));
     // One of them may die meanwhile.
-    neighbours = std::make_unique<Neighbours>(ranks, own, name, options.token,
-                                              Deadline::after(kNeighbourSeconds), look);
+    neighbours =
+        std::make_unique<Neighbours>(ranks, own, name, options.token,
+                                     Deadline::after(kNeighbourSeconds), look, transport.traffic());
   } catch (const Error&) {
     look();  // TCP reaches them as well, if all are alive
   }

@@ -19,10 +19,12 @@ namespace artel::comm::shm {
 class Neighbours {
  public:
   // `ranks` are those on the machine, in order, at least two; `name` is the same on all of them and
-  // unique, `token` the run's. Throws if they do not all share memory before the deadline, or what
-  // `meanwhile` throws, which is called now and then.
+  // unique, `token` the run's. `traffic` counts their messages and outlives this object. Throws if
+  // they do not all share memory before the deadline, or what `meanwhile` throws, which is called
+  // now and then.
   Neighbours(std::vector<int> ranks, int own_rank, const std::string& name,
-             const std::string& token, Deadline deadline, std::function<void()> meanwhile);
+             const std::string& token, Deadline deadline, std::function<void()> meanwhile,
+             const TrafficMeter& traffic);
   ~Neighbours();
 
   // Call once for each other rank that shares the memory too.

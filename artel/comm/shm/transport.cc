@@ -75,7 +75,7 @@ class ShmTransport : public Transport {
                const std::function<std::string()>& vitals)
       : is_vital_(std::move(is_vital)),
         segment_(std::make_shared<Segment>(options)),
-        mailbox_(*segment_, all_ranks(options.size)),
+        mailbox_(*segment_, all_ranks(options.size), traffic_),
         heartbeat_([segment = segment_.get(), vitals] {
           Card& card = segment->card(segment->rank());
           try {
@@ -91,6 +91,7 @@ class ShmTransport : public Transport {
     rank_ = options.rank;
     servers_ = servers;
     hosts_.assign(options.size, host_name());
+    traffic_.resize(options.size);
   }
 
   std::string_view name() const override { return "shm"; }
@@ -113,7 +114,7 @@ class ShmTransport : public Transport {
     return segment_->offset_of(segment_->allocate(Channel::bytes_needed(members)));
   }
   std::unique_ptr<Channel> open_channel(std::span<const int> members, uint64_t place) override {
-    return std::make_unique<Channel>(*segment_, members, segment_->at(place));
+    return std::make_unique<Channel>(*segment_, members, segment_->at(place), traffic_);
   }
 
   std::optional<uint64_t> place_of(std::span<const std::byte> data) const override {

@@ -21,8 +21,8 @@ constexpr size_t kStagedBytes = 16 << 10;
 
 }  // namespace
 
-Pair::Pair(Stream stream, std::string received)
-    : stream_(std::move(stream)), early_(std::move(received)) {}
+Pair::Pair(Stream stream, std::string received, PeerMeter& meter)
+    : stream_(std::move(stream)), meter_(meter), early_(std::move(received)) {}
 
 void Pair::post(Message& message) {
   const std::lock_guard lock(mutex_);
@@ -130,7 +130,9 @@ bool Pair::receive() {
                  ended);
       place_received_ += got;
     }
+    meter_.count_received(got);
     if (in_message_ && place_received_ == place_.bytes) {
+      meter_.count_received(0, 1);
       if (place_.message != nullptr) finish(*place_.message);
       in_message_ = false;
       continue;
@@ -217,9 +219,12 @@ bool Pair::send() {
       sent = stream_.send(current_->data.subspan(current_sent_));
       current_sent_ += sent;
     }
+    meter_.count_sent(sent);
     if (current_ != nullptr && staged_sent_ == staged_.size() &&
-        current_sent_ == current_->data.size())
+        current_sent_ == current_->data.size()) {
+      meter_.count_sent(0, 1);
       finish(*std::exchange(current_, nullptr));
+    }
     if (sent == 0) return false;
     all += sent;
   }

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "artel/comm/stream.h"
+#include "artel/comm/traffic.h"
 
 namespace artel::comm::tcp {
 
@@ -29,8 +30,9 @@ struct Message {
 // Thread safe. One thread calls `move`; any other may post messages and wait for them.
 class Pair {
  public:
-  // `received`: what has arrived already.
-  Pair(Stream stream, std::string received);
+  // `received`: what has arrived already. `meter` counts payloads, heads and notices before they
+  // are encrypted, and outlives the pair.
+  Pair(Stream stream, std::string received, PeerMeter& meter);
 
   void post(Message& message);
   // Waits about so long for the message to be done, and returns whether it is. Throws
@@ -74,6 +76,7 @@ class Pair {
   std::condition_variable changed_;
   int waiting_ = 0;
   Stream stream_;
+  PeerMeter& meter_;
   std::string broken_;  // why; empty: it is not
 
   std::map<uint64_t, std::deque<Message*>> unasked_;  // to send, the other side is not ready yet

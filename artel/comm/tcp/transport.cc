@@ -126,11 +126,13 @@ class TcpTransport : public Transport {
                              .secret = RunSecret(options.token, options.encrypt),
                              .deadline = Deadline::after(options.join_timeout),
                              .meanwhile = [&] { look_around(options); }});
+    traffic_.resize(size());
     std::vector<std::unique_ptr<tcp::Pair>> pairs(met.size());
     for (size_t peer = 0; peer < met.size(); ++peer)
       if (static_cast<int>(peer) != rank_)
         pairs[peer] =
-            std::make_unique<tcp::Pair>(std::move(met[peer].stream), std::move(met[peer].received));
+            std::make_unique<tcp::Pair>(std::move(met[peer].stream), std::move(met[peer].received),
+                                        traffic_[static_cast<int>(peer)]);
     mover_.emplace(std::move(pairs));
     neighbours_ = shm::meet_neighbours(*this, places, options, [&] { look_around(options); });
   }

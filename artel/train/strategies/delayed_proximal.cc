@@ -210,7 +210,7 @@ Strategy::Outcome SparseLinear::step(const data::Batch& batch, const StepOptions
   const ps::PassReport report =
       solver_.next(fit_.stop, [this](int64_t pass) { return rests(pass); });
   if (rests_after(options.number)) take_weights();
-  traffic_ = {report.seconds_waited, report.sent_bytes};
+  traffic_ = {.waited_seconds = report.seconds_waited};
   const auto samples = static_cast<double>(std::max<int64_t>(1, report.samples));
   const auto correct = static_cast<double>(report.correct);
   // The solver counts half of the squared errors.

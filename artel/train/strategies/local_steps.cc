@@ -185,8 +185,7 @@ std::optional<Strategy::Counts> LocalSteps::meet(int64_t step) {
   comm::Group& group = *fit_.group();
   const Timeline::Scope scope(fit_.timeline, "wire", Timeline::kMain, "average");
   const Clock::time_point before = Clock::now();
-  traffic_.sent_bytes +=
-      averaging_.meet(static_cast<float>(fit_.division->own_share(fit_.batch_size)), step);
+  averaging_.meet(static_cast<float>(fit_.division->own_share(fit_.batch_size)), step);
   std::vector<double> sums = since_.metrics;
   sums.insert(sums.end(), {since_.loss, since_.weight.value_or(0), fit_.stop ? 1.0 : 0.0,
                            fit_.trace > 0 ? 1.0 : 0.0});

@@ -354,17 +354,9 @@ void Mesh::spread_weights() {
 }
 
 Strategy::Traffic Mesh::traffic() const {
-  Traffic traffic = {exchange_->traffic().waited_seconds, exchange_->traffic().sent_bytes};
-  if (sharded_) traffic.sent_bytes += sharded_->sent_bytes();
-  if (passing_) traffic.sent_bytes += passing_->sent_bytes();
-  if (runner_) {
-    traffic.waited_seconds += runner_->waited_seconds();
-    traffic.sent_bytes += runner_->sent_bytes();
-  }
-  for (const auto& group : groups_) {
-    traffic.waited_seconds += group->waited_seconds();
-    traffic.sent_bytes += group->sent_bytes();
-  }
+  Traffic traffic = {.waited_seconds = exchange_->traffic().waited_seconds};
+  if (runner_) traffic.waited_seconds += runner_->waited_seconds();
+  for (const auto& group : groups_) traffic.waited_seconds += group->waited_seconds();
   return traffic;
 }
 

@@ -51,8 +51,7 @@ void Served::with_averages(const std::function<void()>& test) {
 }
 
 Strategy::Traffic Served::traffic() const {
-  const ps::Client::Traffic traffic = remote_->traffic();
-  return {traffic.waited_seconds, traffic.sent_bytes, traffic.received_bytes};
+  return {.waited_seconds = remote_->traffic().waited_seconds};
 }
 
 ServedTogether::ServedTogether(const Fit& fit, std::unique_ptr<RemoteParameters> remote,

@@ -116,9 +116,7 @@ void Sharded::spread_weights() {
 }
 
 Strategy::Traffic Sharded::traffic() const {
-  const int64_t bytes = exchange_.traffic().sent_bytes + update_.sent_bytes() +
-                        (passing_ ? passing_->sent_bytes() : 0);
-  return {exchange_.traffic().waited_seconds, bytes, bytes, exchange_.traffic().wire_seconds};
+  return {exchange_.traffic().waited_seconds, exchange_.traffic().wire_seconds};
 }
 
 void check_sharding(const Situation& now) {

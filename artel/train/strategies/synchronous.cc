@@ -145,8 +145,7 @@ std::unique_ptr<Strategy> Synchronous::successor() {
 
 Strategy::Traffic Synchronous::traffic() const {
   const Exchange::Traffic& traffic = exchange_.traffic();
-  // Each worker gets about as much as it sends.
-  return {traffic.waited_seconds, traffic.sent_bytes, traffic.sent_bytes, traffic.wire_seconds};
+  return {traffic.waited_seconds, traffic.wire_seconds};
 }
 
 }  // namespace

@@ -71,7 +71,9 @@ Outcome reduce_steps(std::string_view name, int size, size_t count, int steps, b
     ErrorFeedback feedback{.matrices = matrices};
     for (int step = 0; step < steps; ++step) {
       auto values = input(group.rank(), step, count);
-      outcome.sent[group.rank()] += codec->all_reduce(group, {7, step, 1}, feedback, values, mean);
+      const int64_t before = group.traffic().sent_bytes;
+      codec->all_reduce(group, {7, step, 1}, feedback, values, mean);
+      outcome.sent[group.rank()] += static_cast<size_t>(group.traffic().sent_bytes - before);
       auto& result = outcome.results[group.rank()];
       result.insert(result.end(), values.begin(), values.end());
     }
@@ -164,9 +166,15 @@ TEST_P(CodecGroups, BytesSentAreCounted) {
   const auto size = static_cast<size_t>(GetParam());
   const size_t count = 256 * 12 * 10;
   for (const auto& name : codec_names()) {
-    const double expected = 2.0 * (size - 1) / size * make_codec(name)->encoded_bytes(count);
-    for (const size_t sent : reduce_steps(name, GetParam(), count, 1, true).sent)
-      EXPECT_NEAR(sent, expected, 8.0 * size) << name;
+    const auto encoded = static_cast<double>(make_codec(name)->encoded_bytes(count));
+    const double expected = 2.0 * (size - 1) / size * encoded;
+    // Short sums are copied to all ranks at once.
+    const double most = encoded <= 16 << 10 ? std::max(expected, (size - 1) * encoded) : expected;
+    const double heads = 64.0 * size;
+    for (const size_t sent : reduce_steps(name, GetParam(), count, 1, true).sent) {
+      EXPECT_GE(sent, expected - heads) << name;
+      EXPECT_LE(sent, most + heads) << name;
+    }
   }
 }
 
@@ -183,13 +191,14 @@ TEST(PowerSgd, FindsTheRankOfMatricesAndSendsVectorsAsTheyAre) {
       if (shapes_given) feedback.matrices = {{rows, columns}, {1, biases}};
       auto values = bucket;
       for (float& value : values) value *= static_cast<float>(group.rank() + 1);
-      const size_t sent =
-          make_codec("powersgd 1")->all_reduce(group, {1, 0, 0}, feedback, values, true);
+      const int64_t before = group.traffic().sent_bytes;
+      make_codec("powersgd 1")->all_reduce(group, {1, 0, 0}, feedback, values, true);
+      const int64_t sent = group.traffic().sent_bytes - before;
       for (float& value : values) value /= 2;  // the mean of 1, 2 and 3
       // It has rank one only in its own shape.
       if (shapes_given) {
         EXPECT_LT(distance(values, bucket), 1e-5);
-        EXPECT_LT(sent, bucket.size() * sizeof(float) / 10);
+        EXPECT_LT(sent, static_cast<int64_t>(bucket.size() * sizeof(float) / 10));
       } else {
         EXPECT_GT(distance(values, bucket), 0.1);
       }
