@@ -49,8 +49,7 @@ class Recorder : public Transport {
 };
 
 // Runs rank 0's part of a schedule over chunks of these sizes.
-Recorder run(const Schedule& schedule, std::vector<size_t> offsets) {
-  Recorder transport;
+void run(Recorder& transport, const Schedule& schedule, std::vector<size_t> offsets) {
   const Operation operation;
   const WatchOptions watch;
   Patience patience(transport, operation, Deadline::never(), watch);
@@ -58,14 +57,13 @@ Recorder run(const Schedule& schedule, std::vector<size_t> offsets) {
   const std::vector<int> members{0, 1};
   execute(schedule, {data.data(), offsets, data.data(), offsets}, {members, 1}, patience,
           ElementType::f32, {});
-  return transport;
 }
 
 constexpr size_t kMiB = 1 << 20;
 
 TEST(Executor, InARingARankSendsALittleMoreThanItHasReceived) {
-  const Recorder transport =
-      run(all_reduce_schedule(Algorithm::ring, 2, 0, {}), {0, 8 * kMiB, 16 * kMiB});
+  Recorder transport;
+  run(transport, all_reduce_schedule(Algorithm::ring, 2, 0, {}), {0, 8 * kMiB, 16 * kMiB});
   EXPECT_EQ(transport.sent, 16 * kMiB);
   EXPECT_EQ(transport.received, 16 * kMiB);
   EXPECT_EQ(transport.most_ahead, kSendAhead);
@@ -73,13 +71,15 @@ TEST(Executor, InARingARankSendsALittleMoreThanItHasReceived) {
 
 TEST(Executor, NobodyWaitsForMoreThanTheOthersHave) {
   // Rank 0 sends a chunk of 8 MiB for one of 4 bytes: held back, the long one would never leave.
-  const Recorder transport = run(reduce_scatter_schedule(2, 0), {0, 4, 8 * kMiB + 4});
+  Recorder transport;
+  run(transport, reduce_scatter_schedule(2, 0), {0, 4, 8 * kMiB + 4});
   EXPECT_EQ(transport.sent, 8 * kMiB);
   EXPECT_EQ(transport.most_ahead, 8 * kMiB);
 }
 
 TEST(Executor, WhoOnlySendsIsNotHeldBack) {
-  const Recorder transport = run(broadcast_schedule(2, 0, 0), {0, 16 * kMiB});
+  Recorder transport;
+  run(transport, broadcast_schedule(2, 0, 0), {0, 16 * kMiB});
   EXPECT_EQ(transport.sent, 16 * kMiB);
   EXPECT_EQ(transport.received, 0u);
 }
