@@ -60,7 +60,7 @@ LinkCost measure_link(Group& group, int partner) {
     group.receive(partner, 0, data).wait(limit);
     if (!first) group.send(partner, 0, data).wait(limit);
   };
-  std::vector<std::byte> data(1 << 20);
+  std::vector<std::byte> data(512 << 10);
   const auto one_way = [&](size_t bytes, int repetitions) {
     std::vector<double> times;
     for (int i = 0; i < repetitions; ++i)

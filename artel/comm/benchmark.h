@@ -38,8 +38,8 @@ std::string benchmark_table(std::span<const BenchmarkRow> rows);
 std::string benchmark_svg(std::span<const BenchmarkRow> rows);
 
 // Collective: measures latency and bandwidth between neighbours inside a host and between hosts, in
-// about a tenth of a second, and makes the group choose algorithms by them. All ranks get the same
-// numbers.
+// less than a tenth of a second at 1 Gbit/s, and makes the group choose algorithms by them. All
+// ranks get the same numbers.
 Calibration calibrate(Group& group);
 
 // The same, but rank 0 first looks for the result of an earlier run in the file `cache`, which has

@@ -50,8 +50,11 @@ double predicted_seconds(const Calibration& calibration, Algorithm algorithm,
              extra;
     }
     case Algorithm::two_level: {
+      // The ranks of a host exchange the stripes of each other while the wire is busy, except the
+      // first and the last of them.
       const double neighbours = static_cast<double>(ranks) / host_count - 1;
-      const double inside = 2 * neighbours * message(calibration.inside, size);
+      const double inside =
+          2 * neighbours * message(calibration.inside, size / static_cast<double>(ranks));
       return inside + (host_count > 1 ? spread(link, 2.0 * (host_count - 1), host_count, size) : 0);
     }
     default:

@@ -126,6 +126,15 @@ LaneRange LaneLayout::range(int rank) const {
   return {first, first + lanes_of_rank[rank]};
 }
 
+std::vector<LaneRange> LaneLayout::ranges() const {
+  std::vector<LaneRange> all;
+  for (const int count : lanes_of_rank) {
+    const int first = all.empty() ? 0 : all.back().last;
+    all.push_back({first, first + count});
+  }
+  return all;
+}
+
 namespace {
 
 // A message that was started: waits with the group's watchdog.

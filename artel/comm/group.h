@@ -51,6 +51,7 @@ struct LaneLayout {
 
   static LaneLayout even(int lanes, int ranks);
   LaneRange range(int rank) const;
+  std::vector<LaneRange> ranges() const;  // of all ranks
   bool operator==(const LaneLayout&) const = default;
   // The subtrees whose partial sums the rank must supply.
   std::vector<LaneRange> subtrees(int rank) const { return lane_subtrees(lanes, range(rank)); }
@@ -68,7 +69,7 @@ class Group {
 
   int rank() const;
   int size() const;
-  // The host name of each rank, and its host number (0, 1, ...).
+  // The host name of each rank, and the number of its machine (0, 1, ...).
   std::vector<std::string> hosts() const;
   std::vector<int> host_numbers() const;
   std::string_view transport() const;

@@ -182,6 +182,14 @@ void Group::all_reduce(std::span<std::byte> data, ElementType type, const Reduct
               transport(), to_string(reduction.kind), to_string(type));
       return;
     }
+    if (algorithm == Algorithm::two_level) {
+      // Its schedule, in the order that keeps the wires between hosts busy.
+      std::byte* const own = data.data();
+      lane_reduce_messages(core_->route(), rank(), patience,
+                           core_->lane_plan(LaneLayout::even(size(), size()), false), {&own, 1},
+                           data, type, reduction, static_cast<size_t>(size()));
+      return;
+    }
     const Schedule schedule = all_reduce_schedule(algorithm, size(), rank(), core_->host_numbers);
     const auto offsets = even_offsets(data.size(), size_of(type), schedule.chunks);
     core_->execute_in_place(schedule, data.data(), offsets, patience, type, reduction);
@@ -253,12 +261,11 @@ void Group::lane_reduce(const LaneLayout& layout, std::span<std::byte* const> pa
                            divisor))
       return;
     // Fewer bytes to send: each subtree is added up where its lanes are.
-    const LaneNodes& subtrees = core_->lane_nodes(layout, false);
     std::vector<std::byte*> sums(partials.begin(), partials.end());
     if (each_lane) {
       sums.clear();
       size_t next = 0;
-      for (const LaneRange& subtree : subtrees.of(rank())) {
+      for (const LaneRange& subtree : layout.subtrees(rank())) {
         const std::vector<const std::byte*> lanes(partials.begin() + next,
                                                   partials.begin() + next + subtree.size());
         add_lanes(subtree, lanes, partials[next], type, output.size() / size_of(type), reduction);
@@ -266,8 +273,8 @@ void Group::lane_reduce(const LaneLayout& layout, std::span<std::byte* const> pa
         next += subtree.size();
       }
     }
-    lane_reduce_messages(core_->route(), rank(), patience, subtrees, sums, output, type, reduction,
-                         divisor);
+    lane_reduce_messages(core_->route(), rank(), patience, core_->lane_plan(layout, false), sums,
+                         output, type, reduction, divisor);
   });
 }
 
@@ -289,8 +296,8 @@ void Group::lane_reduce_scatter(const LaneLayout& layout, std::span<std::byte* c
         lane_reduce_scatter_shared(*core_->channel, patience, nodes, partials, output, offsets,
                                    type))
       return;
-    lane_reduce_scatter_messages(core_->route(), rank(), patience, nodes, partials, output, offsets,
-                                 type);
+    lane_reduce_scatter_messages(core_->route(), rank(), patience, core_->lane_plan(layout, true),
+                                 partials, output, offsets, type);
   });
 }
 

@@ -15,6 +15,8 @@
 #include "artel/comm/calibration.h"
 #include "artel/comm/executor.h"
 #include "artel/comm/group.h"
+#include "artel/comm/host_lanes.h"
+#include "artel/comm/lane_reduce.h"
 #include "artel/comm/message_collectives.h"
 #include "artel/comm/shm/channel.h"
 #include "artel/comm/task_queue.h"
@@ -36,6 +38,8 @@ struct Group::Core {
   // For the last canonical reductions, by subtrees and by single lanes: most calls repeat one
   // layout.
   std::array<std::optional<std::pair<LaneLayout, LaneNodes>>, 2> known_lanes;
+  // The same for the exchange by messages, of whole sums and of parts.
+  std::array<std::optional<std::pair<LaneLayout, HostLanes>>, 2> known_plans;
   TaskQueue queue;  // last member: its thread uses the others
 
   Core(std::shared_ptr<Transport> the_transport, GroupOptions the_options,
@@ -50,7 +54,7 @@ struct Group::Core {
     rank = static_cast<int>(self - members.begin());
     std::vector<std::string> known;
     for (int member : members) {
-      const std::string& host = transport->hosts()[member];
+      const std::string host = transport->machine(member);
       auto found = std::find(known.begin(), known.end(), host);
       if (found == known.end()) found = known.insert(known.end(), host);
       host_numbers.push_back(static_cast<int>(found - known.begin()));
@@ -147,9 +151,23 @@ struct Group::Core {
             ErrorKind::invalid_argument,
             "[comm] lane_reduce: got lanes for {} ranks, expected {} lanes on {} ranks",
             counts.size(), layout.lanes, size());
-    std::vector<LaneRange> ranges;
-    for (int r = 0; r < size(); ++r) ranges.push_back(layout.range(r));
-    return known.emplace(layout, LaneNodes(layout.lanes, ranges, each_lane)).second;
+    return known.emplace(layout, LaneNodes(layout.lanes, layout.ranges(), each_lane)).second;
+  }
+
+  // How the ranks exchange a canonical sum. `parts`: each rank gets only its part, which needs as
+  // many ranks on each host.
+  const HostLanes& lane_plan(const LaneLayout& layout, bool parts) {
+    auto& known = known_plans[parts ? 1 : 0];
+    if (known && known->first == layout) return known->second;
+    HostLanes plan(layout.lanes, layout.ranges(), host_numbers);
+    const bool one_host = plan.hosts() == 1;
+    if (one_host || (parts && plan.hosts() * plan.stripes() != size())) {
+      // Each rank for itself.
+      std::vector<int> apart(members.size());
+      std::iota(apart.begin(), apart.end(), 0);
+      plan = HostLanes(layout.lanes, layout.ranges(), apart);
+    }
+    return known.emplace(layout, std::move(plan)).second;
   }
 
   void execute_in_place(const Schedule& schedule, std::byte* data, std::span<const size_t> offsets,

@@ -113,31 +113,48 @@ std::vector<std::vector<int>> ranks_by_host(int size, std::span<const int> hosts
   return ranks;
 }
 
-// The first rank of each host adds its neighbours' data, the first ranks run a ring, and each gives
-// the result to its neighbours: 2(H-1)/H of the bytes cross the wire of each of the H hosts.
+// The data is cut into stripes, as many as the smallest host has ranks, and each stripe into one
+// chunk per host. Rank s of a host adds up stripe s of its neighbours, the ranks with stripe s of
+// all hosts add up one chunk each and exchange the totals, and each gives its stripe to its
+// neighbours: 2(H-1)/H of the bytes cross the wire of each of the H hosts.
 Schedule two_level(int size, int rank, std::span<const int> hosts) {
   const auto ranks = ranks_by_host(size, hosts);
-  std::vector<int> leaders;
-  for (const auto& host : ranks) leaders.push_back(host.front());
-  const int chunks = static_cast<int>(leaders.size());
+  const int count = static_cast<int>(ranks.size());
+  size_t stripes = ranks.front().size();
+  for (const auto& host : ranks) stripes = std::min(stripes, host.size());
   const auto mine = std::find_if(ranks.begin(), ranks.end(), [&](const std::vector<int>& host) {
     return std::find(host.begin(), host.end(), rank) != host.end();
   });
-  const int leader = mine->front();
-  const int last_round = 2 * (chunks - 1) + 1;
-  Schedule schedule{chunks, {}};
-  if (rank != leader) {
-    schedule.hops.push_back({0, leader, Direction::send, 0, chunks, Effect::add});
-    schedule.hops.push_back({last_round, leader, Direction::receive, 0, chunks, Effect::replace});
-    return schedule;
-  }
-  for (int neighbour : *mine)
-    if (neighbour != rank)
-      schedule.hops.push_back({0, neighbour, Direction::receive, 0, chunks, Effect::add});
-  append(schedule, ring(chunks, static_cast<int>(mine - ranks.begin())), leaders, 1);
-  for (int neighbour : *mine)
-    if (neighbour != rank)
-      schedule.hops.push_back({last_round, neighbour, Direction::send, 0, chunks, Effect::replace});
+  const auto own_host = static_cast<int>(mine - ranks.begin());
+  const auto own_stripe =
+      static_cast<size_t>(std::find(mine->begin(), mine->end(), rank) - mine->begin());
+  Schedule schedule{count * static_cast<int>(stripes), {}};
+  const auto add = [&](int round, int peer, Direction direction, size_t stripe, int first, int last,
+                       Effect effect) {
+    const int begin = static_cast<int>(stripe) * count;
+    if (stripe < stripes)
+      schedule.hops.push_back({round, peer, direction, begin + first, begin + last, effect});
+  };
+  const auto exchange_inside = [&](int round, Effect effect) {
+    for (size_t place = 0; place < mine->size(); ++place) {
+      const int peer = (*mine)[place];
+      const bool adds = effect == Effect::add;
+      if (peer == rank) continue;
+      add(round, peer, Direction::send, adds ? place : own_stripe, 0, count, effect);
+      add(round, peer, Direction::receive, adds ? own_stripe : place, 0, count, effect);
+    }
+  };
+  exchange_inside(0, Effect::add);
+  for (int round = 1; own_stripe < stripes && round <= 2; ++round)
+    for (int distance = 1; distance < count; ++distance) {
+      const bool adds = round == 1;
+      const int to = modulo(own_host + distance, count), from = modulo(own_host - distance, count);
+      const int give = adds ? to : own_host, take = adds ? own_host : from;
+      const Effect effect = adds ? Effect::add : Effect::replace;
+      add(round, ranks[to][own_stripe], Direction::send, own_stripe, give, give + 1, effect);
+      add(round, ranks[from][own_stripe], Direction::receive, own_stripe, take, take + 1, effect);
+    }
+  exchange_inside(3, Effect::replace);
   return schedule;
 }
 

@@ -66,6 +66,10 @@ class Transport {
   int size() const { return static_cast<int>(hosts_.size()); }
   // The host name of each rank.
   const std::vector<std::string>& hosts() const { return hosts_; }
+  // What identifies the machine of a rank: ranks on one machine share its wire.
+  const std::string& machine(int rank) const {
+    return (machines_.empty() ? hosts_ : machines_)[static_cast<size_t>(rank)];
+  }
   virtual std::string_view name() const = 0;
 
   // The span must live as long as the transfer. Messages with one tag between two ranks keep their
@@ -120,6 +124,7 @@ class Transport {
   int rank_ = 0;
   int servers_ = 0;  // the last ranks, for messages
   std::vector<std::string> hosts_;
+  std::vector<std::string> machines_;  // where more than the host name is known
   TrafficMeter traffic_;
 };
 

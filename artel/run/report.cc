@@ -87,6 +87,7 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
                     {"value", best->value},
                     {"epoch", best->epoch},
                     {"step", best->step}};
+  if (!result.links.empty()) json["links"] = result.links;
   for (const WorkerTraffic& traffic : result.traffic) json["traffic"].push_back(to_json(traffic));
   for (const ChangedWorkers& change : result.changes) json["changes"].push_back(to_json(change));
   for (const auto& [name, value] : last.measures) json[name] = value;

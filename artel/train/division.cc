@@ -41,6 +41,13 @@ void Division::divide_among(const Membership& membership) {
   set(comm::LaneLayout::even(layout_.lanes, membership.size()));
 }
 
+void Division::align() {
+  if (!membership_.group || sharing_ > 1) return;
+  comm::LaneLayout aligned =
+      comm::even_aligned_lanes(layout_.lanes, membership_.group->host_numbers());
+  if (aligned != layout_) set(std::move(aligned));
+}
+
 void Division::set(comm::LaneLayout layout) {
   layout_ = std::move(layout);
   loader_.serve(own().first, own().last, layout_.lanes);
@@ -59,7 +66,8 @@ void Division::balance(int64_t step) {
   if (*std::max_element(seconds.begin(), seconds.end()) < kBalanceSeconds) return;
   computing_ = 0;
   for (size_t i = 0; i < seconds.size(); ++i) seconds[i] /= layout_.lanes_of_rank[i];
-  comm::LaneLayout better = comm::balanced_lanes(layout_, seconds);
+  comm::LaneLayout better =
+      comm::balanced_lanes(layout_, seconds, 0.05, membership_.group->host_numbers());
   if (better.lanes_of_rank == layout_.lanes_of_rank) return;
   if (membership_.rank() == 0)
     log(LogLevel::info, "step {}: lanes of the workers are now {}", step,

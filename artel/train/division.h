@@ -24,6 +24,9 @@ class Division {
   // From the next batch on, lanes are divided evenly among these workers, each of which may stand
   // for several.
   void divide_among(const Membership& membership);
+  // Where lanes cannot be spread evenly: chooses the workers that have one more such that hosts
+  // send each other the fewest partial sums. For results that do not depend on who has which lanes.
+  void align();
   // From the next batch on.
   void set(comm::LaneLayout layout);
 

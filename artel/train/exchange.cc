@@ -88,6 +88,12 @@ Exchange::~Exchange() {
     }
 }
 
+bool Exchange::chooses_by_links() const {
+  return membership_.group && membership_.group->transport() != "shm" && !codec_ &&
+         !options_.shards && options_.reduction == "fast" &&
+         algorithm_ == comm::Algorithm::automatic;
+}
+
 void Exchange::begin_step(int64_t step, const std::vector<Bucket>& buckets,
                           const comm::LaneLayout& layout) {
   step_ = step;

@@ -56,6 +56,8 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   bool lossy() const { return codec_ != nullptr; }
+  // Whether sums take the way that is fastest according to the calibration of the group.
+  bool chooses_by_links() const;
   // What the codec has held back, bucket by bucket, and how to continue with it.
   OwnState state() const;
   void set_state(const OwnState& state, const std::vector<Bucket>& buckets);

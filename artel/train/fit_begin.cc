@@ -77,6 +77,7 @@ void FitLoop::join() {
   if (group) catch_up(*group, source);
   loader_.seek(s_.position);
   workload_->begin();
+  if (adds_exactly_ && workload_->division()) workload_->division()->align();
   std::unique_ptr<Strategy> strategy =
       make_strategy({.cluster = s_.cluster,
                      .model = s_.model,
@@ -353,6 +354,7 @@ void FitLoop::welcome() {
   arrival_.reset();
   late_.clear();
   workload_->division()->divide_among(s_.cluster.membership());
+  workload_->division()->align();
 }
 
 // The same where each worker keeps only a part. Worker 0 reads what is in files and sends it;

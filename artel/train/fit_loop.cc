@@ -286,11 +286,15 @@ void FitLoop::train() {
   if (averages() && options_.whole)
     strategy_->with_averages([this] { result_.averaged = tensors_of(s_.parameters.sources()); });
   result_.last = now_;
+  if (const StrategyState kept = strategy_->state(); kept.values.contains("links"))
+    result_.links = kept.values.at("links");
   result_.best = s_.best;
   if (options_.timeline) result_.timeline = timeline_.stop(s_.cluster.group());
+  // If worker 0 fails here, elastic workers regroup, and another one saves.
+  if (!s_.cluster.elastic()) gather_traffic();
   if (unsaved_)
     fail(unsaved_->kind(), "[step {}] the last state was not saved: {}", s_.step, unsaved_->what());
-  gather_traffic();
+  if (s_.cluster.elastic()) gather_traffic();
   strategy_->leave();
 }
 

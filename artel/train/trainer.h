@@ -219,6 +219,8 @@ struct FitResult {
   NamedTensors averaged;
   TimelineRecord timeline;  // on worker 0
   std::vector<ChangedWorkers> changes;
+  // What a fast reduction has chosen its algorithms by; empty: nothing was measured.
+  std::string links;
   // Of each worker that was there at the end, by rank; empty for one worker, or if each worker
   // ends by itself.
   std::vector<WorkerTraffic> traffic;

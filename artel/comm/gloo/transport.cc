@@ -273,6 +273,7 @@ class GlooTransport : public Transport {
               "[comm gloo] addresses of rank {}: got {}, expected {}", peer, theirs.size(),
               options.size);
       hosts.push_back({theirs[peer].blob, table[peer].blob});
+      machines_.push_back(table[peer].host + " " + theirs[peer].blob);
       if (peer == rank_) continue;
       const control::Member& target = theirs[rank_];
       try {

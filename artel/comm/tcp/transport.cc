@@ -116,6 +116,7 @@ class TcpTransport : public Transport {
       hosts_.push_back(member.host);
       addresses.push_back(theirs[0].host);
       places.push_back({theirs[0].blob, member.blob});
+      machines_.push_back(member.host + " " + theirs[0].blob);
       all += member.blob;
     }
     std::vector<tcp::Met> met =

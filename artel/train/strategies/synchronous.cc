@@ -1,8 +1,12 @@
 #include "artel/train/strategies/synchronous.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "artel/base/log.h"
+#include "artel/base/text.h"
+#include "artel/comm/benchmark.h"
 #include "artel/train/economy.h"
 #include "artel/train/exchange.h"
 #include "artel/train/strategies/local_steps_strategy.h"
@@ -16,6 +20,8 @@ namespace {
 
 // The steps by which the network is judged; the first ones are slower than usual.
 constexpr int64_t kWarmUpSteps = 4, kMeasuredSteps = 12;
+
+constexpr const char* kLinks = "links";
 
 ExchangeOptions exchange_options(const TrainerOptions& options) {
   const auto& own = options.strategy_options.of<SynchronousOptions>();
@@ -35,7 +41,8 @@ class Synchronous final : public Strategy {
   bool in_step() const override { return true; }
   bool computes_first() const override { return true; }
   void settle(int64_t step, const Pause& pause) override;
-  // What a lossy codec has held back on each worker.
+  // What a lossy codec has held back on each worker, and the measured links that a fast reduction
+  // has chosen its algorithms by.
   StrategyState state() const override;
   void restore(const StrategyState& kept) override;
   // Local steps, if exchanges may be lossy and the first steps have shown that the network is too
@@ -45,8 +52,10 @@ class Synchronous final : public Strategy {
 
  private:
   void weigh();
+  void measure_links(const StrategyState& kept);
 
   Exchange exchange_;
+  std::string links_;  // "hosts 0,0,1: artel-calibration-1 ..."; empty: not measured
   OwnKeeper keeper_;
   bool stepped_ = false;
   double computing_ = 0;  // seconds of the last step
@@ -69,13 +78,37 @@ Synchronous::Synchronous(const Fit& fit)
 StrategyState Synchronous::state() const {
   StrategyState state;
   keeper_.add_to(state);
+  if (!links_.empty()) state.values[kLinks] = links_;
   return state;
 }
 
 void Synchronous::restore(const StrategyState& kept) {
+  if (fit_.group() && exchange_.chooses_by_links()) measure_links(kept);
   if (!fit_.group() || !exchange_.lossy()) return;
   if (const auto own = keeper_.restore(kept))
     exchange_.set_state(*own, fit_.stepper->buckets(fit_.batch_size));
+}
+
+// The algorithm of a fast reduction decides about bits. It is chosen by measured links, which are
+// the same on all workers, recorded with the run, and used again when it is resumed with the
+// same layout of workers on hosts.
+void Synchronous::measure_links(const StrategyState& kept) {
+  comm::Group& group = *fit_.group();
+  const std::string layout = fmt::format("hosts {}: ", fmt::join(group.host_numbers(), ","));
+  const auto found = kept.values.find(kLinks);
+  if (found != kept.values.end() && found->second.starts_with(layout)) {
+    links_ = found->second;
+    group.set_calibration(comm::Calibration::from_text(links_.substr(layout.size())));
+    return;
+  }
+  const comm::Calibration measured = comm::calibrate(group);
+  links_ = layout + measured.to_text();
+  // What is written is what counts.
+  group.set_calibration(comm::Calibration::from_text(measured.to_text()));
+  if (fit_.cluster.rank() == 0)
+    log(LogLevel::info, "measured links: {}/s and {} between hosts, {}/s and {} inside",
+        format_bytes(measured.between.bandwidth), format_duration(measured.between.latency),
+        format_bytes(measured.inside.bandwidth), format_duration(measured.inside.latency));
 }
 
 Strategy::Outcome Synchronous::step(const data::Batch& batch, const StepOptions& options) {

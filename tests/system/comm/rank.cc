@@ -1,6 +1,7 @@
-// One rank of a group that a launcher started: checks every collective.
+// One rank of a group that a launcher started: checks every collective, or, with BYTES, makes
+// eight canonical sums of that length and prints how many bytes it has sent to other hosts.
 //   artel_comm_rank mpi
-//   artel_comm_rank gloo RANK SIZE HOST:PORT [INTERFACE]
+//   artel_comm_rank gloo RANK SIZE HOST:PORT [INTERFACE [BYTES]]
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,16 @@
 #include "collectives.h"
 
 namespace {
+
+void add_up(artel::comm::Group& group, size_t bytes) {
+  std::vector<std::byte> data(bytes);
+  std::byte* const partial = data.data();
+  const auto layout = artel::comm::LaneLayout::even(group.size(), group.size());
+  for (int i = 0; i < 8; ++i)
+    group.lane_reduce(layout, {&partial, 1}, data, artel::comm::ElementType::f32);
+  group.barrier();
+  fmt::print("{}\n", group.traffic_between_hosts().sent_bytes);
+}
 
 void run(int argc, char** argv) {
   artel::comm::GroupOptions options{.transport = argc > 1 ? argv[1] : "mpi"};
@@ -23,6 +34,7 @@ void run(int argc, char** argv) {
   }
   if (argc > 5) options.interface = argv[5];
   auto group = artel::comm::Group::connect(options);
+  if (argc > 6) return add_up(group, std::stoul(argv[6]));
   artel::comm::check_every_collective(group, artel::comm::Algorithm::automatic);
   if (!options.encrypt)  // our own connections bring no collectives along
     artel::comm::check_reductions(group, 1000, {.algorithm = artel::comm::Algorithm::native});

@@ -49,6 +49,12 @@ TEST_P(Collectives, AllOnGlooWithNeighbours) {
                check_reductions(group, 500'001, {.algorithm = Algorithm::two_level});
              },
              {.transport = "gloo on two machines"});
+  with_ranks(GetParam(),
+             [](Group& group) {
+               check_every_collective(group, Algorithm::two_level);
+               check_reductions(group, 500'001, {.algorithm = Algorithm::two_level});
+             },
+             {.transport = "tcp on two machines"});
 }
 
 TEST_P(Collectives, BuffersInTheArena) {

@@ -29,8 +29,16 @@ inline std::string free_address() {
 }
 
 // "gloo by TCP" is gloo whose ranks do not share memory, "gloo on two machines" that of ranks on
-// two machines in turn; the same for "tcp", and "tcp, encrypted" shares no memory either.
+// two machines in turn; the same for "tcp", and "tcp, encrypted" shares no memory either. "gloo on
+// hosts 0011" and "tcp on hosts 0011" are given the machine of each rank.
 inline Group connect(GroupOptions options) {
+  if (const size_t at = options.transport.find(" on hosts "); at != std::string::npos) {
+    const std::string machine(
+        1, options.transport[at + std::string_view(" on hosts ").size() + options.rank]);
+    options.transport.resize(at);
+    if (options.transport == "gloo") return {make_gloo_transport(options, machine), options};
+    return {make_tcp_transport(options, machine), options};
+  }
   if (options.transport.starts_with("tcp")) {
     options.encrypt = options.transport == "tcp, encrypted";
     const std::string machine = options.transport == "tcp on two machines"
