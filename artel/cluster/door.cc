@@ -61,7 +61,7 @@ void Door::set_membership(int64_t generation, const std::vector<Participant>& me
   own_ = own;
   // Those who have knocked before and still listen may have been given up since.
   for (Visitor& visitor : visitors_)
-    if (visitor.knocked && visitor.knock.generation >= 0 && !visitor.closed)
+    if (visitor.knock.generation >= 0 && !visitor.closed)
       if (const std::string reason = objection(visitor.knock); !reason.empty())
         visitor.queue(FrameType::refusal, reason);
   wake();
@@ -116,32 +116,28 @@ void Door::work() try {
   Clock::time_point next_beat = Clock::now();
   while (!stopping_) {
     std::vector<pollfd> entries{{listener_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}};
+    for (const Visitor& stranger : strangers_)
+      entries.push_back({stranger.stream.socket(), stranger.events(), 0});
+    int second_listener = -1;  // ignored while there is none
     {
       const std::lock_guard lock(mutex_);
-      entries.push_back({second_listener_.get(), POLLIN, 0});  // ignored while there is none
+      second_listener = second_listener_.get();
       for (const Visitor& visitor : visitors_)
         entries.push_back({visitor.stream.socket(), visitor.events(), 0});
     }
-    // Without visitors there is nobody to be told anything.
-    poll(entries.data(), entries.size(), entries.size() > 3 ? kBeatMilliseconds : -1);
+    const bool alone = entries.size() == 2;
+    entries.push_back({second_listener, POLLIN, 0});
+    poll(entries.data(), entries.size(), alone ? -1 : kBeatMilliseconds);
     eventfd_t rung = 0;
     eventfd_read(bell_.get(), &rung);
-    const std::lock_guard lock(mutex_);
-    if ((entries[0].revents & POLLIN) != 0) Strangers::accept(listener_, secret_, visitors_);
-    if ((entries[2].revents & POLLIN) != 0) Strangers::accept(second_listener_, secret_, visitors_);
+    if ((entries.front().revents & POLLIN) != 0)
+      Strangers::accept(listener_.get(), secret_, strangers_);
+    if ((entries.back().revents & POLLIN) != 0)
+      Strangers::accept(second_listener, secret_, strangers_);
+    serve_strangers();
     const bool beats = Clock::now() >= next_beat;
     if (beats) next_beat = Clock::now() + std::chrono::milliseconds(kBeatMilliseconds);
-    for (Visitor& visitor : visitors_) {
-      serve(visitor);
-      // Whoever does not read is told nothing more.
-      if (beats && visitor.unsent.empty()) visitor.queue(FrameType::beat, {});
-      visitor.flush();
-    }
-    strangers_.tidy(visitors_);
-    visitors_.remove_if([](const Visitor& visitor) { return visitor.closed; });
-    newcomers_ = static_cast<int>(
-        std::count_if(visitors_.begin(), visitors_.end(),
-                      [](const Visitor& visitor) { return visitor.wants_in && !visitor.told; }));
+    serve_visitors(beats);
   }
 } catch (const std::exception& error) {
   // Whoever looks for guests next gets it.
@@ -164,30 +160,63 @@ std::vector<std::string> Door::doors() const {
   return doors;
 }
 
-void Door::serve(Visitor& visitor) {
-  visitor.read([&](const Frame& frame) { handle(visitor, frame); });
-  if (visitor.closed && visitor.wants_in) note_change();
+void Door::serve_strangers() {
+  for (Visitor& stranger : strangers_) {
+    stranger.read([&](const Frame& frame) { greet(stranger, frame); });
+    stranger.flush();
+  }
+  limits_.tidy(strangers_);
+  // One that has knocked and hung up is heard nevertheless.
+  strangers_.remove_if([](const Visitor& stranger) { return stranger.closed && !stranger.known; });
 }
 
-void Door::handle(Visitor& visitor, const Frame& frame) {
+// Answers the first message of a stranger: one that knows the token becomes a visitor.
+void Door::greet(Visitor& stranger, const Frame& frame) {
   require(frame.type == FrameType::knock || frame.type == FrameType::hello, ErrorKind::corrupt,
           "[door] got a message of type {}, expected a knock", static_cast<int>(frame.type));
-  const comm::Challenger::Verdict verdict = visitor.judge(secret_.key, frame);
+  const comm::Challenger::Verdict verdict = stranger.judge(secret_.key, frame);
   if (!verdict.objection.empty()) {
-    strangers_.note_refusal(visitor, verdict.objection);
-    visitor.queue(FrameType::refusal, verdict.objection);
-    return;
+    limits_.note_refusal(stranger, verdict.objection);
+    return stranger.refuse(verdict.objection);
   }
-  if (frame.type == FrameType::hello)  // somebody who believes that the run begins here
-    return visitor.queue(FrameType::doors, to_body(doors()));
-  visitor.knock = knock_from(verdict.claims);
-  visitor.knocked = true;
-  if (const std::string reason = objection(visitor.knock); !reason.empty()) {
-    visitor.queue(FrameType::refusal, reason);
-    return;
+  if (frame.type == FrameType::hello) {  // it believes that the run begins here
+    const std::lock_guard lock(mutex_);
+    return stranger.queue(FrameType::doors, to_body(doors()));
   }
-  visitor.known = true;
-  if (visitor.id == 0) visitor.id = ++visitors_ever_;
+  stranger.knock = knock_from(verdict.claims);
+  stranger.known = true;
+}
+
+void Door::serve_visitors(bool beats) {
+  const std::lock_guard lock(mutex_);
+  for (auto next = strangers_.begin(); next != strangers_.end();) {
+    const auto stranger = next++;
+    if (!stranger->known) continue;
+    receive(*stranger);
+    visitors_.splice(visitors_.end(), strangers_, stranger);
+  }
+  for (Visitor& visitor : visitors_) {
+    // A knock is all that it has to say.
+    visitor.read([](const Frame& frame) {
+      fail(ErrorKind::corrupt, "[door] got a message of type {} after a knock",
+           static_cast<int>(frame.type));
+    });
+    if (visitor.closed && visitor.wants_in) note_change();
+    // A visitor that does not read is told nothing more.
+    if (beats && visitor.unsent.empty()) visitor.queue(FrameType::beat, {});
+    visitor.flush();
+  }
+  visitors_.remove_if([](const Visitor& visitor) { return visitor.closed; });
+  newcomers_ = static_cast<int>(
+      std::count_if(visitors_.begin(), visitors_.end(),
+                    [](const Visitor& visitor) { return visitor.wants_in && !visitor.told; }));
+}
+
+// Does what a visitor wants that has just knocked.
+void Door::receive(Visitor& visitor) {
+  if (const std::string reason = objection(visitor.knock); !reason.empty())
+    return visitor.refuse(reason);
+  visitor.id = ++visitors_ever_;
   // A newcomer that was let in, but never heard of it, is not part of the run.
   const bool outside = members_.empty();
   switch (visitor.knock.wish) {

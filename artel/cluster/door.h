@@ -70,14 +70,16 @@ class Door {
   struct Visitor : comm::control::Link {
     using Link::Link;
     int64_t id = 0;
-    bool knocked = false, wants_in = false, told = false;
+    bool wants_in = false, told = false;
     comm::control::Knock knock;
   };
 
   std::vector<Guest> waiting(comm::control::Knock::Wish wish);
   void work();
-  void serve(Visitor& visitor);
-  void handle(Visitor& visitor, const comm::control::Frame& frame);
+  void serve_strangers();
+  void greet(Visitor& stranger, const comm::control::Frame& frame);
+  void serve_visitors(bool beats);
+  void receive(Visitor& visitor);
   std::string objection(const comm::control::Knock& knock) const;
   std::vector<std::string> doors() const;
   bool leads() const;
@@ -90,6 +92,10 @@ class Door {
   comm::FileHandle bell_;  // wakes the thread
   std::atomic<bool> stopping_{false}, dismissed_{false};
   std::atomic<int> newcomers_{0};
+  // Connections that have not proved themselves. Only the thread uses them, without the mutex, so
+  // that they cannot keep the worker waiting.
+  std::list<Visitor> strangers_;
+  comm::control::Strangers limits_;
 
   std::mutex mutex_;  // protects what follows
   std::condition_variable changed_;
@@ -101,8 +107,7 @@ class Door {
   int own_ = -1, next_number_ = 0;
   std::set<int> left_;
   int64_t visitors_ever_ = 0;
-  std::list<Visitor> visitors_;
-  comm::control::Strangers strangers_;
+  std::list<Visitor> visitors_;  // have proved that they know the token, and have knocked
 
   std::thread thread_;
 };

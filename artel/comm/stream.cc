@@ -13,9 +13,6 @@
 namespace artel::comm {
 namespace {
 
-// What one call takes of a stranger that sends without end.
-constexpr size_t kMostReceived = 1 << 20;
-
 int wait_for_socket(int socket, short events, double seconds) {
   pollfd entry{socket, events, 0};
   const int milliseconds = seconds > 0 ? static_cast<int>(std::min(seconds, 1e6) * 1000) + 1 : 0;
@@ -51,10 +48,10 @@ size_t Stream::receive(std::span<std::byte> data, bool& ended) {
   return 0;
 }
 
-bool Stream::receive(std::string& out) {
+bool Stream::receive(std::string& out, size_t most) {
   std::array<std::byte, 65536> buffer;
   bool ended = false;
-  for (size_t all = 0, got = 0; all < kMostReceived; all += got) {
+  for (size_t all = 0, got = 0; all < most; all += got) {
     got = receive(buffer, ended);
     if (got == 0) break;
     out.append(reinterpret_cast<const char*>(buffer.data()), got);

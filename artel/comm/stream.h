@@ -33,8 +33,9 @@ class Stream {
   // arrived was not encrypted as it should be.
   size_t receive(std::span<std::byte> data, bool& ended);
 
-  // Appends what has arrived; false when the other side has closed.
-  bool receive(std::string& out);
+  // Appends what has arrived, up to about `most` bytes; false when the other side has closed.
+  static constexpr size_t kMostReceived = 1 << 20;
+  bool receive(std::string& out, size_t most = kMostReceived);
   // The same, after waiting for it for up to so many seconds.
   bool receive_within(double seconds, std::string& out);
   // Sends all bytes or throws at the deadline.

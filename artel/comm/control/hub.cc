@@ -80,7 +80,8 @@ class Hub::Loop {
     for (const Connection& connection : connections_)
       entries.push_back({connection.stream.socket(), connection.events(), 0});
     poll(entries.data(), entries.size(), 100);
-    if ((entries[0].revents & POLLIN) != 0) Strangers::accept(listener_, secret_, connections_);
+    if ((entries[0].revents & POLLIN) != 0)
+      Strangers::accept(listener_.get(), secret_, connections_);
   }
 
   void read(Connection& connection) {
@@ -157,9 +158,7 @@ class Hub::Loop {
 
   void refuse(Connection& connection, const std::string& reason) {
     strangers_.note_refusal(connection, reason);
-    connection.queue(FrameType::refusal, reason);
-    connection.flush();
-    connection.closed = true;
+    connection.refuse(reason);
   }
 
   // The first free rank, or the size if there is none; rank 0 is the one that listens.

@@ -47,6 +47,12 @@ Challenger::Verdict Link::judge(const RunKey& key, const Frame& answer) {
   return verdict;
 }
 
+void Link::refuse(const std::string& reason) {
+  queue(FrameType::refusal, reason);
+  flush();
+  closed = true;
+}
+
 void Link::introduce(const RunSecret& secret, FrameType type, std::string claims) {
   answerer_.emplace(kProtocol, secret.key, topic_of(type), std::move(claims),
                     secret.encryption.has_value());
@@ -74,8 +80,12 @@ bool Link::is_part_of_the_introduction(const Frame& frame) {
 void Link::read(const std::function<void(const Frame&)>& handle) {
   try {
     std::string bytes;
-    const bool open = stream.receive(bytes);
+    const bool stranger = challenger_ && !known;
+    const bool open = stranger ? stream.receive(bytes, kMostOfStrangers) : stream.receive(bytes);
     reader.feed(bytes);
+    require(!stranger || reader.pending() <= kMostOfStrangers, ErrorKind::corrupt,
+            "[comm control] got more than {} bytes from an unknown process, expected a greeting",
+            kMostOfStrangers);
     while (!closed && !(only_introduces && known)) {
       const auto frame = reader.next();
       if (!frame) break;

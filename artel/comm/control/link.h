@@ -28,8 +28,13 @@ struct Link {
   // proved itself, `read` passes nothing on but its refusal.
   void introduce(const RunSecret& secret, FrameType type, std::string claims);
 
+  // Tells the other side why it is not heard, and closes the connection.
+  void refuse(const std::string& reason);
+
   // Gives what has arrived to `handle`, frame by frame. The link is closed afterwards if the other
-  // side has closed it, has sent something that is not a frame, or if `handle` throws an Error.
+  // side has closed it, has sent something that is not a frame, or if `handle` throws an Error. A
+  // caller that is not known yet may have sent kMostOfStrangers bytes at most.
+  static constexpr size_t kMostOfStrangers = 256 << 10;
   void read(const std::function<void(const Frame&)>& handle);
 
   // What to wait for, with poll, until something can be read or flushed.

@@ -85,7 +85,14 @@ int wait_for(int socket, short events, double seconds) {
 // Connects within `seconds`; returns errno.
 int try_connect(int socket, const Address& address, double seconds) {
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
-  if (connect(socket, address.get(), address.length) != 0) {
+  const Deadline deadline = Deadline::after(seconds);
+  int made = connect(socket, address.get(), address.length);
+  // The queue of a local listener is full: perhaps of processes of other users.
+  while (made != 0 && errno == EAGAIN && !deadline.passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    made = connect(socket, address.get(), address.length);
+  }
+  if (made != 0) {
     if (errno != EINPROGRESS) return errno;
     if (wait_for(socket, POLLOUT, seconds) != 1) return ETIMEDOUT;
     int error = 0;

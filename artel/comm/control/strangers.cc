@@ -2,18 +2,21 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
+#include <map>
 
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 
 namespace artel::comm::control {
 
-FileHandle Strangers::accept_one(const FileHandle& listener) {
-  while (true) {
-    FileHandle socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+FileHandle Strangers::accept_one(int listener) {
+  // Processes of other users may connect faster than they are closed.
+  constexpr int kMostTries = 1024;
+  for (int i = 0; i < kMostTries; ++i) {
+    FileHandle socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.get() < 0 || is_own_user(socket.get())) return socket;
   }
+  return FileHandle();
 }
 
 void Strangers::note_refusal(const Link& stranger, const std::string& reason) {
@@ -30,24 +33,21 @@ void Strangers::send_away(Link& stranger) {
 
 void Strangers::tidy(std::vector<Link*> strangers) {
   const Clock::time_point now = Clock::now();
+  std::map<std::string, size_t> of_address;
   size_t bytes = 0;
-  for (size_t i = 0; i < strangers.size(); ++i) {
+  // The newest first, so that the oldest are those too many.
+  for (size_t i = strangers.size(), kept = 0; i-- > 0;) {
     Link& stranger = *strangers[i];
-    if (strangers.size() - i > kMost || seconds_between(stranger.since, now) > kMostSeconds)
+    size_t& from_there = of_address[peer_address(stranger.stream.socket())];
+    if (kept == kMost || from_there == kMostOfAddress ||
+        bytes + stranger.reader.pending() > kMostBytes ||
+        seconds_between(stranger.since, now) > kMostSeconds) {
       send_away(stranger);
-    else
-      bytes += stranger.reader.pending();
-  }
-  while (bytes > kMostBytes) {
-    Link& largest =
-        **std::max_element(strangers.begin(), strangers.end(), [](const Link* a, const Link* b) {
-          const auto size = [](const Link& link) {
-            return link.closed ? 0 : link.reader.pending();
-          };
-          return size(*a) < size(*b);
-        });
-    bytes -= largest.reader.pending();
-    send_away(largest);
+      continue;
+    }
+    ++kept;
+    ++from_there;
+    bytes += stranger.reader.pending();
   }
   if (sent_away_ + refused_ == 0 || now < next_word_) return;
   if (sent_away_ > 0)

@@ -15,14 +15,15 @@ namespace artel::comm::control {
 
 class Strangers {
  public:
-  static constexpr size_t kMost = 256;            // the oldest go first
-  static constexpr size_t kMostBytes = 64 << 20;  // of all of them, unread; the largest go first
+  static constexpr size_t kMost = 256;            // connections; the oldest go first
+  static constexpr size_t kMostOfAddress = 128;   // the same, of one address
+  static constexpr size_t kMostBytes = 16 << 20;  // unread, of all; of one: Link::kMostOfStrangers
   static constexpr double kMostSeconds = 10;      // from connecting to being known
 
   // Appends a link for everybody who waits at the listener, which must not block, and asks who they
   // are. On a socket local to this machine, processes of other users get none.
   template <typename L>
-  static void accept(const FileHandle& listener, const RunSecret& secret, std::list<L>& links) {
+  static void accept(int listener, const RunSecret& secret, std::list<L>& links) {
     // As many as may stay: the links are read before the next ones come.
     for (size_t i = 0; i < kMost; ++i) {
       FileHandle socket = accept_one(listener);
@@ -45,7 +46,7 @@ class Strangers {
   }
 
  private:
-  static FileHandle accept_one(const FileHandle& listener);
+  static FileHandle accept_one(int listener);
   void tidy(std::vector<Link*> strangers);  // by age
   void send_away(Link& stranger);
 

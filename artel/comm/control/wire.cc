@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "artel/comm/transport.h"
 
@@ -96,22 +97,37 @@ std::string encode(const Frame& frame) {
   return out;
 }
 
+void FrameReader::feed(std::string_view bytes) {
+  // Moves the rest to the front only if it is smaller than the part in front of it.
+  if (read_ > pending()) {
+    bytes_.erase(0, read_);
+    read_ = 0;
+  }
+  bytes_.append(bytes);
+}
+
+std::string FrameReader::take_rest() {
+  bytes_.erase(0, std::exchange(read_, 0));
+  return std::exchange(bytes_, {});
+}
+
 std::optional<Frame> FrameReader::next() {
+  const std::string_view rest = std::string_view(bytes_).substr(read_);
   uint32_t bytes = 0;
-  if (pending_.size() < sizeof(bytes)) return std::nullopt;
-  std::memcpy(&bytes, pending_.data(), sizeof(bytes));
+  if (rest.size() < sizeof(bytes)) return std::nullopt;
+  std::memcpy(&bytes, rest.data(), sizeof(bytes));
   require(
       bytes >= 1 && bytes <= kMaxFrameBytes, ErrorKind::corrupt,
       "[comm control] message length: got {}, expected 1 to {}; is this another service's port?",
       bytes, kMaxFrameBytes);
-  if (pending_.size() < sizeof(bytes) + bytes) return std::nullopt;
-  const auto type = static_cast<uint8_t>(pending_[sizeof(bytes)]);
+  if (rest.size() < sizeof(bytes) + bytes) return std::nullopt;
+  const auto type = static_cast<uint8_t>(rest[sizeof(bytes)]);
   require(type >= static_cast<uint8_t>(FrameType::hello) &&
               type <= static_cast<uint8_t>(FrameType::proof),
           ErrorKind::corrupt, "[comm control] message type: got {}", type);
-  Frame frame{static_cast<FrameType>(type), pending_.substr(sizeof(bytes) + 1, bytes - 1)};
-  pending_.erase(0, sizeof(bytes) + bytes);
-  return frame;
+  read_ += sizeof(bytes) + bytes;
+  return Frame{static_cast<FrameType>(type),
+               std::string(rest.substr(sizeof(bytes) + 1, bytes - 1))};
 }
 
 std::string to_body(const Hello& hello) {

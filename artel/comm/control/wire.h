@@ -50,17 +50,19 @@ struct Frame {
 std::string encode(const Frame& frame);
 
 // Cuts a stream into frames. Throws Error(corrupt) for an invalid stream.
+// The cost is linear in the bytes fed, however small the frames are.
 class FrameReader {
  public:
-  void feed(std::string_view bytes) { pending_.append(bytes); }
+  void feed(std::string_view bytes);
   std::optional<Frame> next();
   // Bytes that are not yet part of a frame that next() returned.
-  size_t pending() const { return pending_.size(); }
-  // These bytes, for whoever reads the stream from there.
-  std::string take_rest() { return std::move(pending_); }
+  size_t pending() const { return bytes_.size() - read_; }
+  // Moves the pending bytes out, for the reader of the rest of the stream.
+  std::string take_rest();
 
  private:
-  std::string pending_;
+  std::string bytes_;
+  size_t read_ = 0;  // bytes of `bytes_` that next() has returned
 };
 
 struct Hello {

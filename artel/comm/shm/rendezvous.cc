@@ -140,11 +140,15 @@ void Host::admit_all(const Invitation& invitation, int file) {
   std::vector<bool> here(invitation.size, false);
   here[0] = true;
   while (std::find(here.begin(), here.end(), false) != here.end()) {
-    require(wait_readable(socket_.get(), deadline_, invitation.meanwhile), ErrorKind::timeout,
-            "[comm shm] group '{}': got {} of {} ranks before the deadline", name_,
-            std::count(here.begin(), here.end(), true), invitation.size);
+    require(wait_readable(socket_.get(), deadline_, invitation.meanwhile) && !deadline_.passed(),
+            ErrorKind::timeout, "[comm shm] group '{}': got {} of {} ranks before the deadline",
+            name_, std::count(here.begin(), here.end(), true), invitation.size);
     const FileHandle guest(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (guest.get() < 0 || !control::is_own_user(guest.get())) continue;
+    if (guest.get() < 0 || !control::is_own_user(guest.get())) {
+      // A stream of such connections must not hide the end of a member or of the time.
+      if (invitation.meanwhile) invitation.meanwhile();
+      continue;
+    }
     Challenger challenger(kProtocol);
     const std::string challenge = challenger.challenge();
     send(guest.get(), challenge.data(), challenge.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -162,7 +166,8 @@ void Host::admit_all(const Invitation& invitation, int file) {
 Admission ask_to_join(const std::string& name, const Request& request, Deadline deadline) {
   const auto [address, length] = address_of(name);
   while (true) {
-    const FileHandle socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    // It does not block: the queue of the listener may be full of processes of other users.
+    const FileHandle socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
       require(!deadline.passed(), ErrorKind::timeout,
               "[comm shm] group '{}': rank 0 did not appear on this machine before the deadline; "

@@ -78,7 +78,7 @@ class Meeting {
       if (!is_ready(guest)) entries.push_back({guest.stream.socket(), guest.events(), 0});
     poll(entries.data(), entries.size(), kLookMilliseconds);
     if ((entries[0].revents & POLLIN) != 0)
-      control::Strangers::accept(listener_, options_.secret, guests_);
+      control::Strangers::accept(listener_.get(), options_.secret, guests_);
   }
 
   // What it sends once it is known are messages of the group.
@@ -104,10 +104,7 @@ class Meeting {
     }
     if (!objection.empty()) {
       strangers_.note_refusal(guest, objection);
-      guest.queue(FrameType::refusal, objection);
-      guest.flush();
-      guest.closed = true;
-      return;
+      return guest.refuse(objection);
     }
     guest.known = true;
   }

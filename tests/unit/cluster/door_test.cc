@@ -70,6 +70,29 @@ TEST_P(DoorInUse, ANewcomerIsHeardWithTheTokenOnly) {
   EXPECT_TRUE(door_.newcomers().empty());
 }
 
+// Sends until the door hangs up; returns the bytes that went out.
+size_t bytes_until_refused(const std::string& door, const std::string& first, size_t most) {
+  comm::Stream stranger(connect_to(parse_endpoint(door), Deadline::after(60)));
+  const std::string nothing = encode({FrameType::beat, {}});
+  std::string many = first;
+  while (many.size() < (1 << 20)) many += nothing;
+  for (size_t sent = 0; sent < most; sent += many.size()) try {
+      stranger.send_all(many, Deadline::after(60));
+    } catch (const Error&) {
+      return sent;
+    }
+  return most;
+}
+
+TEST(Door, HangsUpOnOneThatItHasRefused) {
+  Door door({.host = "127.0.0.1"}, "secret");
+  door.set_membership(0, {member(0, door.address()), member(1, "127.0.0.1:1")}, 0, 2);
+  constexpr size_t kFlood = 64 << 20;  // more than the buffers of a connection take
+  for (const FrameType type : {FrameType::knock, FrameType::hello, FrameType::beat})
+    EXPECT_LT(bytes_until_refused(door.address(), encode({type, "who is there?"}), kFlood), kFlood);
+  EXPECT_TRUE(door.guests().empty());
+}
+
 TEST_P(DoorInUse, OneThatEncryptsDifferentlyIsToldSo) {
   const std::string error =
       error_of_leaving({.door = door_.address(), .token = "secret", .encrypt = !GetParam()});

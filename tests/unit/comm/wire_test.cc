@@ -10,6 +10,23 @@
 namespace artel::comm::control {
 namespace {
 
+TEST(FrameReader, ReadsMillionsOfSmallFrames) {
+  const std::string frame = encode({FrameType::beat, {}});
+  std::string bytes;
+  while (bytes.size() < (8 << 20)) bytes += frame;
+  FrameReader reader;
+  reader.feed(bytes);
+  reader.feed("rest");
+  size_t frames = 0;
+  while (frames * frame.size() < bytes.size()) {
+    ASSERT_TRUE(reader.next());
+    ++frames;
+  }
+  EXPECT_EQ(reader.pending(), 4u);
+  EXPECT_EQ(reader.take_rest(), "rest");
+  EXPECT_EQ(reader.pending(), 0u);
+}
+
 TEST(Wire, MessagesSurviveTheWire) {
   const Hello hello =
       hello_from(to_body(Hello{.rank = 3, .size = 8, .host = "n07", .process = 4242}));
