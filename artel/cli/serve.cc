@@ -24,7 +24,7 @@ void serve(const Arguments& arguments) {
       .rank = arguments.number < 0 ? kAnyServer : arguments.workers + arguments.number,
       .size = arguments.workers + arguments.servers,
       .address = arguments.join,
-      .token = given_token(arguments.token, arguments.token_file),
+      .token = joining_token(arguments.token, arguments.token_file, arguments.join),
       .encrypt = arguments.encrypt,
       .interface = arguments.interface,
       .servers = arguments.servers});

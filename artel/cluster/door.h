@@ -23,8 +23,8 @@ namespace artel {
 
 class Door {
  public:
-  // Listens there (port 0: at any free one). Throws if it cannot, and if there is no token though
-  // other machines can reach it.
+  // Listens there (port 0: at any free one). Throws if it cannot, and if there is no token for an
+  // address that other users or machines can reach.
   Door(const comm::control::Endpoint& place, const std::string& token, bool encrypt = false);
   ~Door();
   Door(const Door&) = delete;

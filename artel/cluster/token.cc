@@ -14,6 +14,7 @@
 #include "artel/base/log.h"
 #include "artel/base/secret.h"
 #include "artel/base/text.h"
+#include "artel/comm/control/socket.h"
 #include "artel/comm/file_handle.h"
 
 namespace artel {
@@ -76,6 +77,14 @@ std::string given_token(const std::string& token, const std::string& file) {
   }
   const char* given = std::getenv("ARTEL_TOKEN");
   return given != nullptr ? given : "";
+}
+
+std::string joining_token(const std::string& token, const std::string& file,
+                          const std::string& address) {
+  std::string given = given_token(token, file);
+  if (!given.empty()) return given;
+  const comm::control::Endpoint place = comm::control::parse_endpoint(address);
+  return is_loopback(place) ? private_token(fmt::format("run at port {}", place.port)) : "";
 }
 
 std::string private_token(const std::string& name) {

@@ -13,6 +13,11 @@ std::string random_token();
 // it.
 std::string given_token(const std::string& token, const std::string& file);
 
+// The token with which a process joins the run at HOST:PORT: the given one; else, at an address of
+// this machine that no other one can reach, the private token of that port; else nothing.
+std::string joining_token(const std::string& token, const std::string& file,
+                          const std::string& address);
+
 // The token for something that has this name, which only processes of this user can know, on all
 // machines with their home folder. It is derived from a random key in the folder of their
 // configuration ($XDG_CONFIG_HOME/artel, ~/.config/artel), which the first one that needs it makes.

@@ -91,7 +91,7 @@ std::optional<comm::GroupOptions> Run::place() const {
     if (fs::is_directory(join->address))
       *place = place_in(RunFolder(join->address));
     else
-      place->token = given_token(join->token, join->token_file);
+      place->token = joining_token(join->token, join->token_file, join->address);
   }
   if (!place) return {};
   const std::string& wanted = cluster.transport;

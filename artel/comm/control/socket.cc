@@ -107,14 +107,6 @@ int try_connect(int socket, const Address& address, double seconds) {
   return 0;
 }
 
-bool is_loopback(const Address& address) {
-  if (address.get()->sa_family == AF_INET6)
-    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr) !=
-           0;
-  return address.get()->sa_family == AF_INET &&
-         ntohl(reinterpret_cast<const sockaddr_in*>(address.get())->sin_addr.s_addr) >> 24 == 127;
-}
-
 std::string explain(int error) {
   switch (error) {
     case ECONNREFUSED:
@@ -277,12 +269,21 @@ bool is_own_user(int socket) {
          other.uid == geteuid();
 }
 
+bool is_loopback(const Endpoint& endpoint) {
+  if (endpoint.local()) return true;
+  const Address address = resolve(endpoint);
+  if (address.get()->sa_family == AF_INET6)
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr) !=
+           0;
+  return address.get()->sa_family == AF_INET &&
+         ntohl(reinterpret_cast<const sockaddr_in*>(address.get())->sin_addr.s_addr) >> 24 == 127;
+}
+
 void require_token(const Endpoint& endpoint, std::string_view token) {
-  if (!token.empty() || endpoint.local() || is_loopback(resolve(endpoint))) return;
-  fail(ErrorKind::invalid_argument,
-       "[comm] token: got none, but other machines can reach {}; try --token-file FILE or the "
-       "environment variable ARTEL_TOKEN, with the same secret for all workers",
-       to_string(endpoint));
+  require(!token.empty() || endpoint.local(), ErrorKind::invalid_argument,
+          "[comm] token: got none, but other users or machines can reach {}; try --token-file FILE "
+          "or the environment variable ARTEL_TOKEN, with the same secret for all workers",
+          to_string(endpoint));
 }
 
 std::string peer_address(int socket) {

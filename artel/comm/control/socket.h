@@ -50,7 +50,9 @@ uint16_t port_of(int socket);
 // Whether the other side of a socket belongs to the user of this process. Of a TCP connection
 // nothing is known: true.
 bool is_own_user(int socket);
-// Throws if there is no token though other machines can reach the endpoint.
+// Whether only processes of this machine, of any user, can reach the endpoint.
+bool is_loopback(const Endpoint& endpoint);
+// Throws without a token, except for local names, where the kernel says whose process connects.
 void require_token(const Endpoint& endpoint, std::string_view token);
 // Where a socket's other side is.
 std::string peer_address(int socket);

@@ -72,7 +72,7 @@ class Processes : public testing::TestWithParam<const char*> {
  protected:
   std::vector<RankProcess> start(int size, const std::function<std::string(Group&)>& body,
                                  double timeout = 60) {
-    GroupOptions options{.transport = GetParam(), .size = size, .timeout = timeout};
+    GroupOptions options{.transport = GetParam(), .size = size, .token = "t", .timeout = timeout};
     options.address = options.transport == "shm" ? unique_name() : free_address();
     std::vector<RankProcess> processes;
     for (int rank = 0; rank < size; ++rank) {

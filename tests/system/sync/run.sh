@@ -224,7 +224,7 @@ test_launch() {
 test_token() {
   make_run
   expect 1 "$artel" train run.toml -n 2 --join 192.0.2.1:$port
-  contains err "artel: error: [comm] token: got none, but other machines can reach 192.0.2.1:$port; try --token-file FILE"
+  contains err "artel: error: [comm] token: got none, but other users or machines can reach 192.0.2.1:$port; try --token-file FILE"
   (umask 077 && echo secret >token && echo other >wrong)
   "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank 0 --token-file token --out run >out0 2>err0 &
   expect 1 "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank 1 --token-file wrong
@@ -234,6 +234,13 @@ test_token() {
   ARTEL_TOKEN=secret expect 0 "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank 1
   wait %1 || fail "$(cat err0)"
   contains err0 "refused"
+  # At an address of this machine, processes of one user find the same token. Those of another one do not.
+  XDG_CONFIG_HOME=$folder/mine "$artel" train run.toml -n 2 --join 127.0.0.1:$port --rank 0 --out local >out0 2>err0 &
+  XDG_CONFIG_HOME=$folder/theirs expect 1 "$artel" train run.toml -n 2 --join localhost:$port --rank 1
+  contains err "refused rank 1: wrong token; it belongs to another run"
+  XDG_CONFIG_HOME=$folder/mine expect 0 "$artel" train run.toml -n 2 --join localhost:$port --rank 1
+  wait %2 || fail "$(cat err0)"
+  [[ $(stat -c %a mine/artel mine/artel/key) == $'700\n600' ]] || fail "others can read the key"
 }
 
 test_encrypted() {

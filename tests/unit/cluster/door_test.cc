@@ -73,7 +73,7 @@ TEST_P(DoorInUse, ANewcomerIsHeardWithTheTokenOnly) {
 // Sends until the door hangs up; returns the bytes that went out.
 size_t bytes_until_refused(const std::string& door, const std::string& first, size_t most) {
   comm::Stream stranger(connect_to(parse_endpoint(door), Deadline::after(60)));
-  const std::string nothing = encode({FrameType::beat, {}});
+  const std::string nothing = encode({FrameType::knock, {}});
   std::string many = first;
   while (many.size() < (1 << 20)) many += nothing;
   for (size_t sent = 0; sent < most; sent += many.size()) try {
@@ -101,7 +101,8 @@ TEST_P(DoorInUse, OneThatEncryptsDifferentlyIsToldSo) {
 
 TEST(Door, NeedsATokenWhereOthersCanReachIt) {
   EXPECT_THROW(Door({.host = "0.0.0.0"}, ""), Error);
-  EXPECT_NO_THROW(Door({.host = "127.0.0.1"}, ""));
+  EXPECT_THROW(Door({.host = "127.0.0.1"}, ""), Error) << "other users can";
+  EXPECT_NO_THROW(Door({.host = "@artel/door_test"}, "")) << "the kernel tells users apart";
 }
 
 }  // namespace

@@ -47,6 +47,15 @@ TEST_F(TokenFolder, ComesFromTheArgumentTheFileOrTheEnvironment) {
   EXPECT_THROW(given_token("", folder_ / "missing"), Error);
 }
 
+TEST_F(TokenFolder, JoiningAtThisMachineNeedsNone) {
+  const std::string token = joining_token("", "", "127.0.0.1:7");
+  EXPECT_EQ(token.size(), 64u);
+  EXPECT_EQ(joining_token("", "", "[::1]:7"), token);
+  EXPECT_NE(joining_token("", "", "127.0.0.1:8"), token);
+  EXPECT_EQ(joining_token("", "", "192.0.2.1:7"), "");
+  EXPECT_EQ(joining_token("given", "", "127.0.0.1:7"), "given");
+}
+
 TEST_F(TokenFolder, OfAUserIsMadeOnceAndKeptFromOthers) {
   // All tasks of a job ask at once.
   std::vector<std::string> tokens(8);

@@ -245,8 +245,12 @@ std::string error_of(const GroupOptions& options) {
 }
 
 TEST(Rendezvous, NetworkProblemsAreToldApart) {
-  GroupOptions options{
-      .transport = "gloo", .rank = 1, .size = 2, .address = free_address(), .join_timeout = 0.3};
+  GroupOptions options{.transport = "gloo",
+                       .rank = 1,
+                       .size = 2,
+                       .address = free_address(),
+                       .token = "t",
+                       .join_timeout = 0.3};
   EXPECT_EQ(error_of(options),
             fmt::format("[comm] rank 0 at {} cannot be reached: the host is up but refuses the "
                         "connection: rank 0 is not listening there, or a firewall rejects it",
@@ -274,10 +278,14 @@ TEST(Rendezvous, AMissingRankIsATimeoutThatCounts) {
                         "deadline; try transport gloo for several machines",
                         name));
   const std::string address = free_address();
-  EXPECT_EQ(
-      error_of({.transport = "gloo", .rank = 0, .size = 2, .address = address, .join_timeout = 2}),
-      fmt::format("[comm] group at {}: not all of the 2 ranks joined before the deadline",
-                  address));
+  EXPECT_EQ(error_of({.transport = "gloo",
+                      .rank = 0,
+                      .size = 2,
+                      .address = address,
+                      .token = "t",
+                      .join_timeout = 2}),
+            fmt::format("[comm] group at {}: not all of the 2 ranks joined before the deadline",
+                        address));
 }
 
 // Gloo asserts that a connection is open, which another thread may close when all give up.
@@ -315,6 +323,7 @@ TEST(Rendezvous, WaitingForRankZeroCanBeGivenUp) {
                   .rank = 1,
                   .size = 2,
                   .address = free_address(),
+                  .token = "t",
                   .join_timeout = 100,
                   .while_joining = [] { fail(ErrorKind::communication, "worker 0 was lost"); }}),
         "worker 0 was lost");
