@@ -239,7 +239,7 @@ test_token() {
   XDG_CONFIG_HOME=$folder/theirs expect 1 "$artel" train run.toml -n 2 --join localhost:$port --rank 1
   contains err "refused rank 1: wrong token; it belongs to another run"
   XDG_CONFIG_HOME=$folder/mine expect 0 "$artel" train run.toml -n 2 --join localhost:$port --rank 1
-  wait %2 || fail "$(cat err0)"
+  wait $! || fail "$(cat err0)"
   [[ $(stat -c %a mine/artel mine/artel/key) == $'700\n600' ]] || fail "others can read the key"
 }
 
