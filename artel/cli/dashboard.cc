@@ -9,11 +9,14 @@
 #include <cstdlib>
 
 #include "artel/base/error.h"
+#include "artel/base/host_name.h"
 #include "artel/base/log.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/token.h"
+#include "artel/comm/control/socket.h"
+#include "artel/dashboard/certificate.h"
 #include "artel/dashboard/server.h"
 
 namespace artel::cli {
@@ -25,6 +28,7 @@ constexpr const char* kStarted = "ARTEL_DASHBOARD";  // in the environment of th
 struct Arguments {
   dashboard::ServerOptions options = {.folder = "runs"};
   std::string token_file;
+  bool plain = false;
 };
 
 // At the usual port, or else at any that is free, unless one was asked for.
@@ -42,19 +46,32 @@ std::unique_ptr<dashboard::Server> server_of(dashboard::ServerOptions options) {
 
 void serve(Arguments& arguments) {
   dashboard::ServerOptions& options = arguments.options;
-  // The token of a run that the environment has is not meant for this machine's own browsers.
-  if (!dashboard::is_loopback(options.host) || !arguments.token_file.empty())
-    options.token = given_token(options.token, arguments.token_file);
-  if (!dashboard::is_loopback(options.host) && options.token.empty())
-    options.token = random_token();
+  const bool local = dashboard::is_loopback(options.host);
+  // Never ARTEL_TOKEN, which is a run's: browsers keep this one and send it with every request.
+  if (!arguments.token_file.empty()) options.token = given_token("", arguments.token_file);
+  // Others may have heard a token that was used without encryption.
+  if (options.token.empty()) options.token = local ? own_dashboard_token() : random_token();
+  if (!local && !arguments.plain && options.certificate.empty()) {
+    options.certificate = own_certificate();
+    std::vector<std::string> names = comm::control::own_addresses();
+    names.insert(names.begin(), {host_name(), "localhost"});
+    dashboard::make_certificate(options.certificate, names);
+  }
   const std::unique_ptr<dashboard::Server> server = server_of(options);
   println("dashboard: {}", server->address());
-  if (!dashboard::is_loopback(options.host))
-    println("other machines can reach it, but only with this token; nothing is encrypted");
+  if (!options.certificate.empty())
+    println("its certificate ({}) has the fingerprint {}", options.certificate.string(),
+            dashboard::fingerprint_of(options.certificate));
+  else if (!local)
+    println("other machines can reach it with this token, and nothing is encrypted");
   server->run();
 }
 
 }  // namespace
+
+std::string own_dashboard_token() { return private_token("dashboard"); }
+
+std::filesystem::path own_certificate() { return configuration_folder() / "dashboard.pem"; }
 
 DashboardBeside::DashboardBeside(const std::filesystem::path& folder) {
   if (std::getenv(kStarted)) return;
@@ -93,17 +110,25 @@ void add_dashboard(CLI::App& program) {
                    "Port to listen at (default: 6060, or any that is free)")
       ->check(CLI::Range(1, 65535));
   add_token(command, arguments->options.token, arguments->token_file,
-            "What browsers must know (default: none at this machine's own address, else a random "
-            "one)");
+            "What browsers must know (default: the user's own at this machine's address, else a "
+            "random one)",
+            "The file that has the token");
+  command
+      ->add_option("--certificate", arguments->options.certificate,
+                   "PEM file with a certificate and its key, for HTTPS (default: one of its own, "
+                   "unless only this machine can reach the address)")
+      ->type_name("FILE");
+  command->add_flag("--plain", arguments->plain, "HTTP where other machines can reach it")
+      ->excludes("--certificate");
   command->footer(
       "Curves, workers, events, configurations and notes of all runs in the folder, updated while\n"
       "they are trained. It reads the folder only, and writes nothing but notes.txt in runs. At\n"
       "/metrics it answers Prometheus. Only this machine can reach it unless --host says "
-      "otherwise.\n\n"
+      "otherwise. Every request needs the token.\n\n"
       "Examples:\n"
       "  artel dashboard\n"
       "  artel dashboard experiments --port 8080\n"
-      "  artel dashboard --host 0.0.0.0              # prints an address with a token\n"
+      "  artel dashboard --host 0.0.0.0              # HTTPS; prints an address with a token\n"
       "  artel train mnist.toml --dashboard          # beside a training");
   command->callback([arguments] { serve(*arguments); });
 }

@@ -5,8 +5,14 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <string>
 
 namespace artel::cli {
+
+// The token of the user's dashboards at addresses of this machine.
+std::string own_dashboard_token();
+// Where the certificate of the user's dashboards is kept.
+std::filesystem::path own_certificate();
 
 class DashboardBeside {
  public:

@@ -31,13 +31,12 @@ inline void add_overrides(CLI::App* command, std::vector<std::string>& overrides
 
 // `--token` and `--token-file`, for given_token of cluster/token.h.
 inline void add_token(CLI::App* command, std::string& token, std::string& file,
-                      const std::string& help) {
+                      const std::string& help,
+                      const std::string& file_help =
+                          "The file that has the token (default: the environment variable "
+                          "ARTEL_TOKEN)") {
   command->add_option("--token", token, help + "; others on this machine can see command lines");
-  command
-      ->add_option("--token-file", file,
-                   "The file that has the token (default: the environment variable ARTEL_TOKEN)")
-      ->type_name("FILE")
-      ->excludes("--token");
+  command->add_option("--token-file", file, file_help)->type_name("FILE")->excludes("--token");
 }
 
 // The trained network that a command uses.

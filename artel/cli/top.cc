@@ -10,9 +10,11 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
+#include "artel/cli/dashboard.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/cluster/token.h"
 #include "artel/dashboard/client.h"
+#include "artel/dashboard/server.h"
 #include "artel/observe/terminal.h"
 #include "artel/run/live_view.h"
 
@@ -22,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Arguments {
-  std::string run, folder = "runs", token, token_file;
+  std::string run, folder = "runs", token, token_file, certificate;
   bool once = false, json = false;
   double interval = 1;
 };
@@ -55,11 +57,29 @@ int draw(const std::string& text, int lines) {
   return static_cast<int>(shown.size());
 }
 
-// HOST:PORT, of a dashboard.
+// HOST:PORT of a dashboard, or the same as a URL.
 bool is_address(const std::string& text) {
   const size_t colon = text.rfind(':');
   return colon != text.npos && colon + 1 < text.size() && !fs::exists(text) &&
          text.find_first_not_of("0123456789", colon + 1) == text.npos;
+}
+
+dashboard::Remote remote_of(const Arguments& arguments) {
+  dashboard::Remote remote = {.address = arguments.run, .token = {}};
+  const size_t scheme = remote.address.find("://");
+  std::string host = remote.address.substr(scheme == remote.address.npos ? 0 : scheme + 3);
+  host = host.substr(0, host.rfind(':'));
+  const bool local = dashboard::is_loopback(host);
+  if (scheme == remote.address.npos)
+    remote.address = (local ? "http://" : "https://") + remote.address;
+  if (!arguments.token.empty() || !arguments.token_file.empty())
+    remote.token = given_token(arguments.token, arguments.token_file);
+  else if (local)
+    remote.token = own_dashboard_token();
+  remote.certificate = arguments.certificate;
+  if (arguments.certificate.empty() && fs::exists(own_certificate()))
+    remote.certificate = own_certificate();
+  return remote;
 }
 
 // What is there to see: the name of a run, and what it is doing now.
@@ -68,8 +88,7 @@ using Look = std::function<std::pair<fs::path, LiveView>()>;
 Look look_of(const Arguments& arguments) {
   if (is_address(arguments.run))
     return [arguments, name = std::string()]() mutable {
-      const dashboard::RemoteRun remote = dashboard::look_at(
-          arguments.run, given_token(arguments.token, arguments.token_file), name);
+      const dashboard::RemoteRun remote = dashboard::look_at(remote_of(arguments), name);
       name = remote.name;
       return std::pair(fs::path(name), remote.view);
     };
@@ -106,7 +125,14 @@ void add_top(CLI::App& program) {
       "RUN", arguments->run,
       "Folder of the run, or HOST:PORT of a dashboard (default: the newest run that "
       "is being trained in runs)");
-  add_token(command, arguments->token, arguments->token_file, "Of a dashboard that asks for one");
+  add_token(
+      command, arguments->token, arguments->token_file, "Of the dashboard",
+      "The file that has the token (default: the user's own, for a dashboard of this machine)");
+  command
+      ->add_option("--certificate", arguments->certificate,
+                   "Certificate of the dashboard or of its authority (default: "
+                   "~/.config/artel/dashboard.pem, or those that the system trusts)")
+      ->type_name("FILE");
   command->add_option("--folder", arguments->folder, "Where runs are looked for")
       ->capture_default_str();
   command->add_flag("--once", arguments->once, "Print one picture and end");
@@ -124,7 +150,7 @@ void add_top(CLI::App& program) {
       "Examples:\n"
       "  artel top\n"
       "  artel top runs/mnist\n"
-      "  artel top n01:6060 --token-file secret\n"
+      "  artel top n01:6060 --token-file secret      # by HTTPS\n"
       "  artel top runs/mnist --once --json | jq '.live.workers[] | {name, computing}'");
   command->callback([arguments] { top(*arguments); });
 }

@@ -36,16 +36,6 @@ std::string read_token(const fs::path& file) {
   return token;
 }
 
-fs::path configuration_folder() {
-  if (const char* given = std::getenv("XDG_CONFIG_HOME"); given != nullptr && *given != 0)
-    return fs::path(given) / "artel";
-  const char* home = std::getenv("HOME");
-  require(home != nullptr && *home != 0, ErrorKind::not_found,
-          "[token] the home folder is not known, so there is nowhere to keep a key; try the "
-          "environment variable ARTEL_TOKEN, with the same secret for all workers");
-  return fs::path(home) / ".config" / "artel";
-}
-
 // Several processes may make it at once, on several machines: all end up with the same.
 void make_key(const fs::path& key) {
   std::error_code ignored;  // what cannot be made cannot be opened either
@@ -64,6 +54,16 @@ void make_key(const fs::path& key) {
 }
 
 }  // namespace
+
+fs::path configuration_folder() {
+  if (const char* given = std::getenv("XDG_CONFIG_HOME"); given != nullptr && *given != 0)
+    return fs::path(given) / "artel";
+  const char* home = std::getenv("HOME");
+  require(home != nullptr && *home != 0, ErrorKind::not_found,
+          "[token] the home folder is not known, so there is nowhere to keep a key; try the "
+          "environment variable ARTEL_TOKEN, with the same secret for all workers");
+  return fs::path(home) / ".config" / "artel";
+}
 
 std::string random_token() { return to_hex(random_bytes(kTokenBytes)); }
 

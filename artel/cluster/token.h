@@ -1,9 +1,14 @@
 // Where the secret of a run comes from.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 namespace artel {
+
+// The user's own folder for keys: $XDG_CONFIG_HOME/artel or ~/.config/artel. Throws if there is
+// neither a home folder nor another one.
+std::filesystem::path configuration_folder();
 
 // A secret that only the processes know to which it is given.
 std::string random_token();
@@ -20,7 +25,7 @@ std::string joining_token(const std::string& token, const std::string& file,
 
 // The token for something that has this name, which only processes of this user can know, on all
 // machines with their home folder. It is derived from a random key in the folder of their
-// configuration ($XDG_CONFIG_HOME/artel, ~/.config/artel), which the first one that needs it makes.
+// configuration, which the first one that needs it makes.
 std::string private_token(const std::string& name);
 
 }  // namespace artel

@@ -38,8 +38,10 @@ std::string running(const nlohmann::json& answer, const std::string& address) {
 
 }  // namespace
 
-RemoteRun look_at(const std::string& address, const std::string& token, const std::string& run) {
-  httplib::Client client("http://" + address);
+RemoteRun look_at(const Remote& dashboard, const std::string& run) {
+  const auto& [address, token, certificate] = dashboard;
+  httplib::Client client(address.find("://") == address.npos ? "http://" + address : address);
+  if (!certificate.empty()) client.set_ca_cert_path(certificate.string());
   client.set_connection_timeout(3);
   client.set_read_timeout(5);
   try {

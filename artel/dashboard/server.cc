@@ -1,5 +1,6 @@
 #include "artel/dashboard/server.h"
 
+#include <arpa/inet.h>
 #include <httplib.h>
 
 #include <algorithm>
@@ -11,27 +12,22 @@
 #include "artel/base/host_name.h"
 #include "artel/base/json_values.h"
 #include "artel/base/log.h"
+#include "artel/base/secret.h"
 #include "artel/base/text.h"
 #include "artel/dashboard/api.h"
 #include "artel/dashboard/assets.h"
+#include "artel/dashboard/certificate.h"
+#include "artel/dashboard/guarded_server.h"
 
 namespace artel::dashboard {
 namespace {
 
-constexpr size_t kMostNotes = 64 << 10;             // bytes
-constexpr size_t kThreads = 24, kMostStreams = 16;  // each open page keeps one thread
+constexpr size_t kMostNotes = 64 << 10;                       // bytes
+constexpr size_t kMostStreams = GuardedServer::kThreads / 2;  // each open page keeps one thread
 constexpr double kTick = 1, kStreamSeconds = 3600;  // between two messages of a stream; its life
 constexpr size_t kMostPoints = 20'000, kMostRuns = 100;
 constexpr const char* kJson = "application/json";
 constexpr const char* kCookie = "artel_token=";
-
-// Equal, in a time that does not tell how much of it is.
-bool same(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  return difference == 0;
-}
 
 template <typename T>
 T number_of(const httplib::Request& request, const char* name, T otherwise) {
@@ -57,25 +53,29 @@ std::string host_of(const std::string& authority) {
 }  // namespace
 
 bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  in_addr v4{};
+  in6_addr v6{};
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6) != 0;
+  return host == "localhost";
 }
 
 class Server::Http {
  public:
-  explicit Http(ServerOptions options) : options_(std::move(options)), catalogue_(options_.folder) {
-    require(is_loopback(options_.host) || !options_.token.empty(), ErrorKind::invalid_argument,
-            "[dashboard] address {}: other machines can reach it, so it needs a token",
-            options_.host);
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+  explicit Http(ServerOptions options)
+      : options_(std::move(options)),
+        catalogue_(options_.folder),
+        encryption_(options_.certificate.empty() ? nullptr
+                                                 : server_encryption(options_.certificate)),
+        server_(encryption_.get()) {
+    require(!options_.token.empty(), ErrorKind::invalid_argument,
+            "[dashboard] address {}: others can reach it, so it needs a token", options_.host);
     // Not those of the library, with which several servers share a port.
     server_.set_socket_options([](socket_t socket) {
       const int yes = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     });
     server_.set_payload_max_length(kMostNotes);
-    server_.set_read_timeout(5);
-    server_.set_write_timeout(5);
-    server_.set_keep_alive_max_count(1000);
     server_.set_default_headers(
         {{"Content-Security-Policy", "default-src 'self'; img-src 'self' data:"},
          {"X-Content-Type-Options", "nosniff"},
@@ -105,32 +105,38 @@ class Server::Http {
   }
   std::string address() const {
     const std::string host = options_.host == "0.0.0.0" ? host_name() : options_.host;
-    return fmt::format("http://{}:{}/{}", host, port_,
-                       options_.token.empty() ? "" : "?token=" + options_.token);
+    const bool v6 = host.find(':') != host.npos;
+    return fmt::format("{}://{}{}{}:{}/?token={}", encryption_ ? "https" : "http", v6 ? "[" : "",
+                       host, v6 ? "]" : "", port_, options_.token);
   }
 
  private:
-  // A page elsewhere may make a browser send requests here: those come with another host's name,
-  // or want to write without the header that only our page sets.
+  // A page elsewhere may make a browser send requests here. It knows no token. Its requests come
+  // with another host's name, or want to write without the header that only our page sets.
   bool admit(const httplib::Request& request, httplib::Response& response) {
     const std::string host = host_of(request.get_header_value("Host"));
-    if (options_.token.empty() && !is_loopback(host))
+    if (is_loopback(options_.host) && !is_loopback(host))
       return refuse(response, 403, "this dashboard answers at its own address only");
-    if (!options_.token.empty() && !has_token(request))
+    if (!has_token(request))
       return refuse(response, 401,
                     "a token is needed: open the address that `artel dashboard` has printed");
-    if (request.method != "GET" && request.get_header_value("X-Artel") != "notes")
+    const bool writes = request.method == "POST" && request.path == "/api/notes" &&
+                        request.get_header_value("X-Artel") == "notes";
+    if (request.method != "GET" && request.method != "HEAD" && !writes)
       return refuse(response, 403, "only the dashboard's own page may write");
-    if (!options_.token.empty() && request.has_param("token"))
-      response.set_header("Set-Cookie", kCookie + options_.token + "; HttpOnly; SameSite=Strict");
+    server_.trust_client();
+    if (request.has_param("token"))
+      response.set_header("Set-Cookie", kCookie + options_.token + "; HttpOnly; SameSite=Strict" +
+                                            (encryption_ ? "; Secure" : ""));
     return true;
   }
 
   bool has_token(const httplib::Request& request) const {
-    if (same(request.get_param_value("token"), options_.token)) return true;
-    if (same(request.get_header_value("Authorization"), "Bearer " + options_.token)) return true;
+    if (same_secret(request.get_param_value("token"), options_.token)) return true;
+    if (same_secret(request.get_header_value("Authorization"), "Bearer " + options_.token))
+      return true;
     for (const std::string& cookie : split(request.get_header_value("Cookie"), ';'))
-      if (same(trim(cookie), kCookie + options_.token)) return true;
+      if (same_secret(trim(cookie), kCookie + options_.token)) return true;
     return false;
   }
 
@@ -204,8 +210,19 @@ class Server::Http {
       else
         refuse(response, 404, "there is no such file");
     });
-    server_.Post("/api/notes", [=, this](const httplib::Request& r, httplib::Response& response) {
-      catalogue_.write_notes(run_of(r), r.body);
+    // The library limits neither chunks nor what a compressed body inflates to.
+    server_.Post("/api/notes", [=, this](const httplib::Request& r, httplib::Response& response,
+                                         const httplib::ContentReader& read) {
+      std::string notes;
+      const bool whole = read([&](const char* piece, size_t size) {
+        notes.append(piece, size);
+        return notes.size() <= kMostNotes;
+      });
+      if (!whole) {
+        refuse(response, 413, fmt::format("notes have at most {} bytes", kMostNotes));
+        return;
+      }
+      catalogue_.write_notes(run_of(r), notes);
       response.set_content("saved\n", "text/plain");
     });
     server_.Get("/api/stream", [this](const auto&, auto& response) { stream(response); });
@@ -252,7 +269,8 @@ class Server::Http {
   Catalogue catalogue_;
   std::atomic<int> streams_{0};
   std::atomic<bool> stopping_{false};
-  httplib::Server server_;
+  const std::shared_ptr<SSL_CTX> encryption_;  // none: HTTP
+  GuardedServer server_;
   int port_ = -1;
 };
 

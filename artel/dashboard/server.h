@@ -1,8 +1,7 @@
 // Serves the dashboard over HTTP.
 //
-// It only reads, but for the notes of runs. At an address other than this machine's own it asks
-// for a token. Requests are bounded in length and in number, and one that cannot be answered gets
-// an error and changes nothing.
+// It only reads, except for the notes of runs. Every request needs the token. Requests are bounded
+// in length, time and number, and one that cannot be answered gets an error and changes nothing.
 #pragma once
 
 #include <filesystem>
@@ -15,16 +14,17 @@ struct ServerOptions {
   std::filesystem::path folder;    // of runs
   std::string host = "127.0.0.1";  // to listen at
   int port = 0;                    // 0: any free one
-  std::string token = {};          // empty: none is asked for, at this machine's own address only
+  std::string token = {};          // that browsers must know; not the token of a run
+  // A PEM file with a certificate and its key, for HTTPS; empty: HTTP.
+  std::filesystem::path certificate = {};
 };
 
-// Whether only this machine can reach the address.
+// Whether only this machine can reach the host, "localhost" or an address.
 bool is_loopback(const std::string& host);
 
 class Server {
  public:
-  // Listens. Throws if the folder does not exist, if it cannot listen there, or if another machine
-  // could reach it and there is no token.
+  // Listens. Throws if the folder does not exist, if it cannot listen there, or without a token.
   explicit Server(ServerOptions options);
   ~Server();
   Server(const Server&) = delete;

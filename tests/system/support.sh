@@ -7,6 +7,7 @@ remove_folder() {
 trap remove_folder EXIT
 cd "$folder"
 export LC_ALL=C
+export XDG_CONFIG_HOME=$folder/config  # of the keys that tokens are derived from
 port=$((20000 + $$ % 20000))
 
 # Whether the program was built with sanitizers, which take memory of their own.

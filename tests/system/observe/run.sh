@@ -295,7 +295,7 @@ test_dashboard() {
   start_with_dashboard
   [[ $(grep -c '^dashboard: ' out) -eq 1 ]] || fail "every worker has a dashboard"
   local place=${address#http://} dashboard
-  place=${place%/}
+  place=${place%%/*}
   dashboard=$(pgrep -P $launcher -f "dashboard runs")
   expect 0 "$artel" top "$place" --once
   contains out "worker 1"
@@ -311,6 +311,10 @@ for request in (b"\0" * 100_000, b"GET / HTTP/1.1\r\n" * 1000, b"GET /" + b"a" *
             pass
 PYTHON
   expect 0 "$artel" top "$place" --json
+  # The token is the user's own, not the run's, and another user has another one.
+  ARTEL_TOKEN=stolen expect 0 "$artel" top "$place" --once
+  XDG_CONFIG_HOME=$folder/theirs expect 1 "$artel" top "$place" --once
+  contains err "a token is needed"
   kill -KILL "$dashboard"
   local step
   step=$(python3 -c 'import json; print(json.load(open("runs/run/live.json"))["step"])')

@@ -8,6 +8,7 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json_values.h"
+#include "artel/dashboard/certificate.h"
 #include "artel/dashboard/client.h"
 #include "artel/observe/trace_summary.h"
 #include "tests/support/temporary_folder.h"
@@ -16,6 +17,28 @@ namespace artel::dashboard {
 namespace {
 
 namespace fs = std::filesystem;
+
+// A connection, for as long as it lives.
+struct Socket {
+  explicit Socket(int opened) : file(opened) {}
+  Socket(Socket&& other) noexcept : file(std::exchange(other.file, -1)) {}
+  ~Socket() {
+    if (file >= 0) ::close(file);
+  }
+  int file;
+};
+
+// Sends text to a server, and leaves the connection open.
+Socket connected(int port, const std::string& text) {
+  Socket opened(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<uint16_t>(port));
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(opened.file, reinterpret_cast<const sockaddr*>(&place), sizeof place), 0);
+  ::send(opened.file, text.data(), text.size(), MSG_NOSIGNAL);
+  return opened;
+}
 
 // A folder with two runs, and a server of it.
 class ServerTest : public testing::Test {
@@ -41,8 +64,15 @@ class ServerTest : public testing::Test {
     if (thread_.joinable()) thread_.join();
   }
 
-  httplib::Client serve(const std::string& token = "") {
-    server_.emplace(ServerOptions{.folder = folder_ / "runs", .token = token});
+  // With a client that has shown the token.
+  httplib::Client serve() {
+    httplib::Client client = serve_strangers();
+    client.set_default_headers({{"Authorization", "Bearer SECRET"}});
+    return client;
+  }
+
+  httplib::Client serve_strangers() {
+    server_.emplace(ServerOptions{.folder = folder_ / "runs", .token = "SECRET"});
     thread_ = std::thread([this] { server_->run(); });
     httplib::Client client("127.0.0.1", server_->port());
     client.set_read_timeout(10);
@@ -176,10 +206,15 @@ TEST_F(ServerTest, AnotherSitesPageIsRefused) {
   httplib::Client client = serve();
   EXPECT_EQ(client.Get("/api/runs", {{"Host", "evil.example:80"}})->status, 403);
   EXPECT_EQ(client.Get("/api/runs", {{"Host", "localhost:80"}})->status, 200);
+  EXPECT_EQ(client.Get("/api/runs", {{"Host", "[::1]:80"}})->status, 200);
+  // Names that a stranger can let lead here.
+  for (const char* host : {"127.evil.example", "127.0.0.1.evil.example", "localhost.evil.example",
+                           "127.0.0.1x", "[::1", "::1", "", "0.0.0.0"})
+    EXPECT_EQ(client.Get("/api/runs", {{"Host", host}})->status, 403) << host;
 }
 
 TEST_F(ServerTest, ATokenIsAskedFor) {
-  httplib::Client client = serve("SECRET");
+  httplib::Client client = serve_strangers();
   EXPECT_EQ(client.Get("/")->status, 401);
   EXPECT_EQ(client.Get("/?token=SECRE")->status, 401);
   EXPECT_EQ(client.Get("/metrics", {{"Authorization", "Bearer SECRET"}})->status, 200);
@@ -188,20 +223,103 @@ TEST_F(ServerTest, ATokenIsAskedFor) {
   EXPECT_TRUE(page->get_header_value("Set-Cookie").starts_with("artel_token=SECRET; HttpOnly"));
   EXPECT_EQ(client.Get("/api/runs", {{"Cookie", "x=1; artel_token=SECRET"}})->status, 200);
   const std::string address = fmt::format("127.0.0.1:{}", server_->port());
-  EXPECT_THROW(look_at(address, "", "a"), Error);
-  EXPECT_EQ(look_at(address, "SECRET", "a").view.status, RunStatus::finished);
-  EXPECT_THROW(look_at(address, "SECRET", ""), Error);  // none is being trained
+  EXPECT_THROW(look_at({address, ""}, "a"), Error);
+  EXPECT_EQ(look_at({address, "SECRET"}, "a").view.status, RunStatus::finished);
+  EXPECT_THROW(look_at({address, "SECRET"}, ""), Error);  // none is being trained
 }
 
 TEST_F(ServerTest, APortHasOneServer) {
   serve();
-  EXPECT_THROW(Server({.folder = folder_ / "runs", .port = server_->port()}), Error);
+  EXPECT_THROW(Server({.folder = folder_ / "runs", .port = server_->port(), .token = "x"}), Error);
 }
 
-TEST_F(ServerTest, OtherMachinesNeedAToken) {
+TEST_F(ServerTest, ATokenIsNeededEverywhere) {
   EXPECT_THROW(Server({.folder = folder_ / "runs", .host = "0.0.0.0"}), Error);
+  EXPECT_THROW(Server({.folder = folder_ / "runs"}), Error) << "other users of the machine";
   EXPECT_NO_THROW(Server({.folder = folder_ / "runs", .host = "0.0.0.0", .token = "x"}));
-  EXPECT_THROW(Server({.folder = folder_ / "nothing"}), Error);
+  EXPECT_THROW(Server({.folder = folder_ / "nothing", .token = "x"}), Error);
+}
+
+TEST_F(ServerTest, ByHttps) {
+  const fs::path file = folder_ / "keys" / "dashboard.pem";
+  EXPECT_TRUE(make_certificate(file, {"localhost", "127.0.0.1"}));
+  EXPECT_FALSE(make_certificate(file, {"other"}));
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(fingerprint_of(file).size(), 32 * 3 - 1);
+  server_.emplace(
+      ServerOptions{.folder = folder_ / "runs", .token = "SECRET", .certificate = file});
+  EXPECT_TRUE(server_->address().starts_with("https://127.0.0.1:"));
+  thread_ = std::thread([this] { server_->run(); });
+  const std::string address = fmt::format("127.0.0.1:{}", server_->port());
+  const auto status = [&](const Remote& remote) {
+    for (int tries = 0;; ++tries) try {
+        return look_at(remote, "a").view.status;
+      } catch (const Error&) {
+        if (tries == 100) throw;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+  };
+  EXPECT_EQ(status({"https://" + address, "SECRET", file}), RunStatus::finished);
+  EXPECT_THROW(look_at({"https://" + address, "wrong", file}, "a"), Error);
+  EXPECT_THROW(look_at({"https://" + address, "SECRET"}, "a"), Error) << "not believed";
+  EXPECT_THROW(look_at({"http://" + address, "SECRET"}, "a"), Error) << "in clear";
+  make_certificate(folder_ / "other.pem", {"localhost", "127.0.0.1"});
+  EXPECT_THROW(look_at({"https://" + address, "SECRET", folder_ / "other.pem"}, "a"), Error);
+  EXPECT_THROW(server_encryption(folder_ / "secret.txt"), Error);
+}
+
+TEST_F(ServerTest, StrangersDoNotSilenceIt) {
+  httplib::Client client = serve();
+  // Requests that never end, and connections that never begin one.
+  std::vector<Socket> slow;
+  for (int i = 0; i < 400; ++i)
+    slow.push_back(connected(server_->port(), i % 2 == 0 ? "GET / HTTP/1.1\r\nX: " : ""));
+  for (int i = 0; i < 20; ++i) {
+    httplib::Client next("127.0.0.1", server_->port());
+    next.set_read_timeout(60);
+    const auto answer = next.Get("/api/runs", {{"Authorization", "Bearer SECRET"}});
+    ASSERT_TRUE(answer) << i;
+    EXPECT_EQ(answer->status, 200);
+  }
+}
+
+TEST_F(ServerTest, ManyOpenPagesLeaveThreadsForOthers) {
+  httplib::Client client = serve();
+  std::vector<Socket> pages;
+  for (int i = 0; i < 60; ++i)
+    pages.push_back(connected(server_->port(),
+                              "GET /api/stream?token=SECRET HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  for (int i = 0; i < 20; ++i) {
+    const auto answer = client.Get("/api/runs");
+    ASSERT_TRUE(answer) << i;
+    EXPECT_EQ(answer->status, 200);
+  }
+}
+
+TEST_F(ServerTest, NotesAreShortHoweverTheyAreSent) {
+  httplib::Client client = serve();
+  const httplib::Headers ours = {{"X-Artel", "notes"}};
+  const auto in_chunks = [](size_t bytes) {
+    return [bytes](size_t offset, httplib::DataSink& sink) {
+      const std::string piece(4096, 'x');
+      if (offset >= bytes) sink.done();
+      return offset >= bytes || sink.write(piece.data(), piece.size());
+    };
+  };
+  const auto post = [&](size_t bytes) {
+    return client.Post("/api/notes?run=b", ours, in_chunks(bytes), "text/plain");
+  };
+  EXPECT_EQ(post(8192)->status, 200);
+  EXPECT_EQ(fs::file_size(folder_ / "runs" / "b" / "notes.txt"), 8192u);
+  for (const size_t bytes : {size_t{100} << 10, size_t{32} << 20}) {
+    const auto answer = post(bytes);
+    EXPECT_TRUE(!answer || answer->status >= 400) << bytes;
+  }
+  client.set_compress(true);
+  const auto inflated = client.Post("/api/notes?run=b", {{"X-Artel", "notes"}},
+                                    std::string(50 << 20, 'x'), "text/plain");
+  EXPECT_TRUE(!inflated || inflated->status >= 400);
+  EXPECT_EQ(fs::file_size(folder_ / "runs" / "b" / "notes.txt"), 8192u);
 }
 
 TEST_F(ServerTest, OddRequestsAreAnswered) {
