@@ -1,6 +1,6 @@
 # cmake -P tools/check_layers.cmake: fails on an include that violates cmake/layers.txt, and on includes of kernels
 # outside `exec`: other layers reach kernels through programs, on any device. Values of JSON are only read through
-# artel/base/json_values.h, which checks them.
+# artel/base/json_values.h, which checks them, and text only through artel/base/json.h, which bounds its nesting.
 cmake_minimum_required(VERSION 3.25)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 if(DEFINED ENV{ARTEL_ROOT})
@@ -20,6 +20,11 @@ foreach(line ${lines})
       message(SEND_ERROR "${where}: include artel/base/json_values.h instead of nlohmann/json.hpp")
       math(EXPR wrong "${wrong}+1")
     endif()
+    file(STRINGS ${file} unbounded REGEX "[jJ]son::(parse|accept|sax_parse)[ \t]*\\(")
+    if(unbounded AND NOT where STREQUAL "artel/base/json.cc")
+      message(SEND_ERROR "${where}: parse JSON with artel/base/json.h, which bounds nesting and memory: ${unbounded}")
+      math(EXPR wrong "${wrong}+1")
+    endif()
     file(STRINGS ${file} includes REGEX "^[ \t]*#[ \t]*include \"artel/")
     foreach(include ${includes})
       string(REGEX MATCH "artel/([a-z]+)/" _ "${include}")
@@ -35,6 +40,6 @@ foreach(line ${lines})
   endforeach()
 endforeach()
 if(wrong)
-  message(FATAL_ERROR "${wrong} includes against the rules")
+  message(FATAL_ERROR "${wrong} lines against the rules")
 endif()
 message(STATUS "includes follow cmake/layers.txt")

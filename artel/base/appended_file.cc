@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "artel/base/error.h"
+#include "artel/base/file.h"
 #include "artel/base/log.h"
 
 namespace artel {
@@ -17,10 +18,7 @@ constexpr size_t kMostWaiting = size_t{64} << 20;
 }  // namespace
 
 AppendedFile::AppendedFile(std::filesystem::path path)
-    : path_(std::move(path)),
-      file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-  require(file_ >= 0, ErrorKind::io, "[{}] cannot open: {}", path_.string(), std::strerror(errno));
-}
+    : path_(std::move(path)), file_(open_without_following(path_, O_WRONLY | O_CREAT | O_APPEND)) {}
 
 AppendedFile::~AppendedFile() {
   try {

@@ -95,6 +95,26 @@ class ByteReader {
   size_t offset_ = 0;
 };
 
+// Counts the memory that the parts of a file take in all, before it is allocated: a file that names
+// the same bytes again and again is refused.
+class ByteBudget {
+ public:
+  explicit ByteBudget(std::string name) : name_(std::move(name)) {}
+
+  // For bytes that were read, twice as many may be spent.
+  void earn(uint64_t bytes) { most_ += 2 * bytes; }
+  void spend(uint64_t bytes) {
+    spent_ += bytes;
+    artel::require(spent_ <= most_, ErrorKind::corrupt,
+                   "[{}] names the same bytes again and again: its tensors take more than {} bytes",
+                   name_, most_);
+  }
+
+ private:
+  std::string name_;
+  uint64_t most_ = 1 << 20, spent_ = 0;
+};
+
 template <typename T>
 T ByteReader::little() {
   static_assert(std::is_integral_v<T>);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "artel/base/checksum.h"
@@ -25,17 +26,21 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   ~Inflater() { inflateEnd(&stream_); }
 
-  // Appends to `output` until the stream ends or `output` has `most` bytes; false in the latter
-  // case.
-  bool run(std::string& output, uint64_t most) {
-    while (output.size() < most) {
-      const size_t used = output.size();
-      output.resize(std::min<uint64_t>(most, std::max<uint64_t>(used * 2, kLeastRoom)));
-      const size_t made = next(std::as_writable_bytes(std::span(output)).subspan(used));
-      output.resize(used + made);
+  // Appends to the output until the stream ends or the output has `most` bytes; false in the latter
+  // case. Room that one gzip member leaves is used by the next one.
+  bool run(uint64_t most) {
+    while (used_ < most) {
+      if (used_ == output_.size())
+        output_.resize(std::min<uint64_t>(most, std::max<uint64_t>(used_ * 2, kLeastRoom)));
+      used_ += next(std::as_writable_bytes(std::span(output_)).subspan(used_));
       if (ended_) return true;
     }
     return ended_;
+  }
+
+  std::string take_output() {
+    output_.resize(std::exchange(used_, 0));
+    return std::exchange(output_, {});
   }
 
   // Inflates the rest without keeping it; stops beyond `most` bytes.
@@ -93,6 +98,8 @@ class Inflater {
   std::span<const std::byte> left_;
   bool gzip_;
   bool ended_ = false;
+  std::string output_;
+  size_t used_ = 0;  // bytes of output_
   z_stream stream_{};
 };
 
@@ -107,18 +114,17 @@ bool is_gzip(const Bytes& bytes) {
 }
 
 Bytes gunzip(const Bytes& compressed, uint64_t max_bytes) {
-  std::string output;
   Inflater inflater(compressed, kGzipWindow);
   uint64_t most = std::min(plausible(compressed), max_bytes);
   do {
-    while (!inflater.run(output, most)) {
+    while (!inflater.run(most)) {
       const uint64_t bytes = Inflater(compressed, kGzipWindow).measure(max_bytes).bytes;
       require(bytes <= max_bytes, ErrorKind::corrupt, "[{}] inflates to more than {} bytes",
               compressed.name, max_bytes);
       most = bytes + 1;
     }
   } while (inflater.next_member());
-  return make_bytes(std::move(output), compressed.name);
+  return make_bytes(inflater.take_output(), compressed.name);
 }
 
 Bytes inflate_raw(const Bytes& compressed, uint64_t size, uint32_t checksum) {
@@ -131,16 +137,17 @@ Bytes inflate_raw(const Bytes& compressed, uint64_t size, uint32_t checksum) {
     const auto [bytes, found] = Inflater(compressed, kRawWindow).measure(size);
     check(bytes, found);
   }
-  std::string output;
-  Inflater(compressed, kRawWindow).run(output, size + 1);
+  Inflater inflater(compressed, kRawWindow);
+  inflater.run(size + 1);
+  std::string output = inflater.take_output();
   check(output.size(), crc32(std::as_bytes(std::span(output))));
   return make_bytes(std::move(output), compressed.name);
 }
 
 Bytes inflate_start(const Bytes& compressed, uint64_t size) {
-  std::string output;
-  Inflater(compressed, kRawWindow).run(output, size);
-  return make_bytes(std::move(output), compressed.name);
+  Inflater inflater(compressed, kRawWindow);
+  inflater.run(size);
+  return make_bytes(inflater.take_output(), compressed.name);
 }
 
 Bytes map_or_gunzip(const std::filesystem::path& path, uint64_t max_bytes) {

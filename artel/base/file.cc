@@ -81,6 +81,29 @@ std::string read_file(const std::filesystem::path& path, uint64_t max_bytes) {
   return content;
 }
 
+std::string read_end(const std::filesystem::path& path, uint64_t most) {
+  struct stat info {};
+  const Descriptor file(open_regular(path, info));
+  const auto size = static_cast<uint64_t>(info.st_size);
+  std::string text(std::min(size, most), '\0');
+  const ssize_t got =
+      ::pread(file.fd, text.data(), text.size(), static_cast<off_t>(size - text.size()));
+  if (got < 0) fail_io(path, "read");
+  text.resize(static_cast<size_t>(got));
+  return text;
+}
+
+int open_without_following(const std::filesystem::path& path, int flags, unsigned mode) {
+  Descriptor file(::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode));
+  require(file.fd >= 0 || errno != ELOOP, ErrorKind::io,
+          "[{}] is a link; try removing it: links are not followed here", path.string());
+  if (file.fd < 0) fail_io(path, "open");
+  struct stat info {};
+  if (::fstat(file.fd, &info) != 0) fail_io(path, "read the size");
+  require(S_ISREG(info.st_mode), ErrorKind::io, "[{}] is not a regular file", path.string());
+  return std::exchange(file.fd, -1);
+}
+
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   struct stat info {};
   Descriptor file(open_regular(path, info));

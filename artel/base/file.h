@@ -18,6 +18,13 @@ namespace artel {
 // Files are regular ones: a pipe, from which nothing may ever come, is refused.
 std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{1} << 32);
 
+// The last bytes of a file, `most` at most.
+std::string read_end(const std::filesystem::path& path, uint64_t most);
+
+// Opens a regular file, or makes it: neither follows a link, which somebody may have put there to
+// have another file changed, nor waits at a pipe. `flags` are those of open(2).
+int open_without_following(const std::filesystem::path& path, int flags, unsigned mode = 0644);
+
 // Calls `use` with the content of a file in its order, some of it at a time.
 void read_pieces(const std::filesystem::path& path,
                  const std::function<void(std::span<const std::byte>)>& use);

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "artel/base/error.h"
+#include "artel/base/file.h"
 #include "artel/base/host_name.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
@@ -40,9 +41,7 @@ std::string holder(int file) {
 }
 
 int open_lock(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  require(file >= 0, ErrorKind::io, "[{}] cannot open: {}", path.string(), std::strerror(errno));
-  return file;
+  return open_without_following(path, O_RDWR | O_CREAT);
 }
 
 }  // namespace
@@ -100,13 +99,13 @@ std::unique_ptr<FileLock> FileLock::take_over(const std::filesystem::path& path)
 
 std::optional<std::string> FileLock::holder_of(const std::filesystem::path& path) {
   struct stat there {};
-  if (::stat(path.c_str(), &there) != 0 || !S_ISREG(there.st_mode)) return {};
+  if (::lstat(path.c_str(), &there) != 0 || !S_ISREG(there.st_mode)) return {};
   const std::string place =
       fmt::format(" {:02x}:{:02x}:{} ", major(there.st_dev), minor(there.st_dev), there.st_ino);
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
     if (line.find("FLOCK") == std::string::npos || line.find(place) == std::string::npos) continue;
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0) return "another process";
     const std::string name = holder(file);
     ::close(file);

@@ -1,5 +1,6 @@
 #include "artel/base/json.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -68,16 +69,43 @@ class Inspector final : public Json::json_sax_t {
   std::vector<std::set<std::string>> keys_;  // of the lists and objects around the current place
 };
 
+void inspect(std::string_view text, std::string_view where) {
+  Inspector inspector(where, text.size());
+  Json::sax_parse(text, &inspector);
+}
+
+template <typename Value>
+Value value_or_null(std::string_view text) try {
+  // Most texts are short lines that cannot nest deeply.
+  const auto opens = std::ranges::count_if(text, [](char c) { return c == '[' || c == '{'; });
+  if (opens > static_cast<ptrdiff_t>(kMostNested)) inspect(text, "");
+  Value value = Value::parse(text, nullptr, false);
+  return value.is_discarded() ? Value() : value;
+} catch (const Error&) {
+  return {};
+}
+
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view where) {
-  Inspector inspector(where, text.size());
-  Json::sax_parse(text, &inspector);
+  inspect(text, where);
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[{}] is damaged, or not JSON: {}", where, reason(error));
   }
+}
+
+Json json_or_null(std::string_view text) { return value_or_null<Json>(text); }
+
+nlohmann::ordered_json ordered_json_or_null(std::string_view text) {
+  return value_or_null<nlohmann::ordered_json>(text);
+}
+
+std::optional<int64_t> whole_number(const Json& value) try {
+  return value.is_number() ? std::optional(value.get<int64_t>()) : std::nullopt;
+} catch (const Json::exception&) {
+  return {};
 }
 
 std::string json_excerpt(const Json& value) {

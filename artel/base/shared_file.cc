@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "artel/base/error.h"
+#include "artel/base/file.h"
 #include "artel/base/text.h"
 
 namespace artel {
@@ -28,8 +29,7 @@ bool take_room(int file, size_t bytes) {
 }  // namespace
 
 SharedFile::SharedFile(const std::filesystem::path& path, size_t bytes) : bytes_(bytes) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  require(file >= 0, ErrorKind::io, "[{}] cannot open: {}", path.string(), std::strerror(errno));
+  const int file = open_without_following(path, O_RDWR | O_CREAT, 0600);
   void* memory = MAP_FAILED;
   if (take_room(file, bytes))
     memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -9,8 +9,10 @@ namespace artel::checkpoint {
 namespace {
 
 constexpr std::string_view kHdf5Signature("\x89HDF\r\n\x1a\n", 8);
-constexpr int kMostDepth = 32;               // of groups, and of the trees that list their members
-constexpr int64_t kMostParts = 1 << 18;      // headers, trees and lists that are read in all
+constexpr int kMostDepth = 32;            // of groups, and of the trees that list their members
+constexpr uint64_t kMostParts = 1 << 18;  // headers, trees and lists that are read in all
+constexpr size_t kLongestName = 4096;
+constexpr size_t kMessageBytes = 8;          // at least
 constexpr uint64_t kNowhere = ~uint64_t{0};  // the address of what does not exist
 
 enum class Hdf5Message : uint16_t {
@@ -34,7 +36,9 @@ struct Hdf5Object {
 
 class Hdf5Reader {
  public:
-  explicit Hdf5Reader(const Bytes& bytes) : bytes_(bytes) {}
+  explicit Hdf5Reader(const Bytes& bytes) : bytes_(bytes), budget_(bytes.name) {
+    budget_.earn(bytes.data.size());
+  }
 
   NamedTensors read() {
     ByteReader in = at(kHdf5Signature.size());
@@ -96,6 +100,7 @@ class Hdf5Reader {
            "little-endian numbers, not compressed and not in chunks",
            where, object.obstacle);
     Bytes data = *object.data;
+    budget_.spend(data.data.size());
     data.name = where;
     tensors_.push_back({path, tensor_over(data, *object.shape, *object.type)});
   }
@@ -122,6 +127,9 @@ class Hdf5Reader {
       ByteReader messages(block);
       while (left > 0 && messages.left() >= 8) {
         --left;
+        // Many objects may have the same header, and its parts may lie over each other.
+        if (++messages_ > kMostParts + bytes_.data.size() / kMessageBytes)
+          fail(ErrorKind::corrupt, "[{}] has more messages than fit into it", bytes_.name);
         const auto type = static_cast<Hdf5Message>(messages.little<uint16_t>());
         const auto bytes = messages.little<uint16_t>();
         const auto flags = messages.little<uint8_t>();
@@ -279,17 +287,19 @@ class Hdf5Reader {
       if (object == kNowhere) continue;  // a symbolic link, to something that has another name
       in.require(name_at < heap.data.size(), "a name at {} of a heap of {} bytes", name_at,
                  heap.data.size());
-      const std::string_view rest = heap.text().substr(name_at);
+      const std::string_view rest = heap.text().substr(name_at, kLongestName + 1);
       const size_t end = rest.find('\0');
-      in.require(end != rest.npos, "a name without an end");
+      in.require(end != rest.npos, "a name without an end, or of more than {} bytes", kLongestName);
       const std::string name(rest.substr(0, end));
+      budget_.spend(path.size() + name.size());
       read_object(object, path.empty() ? name : path + "/" + name, depth + 1);
     }
   }
 
   const Bytes& bytes_;
   int offset_size_ = 0, length_size_ = 0;
-  int64_t parts_ = 0;
+  uint64_t parts_ = 0, messages_ = 0;
+  ByteBudget budget_;
   NamedTensors tensors_;
 };
 

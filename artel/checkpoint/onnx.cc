@@ -182,14 +182,35 @@ uint64_t whole_number(const OnnxTensor& tensor, const std::string& key, uint64_t
   return value;
 }
 
+// The files beside the model, each opened once, and the memory that tensors in them take.
+class ExternalFiles {
+ public:
+  ExternalFiles(const std::string& model, const OpenFile& open) : open_(open), budget_(model) {}
+
+  Bytes part(const std::string& name, uint64_t offset, uint64_t size) {
+    auto found = files_.find(name);
+    if (found == files_.end()) {
+      found = files_.emplace(name, open_(name)).first;
+      budget_.earn(found->second.data.size());
+    }
+    budget_.spend(size);
+    return found->second.part(offset, size);
+  }
+
+ private:
+  const OpenFile& open_;
+  ByteBudget budget_;
+  std::map<std::string, Bytes> files_;
+};
+
 Bytes external_bytes(const OnnxTensor& tensor, uint64_t size, const std::string& file,
-                     const OpenFile& open) {
+                     ExternalFiles& files) {
   const auto location = tensor.where.find("location");
   require(location != tensor.where.end() && is_plain_name(location->second), ErrorKind::corrupt,
           "[{}] tensor '{}' lies in '{}', expected a file in the same folder", file, tensor.name,
           location == tensor.where.end() ? "" : location->second);
-  return open(location->second)
-      .part(whole_number(tensor, "offset", 0, file), whole_number(tensor, "length", size, file));
+  return files.part(location->second, whole_number(tensor, "offset", 0, file),
+                    whole_number(tensor, "length", size, file));
 }
 
 // What is stored number by number, as bytes of the element type. The 16-bit kinds are stored as
@@ -210,7 +231,7 @@ std::string listed_bytes(const OnnxTensor& tensor, DType type) {
   return bytes;
 }
 
-Tensor make_tensor(const OnnxTensor& tensor, const Bytes& file, const OpenFile& open) {
+Tensor make_tensor(const OnnxTensor& tensor, const Bytes& file, ExternalFiles& files) {
   const DType type = onnx_type(tensor, file.name);
   for (const int64_t extent : tensor.dims)
     require(extent >= 0, ErrorKind::corrupt, "[{}] tensor '{}' has the extent {}", file.name,
@@ -219,7 +240,7 @@ Tensor make_tensor(const OnnxTensor& tensor, const Bytes& file, const OpenFile& 
   const uint64_t size = static_cast<uint64_t>(count_elements(file, shape)) * size_of(type);
   Bytes bytes;
   if (tensor.external)
-    bytes = external_bytes(tensor, size, file.name, open);
+    bytes = external_bytes(tensor, size, file.name, files);
   else if (tensor.raw)
     bytes = {*tensor.raw, file.name, file.keeper};
   else
@@ -249,6 +270,7 @@ NamedTensors parse_onnx(const Bytes& bytes, const OpenFile& open) {
   ByteReader model(bytes);
   NamedTensors tensors;
   std::set<std::string> names;
+  ExternalFiles files(bytes.name, open);
   while (model.left() > 0) {
     const Field field = read_field(model);
     if (field.number != kGraphField || field.type != WireType::bytes) continue;
@@ -259,7 +281,7 @@ NamedTensors parse_onnx(const Bytes& bytes, const OpenFile& open) {
       OnnxTensor tensor = read_onnx_tensor(part.bytes, bytes.name);
       require(names.insert(tensor.name).second, ErrorKind::corrupt,
               "[{}] the tensor '{}' occurs twice", bytes.name, tensor.name);
-      Tensor made = make_tensor(tensor, bytes, open);
+      Tensor made = make_tensor(tensor, bytes, files);
       tensors.push_back({std::move(tensor.name), std::move(made)});
     }
   }

@@ -80,16 +80,15 @@ ManifestTensor parse_manifest_tensor(const json& value, const std::string& where
 // The files of a group as one sequence of bytes, which tensors may cross.
 class GroupBytes {
  public:
-  explicit GroupBytes(std::vector<Bytes> files) : files_(std::move(files)) {}
-
-  uint64_t left() const {
-    uint64_t total = 0;
-    for (size_t i = file_; i < files_.size(); ++i) total += files_[i].data.size();
-    return total - at_;
+  explicit GroupBytes(std::vector<Bytes> files) : files_(std::move(files)) {
+    for (const Bytes& file : files_) left_ += file.data.size();
   }
+
+  uint64_t left() const { return left_; }
 
   // The next bytes; the caller has checked that there are so many.
   Bytes take(uint64_t size, std::string name) {
+    left_ -= size;
     skip_finished();
     if (file_ < files_.size() && files_[file_].data.size() - at_ >= size) {
       Bytes part = files_[file_].part(at_, size);
@@ -117,6 +116,7 @@ class GroupBytes {
   std::vector<Bytes> files_;
   size_t file_ = 0;
   uint64_t at_ = 0;  // in that file
+  uint64_t left_ = 0;
 };
 
 Tensor unquantised(const Tensor& stored, const ManifestTensor& tensor) {
@@ -142,19 +142,25 @@ Tensor unquantised(const Tensor& stored, const ManifestTensor& tensor) {
   return result;
 }
 
-void append_group(const json& group, const Bytes& manifest, const OpenFile& open,
-                  std::set<std::string>& names, NamedTensors& all) {
+struct Seen {
+  std::set<std::string> files, tensors;
+};
+
+void append_group(const json& group, const Bytes& manifest, const OpenFile& open, Seen& seen,
+                  NamedTensors& all) {
   std::vector<Bytes> files;
   for (const json& file : group.at("paths")) {
     require(file.is_string() && is_plain_name(file.get_ref<const std::string&>()),
             ErrorKind::corrupt, "[{}] names the file {}, expected one in the same folder",
+            manifest.name, json_excerpt(file));
+    require(seen.files.insert(file).second, ErrorKind::corrupt, "[{}] names the file {} twice",
             manifest.name, json_excerpt(file));
     files.push_back(open(file));
   }
   GroupBytes bytes(std::move(files));
   for (const json& value : group.at("weights")) {
     ManifestTensor tensor = parse_manifest_tensor(value, manifest.name);
-    require(names.insert(tensor.name).second, ErrorKind::corrupt,
+    require(seen.tensors.insert(tensor.name).second, ErrorKind::corrupt,
             "[{}] the tensor '{}' occurs twice", manifest.name, tensor.name);
     const uint64_t left = bytes.left(), width = size_of(tensor.stored());
     const uint64_t elements = static_cast<uint64_t>(count_elements(manifest, tensor.shape));
@@ -195,9 +201,9 @@ NamedTensors parse_tfjs(const Bytes& manifest, const OpenFile& open) {
             "[{}] is not a manifest of TensorFlow.js: expected a list, or an object with \"{}\"",
             manifest.name, kGroups);
     NamedTensors all;
-    std::set<std::string> names;
+    Seen seen;
     for (const json& group : inside ? root.at(kGroups) : root)
-      append_group(group, manifest, open, names, all);
+      append_group(group, manifest, open, seen, all);
     return all;
   } catch (const json::exception& error) {
     fail(ErrorKind::corrupt, "[{}] {}", manifest.name, error.what());

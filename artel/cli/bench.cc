@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "artel/base/error.h"
+#include "artel/base/json.h"
 #include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/process.h"
@@ -190,7 +191,7 @@ nlohmann::ordered_json measure_apart(const BenchModel& model, const Arguments& a
   int status = 0;
   ::waitpid(process, &status, 0);
   if (status != 0) throw CLI::RuntimeError(1);
-  return nlohmann::ordered_json::parse(text);
+  return ordered_json_or_null(text);
 }
 
 // Each line "go SECONDS" is answered by one line of JSON, so another program can take turns with

@@ -186,11 +186,15 @@ class Sweep {
     if (!text.empty() && !text.ends_with('\n'))
       std::ofstream(results_file(), std::ios::app) << '\n';
     for (const std::string& line : split(text, '\n')) {
-      const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+      const nlohmann::json json = json_or_null(line);
       if (!json.is_object() || !json.contains("trial") || !json.contains("rung")) continue;
-      const SweepJob job = {json["trial"].get<int>(), json["rung"].get<int>()};
-      results_[job] =
-          json.contains("value") ? std::optional(json["value"].get<double>()) : std::nullopt;
+      const std::optional<int64_t> trial = whole_number(json["trial"]),
+                                   rung = whole_number(json["rung"]);
+      if (!trial || !rung || !std::in_range<int>(*trial) || !std::in_range<int>(*rung)) continue;
+      const auto value = json.find("value");
+      results_[{static_cast<int>(*trial), static_cast<int>(*rung)}] =
+          value != json.end() && value->is_number() ? std::optional(value->get<double>())
+                                                    : std::nullopt;
     }
     log(LogLevel::info, "{} results so far", results_.size());
   }

@@ -1,6 +1,7 @@
 #include "artel/dashboard/api.h"
 
 #include "artel/base/error.h"
+#include "artel/base/json.h"
 #include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/run/run_folder.h"
@@ -39,8 +40,8 @@ constexpr std::pair<const char*, const char*> kFiles[] = {
 
 // The value of a setting: a number, a truth value or plain text instead of TOML.
 Json plain(const std::string& toml) {
-  Json value = Json::parse(toml, nullptr, false);
-  return value.is_primitive() && !value.is_discarded() ? value : Json(toml);
+  Json value = ordered_json_or_null(toml);
+  return value.is_primitive() && !value.is_null() ? value : Json(toml);
 }
 
 // The last value of a metric by its whole name, or of the first one that ends with it: held-out
@@ -59,7 +60,7 @@ Json newest_texts(const std::string& lines) {
   Json texts = Json::array();
   const std::vector<std::string> all = split(lines, '\n');
   for (auto line = all.rbegin(); line != all.rend() && texts.size() < kMost; ++line)
-    if (Json text = Json::parse(*line, nullptr, false); text.is_object()) texts.push_back(text);
+    if (Json text = ordered_json_or_null(*line); text.is_object()) texts.push_back(text);
   return texts;
 }
 
@@ -104,8 +105,7 @@ std::string run_json(Catalogue& catalogue, const std::string& run) {
   for (const auto& [name, type] : kFiles)
     if (std::filesystem::is_regular_file(catalogue.path(run) / name)) files.push_back(name);
   const auto json_of = [&](const char* name) {
-    Json json = Json::parse(catalogue.file(run, name).value_or("null"), nullptr, false);
-    return json.is_discarded() ? Json() : json;
+    return ordered_json_or_null(catalogue.file(run, name).value_or(""));
   };
   return dumped({{"overview", to_json(catalogue.run(run))},
                  {"config", catalogue.file(run, "config.toml").value_or("")},
@@ -128,7 +128,7 @@ std::string history_json(Catalogue& catalogue, const std::string& run, size_t mo
   const size_t every = std::max<size_t>(1, (lines.size() + most - 1) / std::max<size_t>(most, 1));
   Json at = Json::array(), step = Json::array(), workers = Json::object();
   for (size_t i = 0; i < lines.size(); i += every) {
-    const Json line = Json::parse(lines[i], nullptr, false);
+    const Json line = ordered_json_or_null(lines[i]);
     if (!line.is_object() || !line.contains("workers") || !line["workers"].is_object()) continue;
     const size_t moment = at.size();
     const auto number = [&](const char* key) {
@@ -151,8 +151,7 @@ std::string history_json(Catalogue& catalogue, const std::string& run, size_t mo
 }
 
 std::string trace_json(Catalogue& catalogue, const std::string& run) {
-  const Json trace =
-      Json::parse(catalogue.file(run, "trace_summary.json").value_or("null"), nullptr, false);
+  const Json trace = ordered_json_or_null(catalogue.file(run, "trace_summary.json").value_or(""));
   const auto has = [](const Json& json, const char* name, Json::value_t type) {
     return json.is_object() && json.contains(name) && json[name].type() == type;
   };

@@ -34,18 +34,37 @@ struct JpegError {
   }
 };
 
+// Each scan of a progressive picture costs time for all of its pixels, however few bytes it has.
+constexpr int kUsualScans = 16;
+constexpr int64_t kMostScannedPixels = int64_t{1} << 31;
+
+void limit_scans(j_common_ptr common) {
+  const auto* info = reinterpret_cast<j_decompress_ptr>(common);
+  const int64_t pixels = int64_t{info->image_height} * int64_t{info->image_width};
+  if (info->input_scan_number <= kUsualScans ||
+      info->input_scan_number * pixels <= kMostScannedPixels)
+    return;
+  auto* error = reinterpret_cast<JpegError*>(info->err);
+  std::snprintf(error->message, sizeof error->message, "more than %d scans of %lld pixels",
+                info->input_scan_number - 1, static_cast<long long>(pixels));
+  std::longjmp(error->back, 1);
+}
+
 constexpr int kExifMarker = JPEG_APP0 + 1;
 
 // Owns libjpeg's memory.
 struct JpegReader {
   jpeg_decompress_struct info{};
   JpegError error;
+  jpeg_progress_mgr progress{};
 
   JpegReader() {
     info.err = jpeg_std_error(&error.manager);
     error.manager.error_exit = JpegError::jump;
     error.manager.emit_message = JpegError::refuse_damage;
     jpeg_create_decompress(&info);
+    progress.progress_monitor = limit_scans;
+    info.progress = &progress;
   }
   JpegReader(const JpegReader&) = delete;
   ~JpegReader() { jpeg_destroy_decompress(&info); }

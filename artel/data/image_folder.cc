@@ -38,6 +38,7 @@ int64_t fitting_side(std::vector<PictureSize> sizes) {
 // Whether a JPEG or PNG file has its end marker within the last few bytes.
 bool has_end_marker(const fs::path& path) {
   constexpr std::streamoff kTail = 4096;
+  if (!fs::is_regular_file(path)) return true;  // the reader refuses it
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return true;  // the reader reports why
   const std::streamoff size = file.tellg(), length = std::min(size, kTail);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/base/json_values.h"
 #include "artel/base/text.h"
 
@@ -26,7 +27,7 @@ double interval_of(const std::vector<std::string>& lines) {
   std::vector<double> gaps;
   std::optional<double> before;
   for (const std::string& line : lines) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    const auto json = json_or_null(line);
     if (!json.is_object() || !json.contains("at") || !json["at"].is_number()) continue;
     const double at = json["at"];
     if (before) gaps.push_back(at - *before);

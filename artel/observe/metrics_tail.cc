@@ -6,6 +6,7 @@
 
 #include <charconv>
 
+#include "artel/base/json.h"
 #include "artel/base/json_values.h"
 
 namespace artel::observe {
@@ -111,11 +112,11 @@ ReducedSeries& MetricsTail::series_called(std::string_view name, size_t place) {
 }
 
 void MetricsTail::take_event(std::string_view line) {
-  const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+  const nlohmann::json json = json_or_null(line);
   if (!json.is_object() || events_.size() >= kMostEvents) return;
   Event event;
   for (const auto& [name, value] : json.items()) {
-    if (name == "step" && value.is_number()) event.step = value.get<int64_t>();
+    if (name == "step") event.step = whole_number(value).value_or(event.step);
     if (name == "seconds" && value.is_number()) event.seconds = value.get<double>();
     if (name == "event" && value.is_string()) event.kind = value.get<std::string>();
     if (name == "text" && value.is_string()) event.text = value.get<std::string>();

@@ -5,6 +5,7 @@
 
 #include "artel/base/base64.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
@@ -29,16 +30,12 @@ std::string text_of(const fs::path& file) {
 }
 
 // Null if there is none, or it is broken.
-OrderedJson json_of(const fs::path& file) {
-  OrderedJson json = OrderedJson::parse(text_of(file), nullptr, false);
-  return json.is_discarded() ? OrderedJson() : json;
-}
+OrderedJson json_of(const fs::path& file) { return ordered_json_or_null(text_of(file)); }
 
 OrderedJson texts_of(const RunFolder& folder) {
   OrderedJson texts = OrderedJson::array();
   for (const std::string& line : split(text_of(folder.texts()), '\n'))
-    if (OrderedJson text = OrderedJson::parse(line, nullptr, false); text.is_object())
-      texts.push_back(text);
+    if (OrderedJson text = ordered_json_or_null(line); text.is_object()) texts.push_back(text);
   return texts;
 }
 

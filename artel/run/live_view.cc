@@ -3,6 +3,7 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/host_name.h"
+#include "artel/base/json.h"
 #include "artel/base/json_values.h"
 #include "artel/run/run_folder.h"
 
@@ -74,7 +75,7 @@ fs::path running_run(const fs::path& folder) {
 std::string to_json(const LiveView& view, const fs::path& run) {
   nlohmann::ordered_json json = {
       {"run", run.string()}, {"status", to_string(view.status)}, {"remark", view.remark}};
-  if (view.run) json["live"] = nlohmann::ordered_json::parse(observe::to_json(*view.run));
+  if (view.run) json["live"] = ordered_json_or_null(observe::to_json(*view.run));
   // What a failure has left, and the names of files, may be any bytes.
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/file_lock.h"
+#include "artel/base/json.h"
 #include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/run/config.h"
@@ -24,24 +24,23 @@ constexpr std::array<std::string_view, 5> kStatusWords = {"running", "finished",
                                                           "failed", "dead"};
 
 // The last bytes of a file, without a line whose beginning is cut off.
-std::string tail_of(const fs::path& path, int64_t most) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return "";
-  const int64_t size = file.tellg();
-  file.seekg(std::max<int64_t>(0, size - most));
-  std::string text(static_cast<size_t>(std::min(size, most)), '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
-  if (size > most) text.erase(0, std::min(text.size(), text.find('\n') + 1));
+std::string tail_of(const fs::path& path, uint64_t most) try {
+  std::string text = read_end(path, most);
+  if (text.size() == most) text.erase(0, std::min(text.size(), text.find('\n') + 1));
   return text;
+} catch (const Error&) {
+  return "";  // there is none, or it is not a file
 }
-
-Json parsed(std::string_view text) { return Json::parse(text, nullptr, false); }
 
 std::optional<double> number_of(const Json& object, const std::string& name) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_number()) return {};
   return found->get<double>();
+}
+
+int64_t step_of(const Json& object) {
+  const auto found = object.find("step");
+  return found == object.end() ? 0 : whole_number(*found).value_or(0);
 }
 
 // "test/accuracy" is called "test accuracy".
@@ -52,14 +51,14 @@ std::string spoken(std::string name) {
 
 // From the newest lines of metrics.jsonl.
 void read_progress(const fs::path& folder, RunOverview& run) {
-  constexpr int64_t kMostBytes = 1 << 20;
+  constexpr uint64_t kMostBytes = 1 << 20;
   const std::string text = tail_of(folder / "metrics.jsonl", kMostBytes);
   const std::vector<std::string> lines = split(text, '\n');
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    const Json values = parsed(*line);
+    const Json values = json_or_null(*line);
     if (!values.is_object()) continue;  // the last one may be incomplete
     if (run.step == 0) {
-      run.step = static_cast<int64_t>(number_of(values, "step").value_or(0));
+      run.step = step_of(values);
       run.seconds = number_of(values, "seconds").value_or(0);
     }
     if (!run.loss) run.loss = number_of(values, "train/loss");
@@ -76,9 +75,9 @@ void read_progress(const fs::path& folder, RunOverview& run) {
 // Returns how the run ended, if that is known of its last step.
 std::optional<std::string> read_summary(const RunFolder& folder, RunOverview& run) {
   if (!fs::is_regular_file(folder.summary())) return {};
-  const Json summary = parsed(tail_of(folder.summary(), 1 << 20));
+  const Json summary = json_or_null(tail_of(folder.summary(), 1 << 20));
   if (!summary.is_object()) return {};
-  const auto step = static_cast<int64_t>(number_of(summary, "step").value_or(0));
+  const int64_t step = step_of(summary);
   if (step < run.step) return {};  // it was resumed and has gone on since
   run.step = step;
   for (const char* part : {"test", "validation"}) {

@@ -5,6 +5,7 @@
 #include "artel/base/appended_file.h"
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/base/json_values.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
@@ -30,7 +31,7 @@ std::vector<int32_t> beginning_of(const data::Dataset& set, bool lines) {
 }
 
 bool is_of(const std::string& line, int64_t last_step) {
-  const auto json = nlohmann::json::parse(line, nullptr, false);
+  const auto json = json_or_null(line);
   return json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
          json["step"].get<int64_t>() <= last_step;
 }

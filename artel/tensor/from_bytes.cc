@@ -7,6 +7,8 @@
 namespace artel {
 namespace {
 
+constexpr int kMostAxes = 64;  // of tensors in files; NumPy has 64, others fewer
+
 void require_inside(const Bytes& storage, const Shape& shape, int64_t storage_elements,
                     int64_t offset, const std::vector<int64_t>& strides) {
   bool inside = offset >= 0 && static_cast<int>(strides.size()) == shape.rank() &&
@@ -40,11 +42,13 @@ std::byte* gather(const std::byte* from, std::byte* to, const Shape& shape,
 }  // namespace
 
 int64_t count_elements(const Bytes& bytes, const Shape& shape) {
+  require(shape.rank() <= kMostAxes, ErrorKind::corrupt,
+          "[{}] a shape of {} axes, expected at most {}", bytes.name, shape.rank(), kMostAxes);
   int64_t elements = 1;
   for (const int64_t extent : shape.extents())
-    require(extent >= 0 && !__builtin_mul_overflow(elements, extent, &elements), ErrorKind::corrupt,
-            "[{}] shape {}: the number of elements is negative or too large", bytes.name,
-            to_string(shape));
+    if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements))
+      fail(ErrorKind::corrupt, "[{}] shape {}: the number of elements is negative or too large",
+           bytes.name, to_string(shape));
   return elements;
 }
 

@@ -11,8 +11,9 @@ namespace artel {
 int64_t Shape::elements() const {
   int64_t n = 1;
   for (const int64_t extent : extents_)
-    require(extent >= 0 && !__builtin_mul_overflow(n, extent, &n), ErrorKind::shape,
-            "shape {}: the number of elements is negative or too large", to_string(*this));
+    if (extent < 0 || __builtin_mul_overflow(n, extent, &n))
+      fail(ErrorKind::shape, "shape {}: the number of elements is negative or too large",
+           to_string(*this));
   return n;
 }
 
