@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "artel/base/text.h"
+
 namespace artel {
 namespace {
 
@@ -40,10 +42,13 @@ void set_log_level(LogLevel level) { logger().set_level(native(level)); }
 void set_log_name(std::string name) { logger().set_pattern(fmt::format("artel [{}]: %v", name)); }
 
 void log_line(LogLevel level, std::string_view text) {
-  if (level == LogLevel::warning)
-    logger().log(native(level), "warning: {}", text);
-  else
-    logger().log(native(level), "{}", text);
+  logger().log(native(level), "{}{}", level == LogLevel::warning ? "warning: " : "",
+               printable(text));
+}
+
+void print_line(std::string_view text) {
+  fmt::print("{}\n", printable(text));
+  std::fflush(stdout);
 }
 
 void tell(std::FILE* stream, std::string_view text) {

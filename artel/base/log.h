@@ -31,11 +31,12 @@ void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
 // disk behind it must not end a training.
 void tell(std::FILE* stream, std::string_view text);
 
-// Writes one line to standard output and flushes it.
+// Writes one line to standard output and flushes it. Control characters are shown, not obeyed.
+void print_line(std::string_view text);
+
 template <typename... Args>
 void println(fmt::format_string<Args...> format, Args&&... args) {
-  fmt::print("{}\n", fmt::format(format, std::forward<Args>(args)...));
-  std::fflush(stdout);
+  print_line(fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace artel

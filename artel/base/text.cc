@@ -83,6 +83,37 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
 }
 
+namespace {
+
+// The bytes of a control character at the beginning of UTF-8 text; 0: it has none there.
+size_t control_bytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  // U+0080 to U+009F, which some terminals obey as well.
+  return text.size() > 1 && byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0 ? 2 : 0;
+}
+
+std::string without_controls(std::string_view text, bool one_line) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t bytes = control_bytes(text);
+    const bool layout = text[0] == '\n' || text[0] == '\t';
+    if (layout && one_line)
+      out += text[0] == '\n' ? "\\n" : "\\t";
+    else if (bytes == 0 || layout)
+      out += text[0];
+    else
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[bytes - 1]));
+    text.remove_prefix(std::max<size_t>(bytes, 1));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) { return without_controls(text, false); }
+std::string printable_line(std::string_view text) { return without_controls(text, true); }
+
 std::string shell_word(std::string_view word) {
   constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+";

@@ -24,6 +24,12 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 // "; did you mean 'x'?" for the nearest candidate, or "".
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
+// Text for a terminal, which obeys control characters: all but line feeds and tabs are shown as
+// "\u001b", which JSON understands, too. Names in files of others may contain any.
+std::string printable(std::string_view text);
+// The same in one line, with "\n" and "\t".
+std::string printable_line(std::string_view text);
+
 // One word of a command line, safe to paste into a shell.
 std::string shell_word(std::string_view word);
 

@@ -1,14 +1,15 @@
-#include "artel/predict/generate.h"
 
+#include "artel/predict/generate.h"
 #include <CLI/CLI.hpp>
 #include <thread>
-
 #include "artel/base/error.h"
 #include "artel/base/log.h"
+#include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/base/with_where.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
+#include "artel/observe/terminal.h"
 #include "artel/run/setup.h"
 #include "artel/run/text_model.h"
 
@@ -39,7 +40,8 @@ class Writer {
  private:
   void write() {
     const std::string text = tokenizer_.decode(tokens_);
-    fmt::print("{}", text.substr(std::min(written_, text.size())));
+    const std::string next = text.substr(std::min(written_, text.size()));
+    fmt::print("{}", observe::is_terminal(stdout) ? printable(next) : next);
     std::fflush(stdout);
     written_ = text.size();
   }

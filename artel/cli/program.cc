@@ -19,7 +19,7 @@ constexpr int kFailure = 1, kUsage = 2;
 
 int report(int code, std::string_view text) {
   std::fflush(stdout);
-  tell(stderr, fmt::format("artel: error: {}\n", text));
+  tell(stderr, fmt::format("artel: error: {}\n", printable(text)));
   return code;
 }
 

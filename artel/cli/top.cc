@@ -38,10 +38,11 @@ observe::LiveText look_of(std::FILE* stream) {
 std::string frame(const LiveView& view, const fs::path& run, const observe::LiveText& look) {
   std::string text;
   if (view.run)
-    text = observe::live_text(*view.run, run.string(), to_string(view.status), look);
+    text =
+        observe::live_text(*view.run, printable_line(run.string()), to_string(view.status), look);
   else if (view.status == RunStatus::running)
-    text = fmt::format("{} has only just begun\n", run.string());
-  if (const std::string end = ending_of(view, run); !end.empty()) text += end + '\n';
+    text = fmt::format("{} has only just begun\n", printable_line(run.string()));
+  if (const std::string end = ending_of(view, run); !end.empty()) text += printable(end) + '\n';
   return text;
 }
 

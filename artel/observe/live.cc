@@ -8,6 +8,7 @@
 #include "artel/base/error.h"
 #include "artel/base/json.h"
 #include "artel/base/json_values.h"
+#include "artel/base/text.h"
 
 namespace artel::observe {
 namespace {
@@ -82,6 +83,8 @@ struct Reader {
   template <typename T>
   void operator()(const char* name, T& value) {
     if (const auto found = json.find(name); found != json.end()) value = found->get<T>();
+    // For terminals: the file may be anybody's.
+    if constexpr (std::is_same_v<T, std::string>) value = printable_line(value);
   }
   void operator()(const char* name, std::optional<double>& value) {
     if (const auto found = json.find(name); found != json.end() && found->is_number())

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "artel/base/error.h"
+#include "artel/base/text.h"
 
 namespace artel::observe {
 namespace {
@@ -32,6 +33,7 @@ void Table::add(std::vector<std::string> cells) {
   require(cells.size() <= headers_.size(), ErrorKind::invalid_argument,
           "[table] row: got {} cells, expected at most {}", cells.size(), headers_.size());
   cells.resize(headers_.size());
+  for (std::string& cell : cells) cell = printable_line(cell);
   rows_.push_back(std::move(cells));
 }
 

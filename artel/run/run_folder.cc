@@ -7,6 +7,7 @@
 #include "artel/base/json.h"
 #include "artel/base/json_values.h"
 #include "artel/base/log.h"
+#include "artel/base/text.h"
 #include "artel/data/table_encoder.h"
 #include "artel/data/text/tokenizer.h"
 
@@ -148,10 +149,26 @@ std::optional<RunFolder> find_run(const fs::path& path) {
   return {};
 }
 
+namespace {
+
+// A name stays below runs/, and one line shows all of it.
+void check_name(const std::string& name) {
+  const fs::path path(name);
+  const bool leads_out = path.is_absolute() || std::ranges::any_of(path, [](const fs::path& part) {
+                           return part == "." || part == "..";
+                         });
+  require(!leads_out && printable_line(name) == name, ErrorKind::invalid_argument,
+          "--name: got '{}', expected the name of a folder below runs; --out takes any path",
+          printable_line(name));
+}
+
+}  // namespace
+
 RunFolder choose_folder(const FolderRequest& request) {
   require(request.out.empty() || request.name.empty(), ErrorKind::invalid_argument,
           "got both --out and --name, expected one of them");
   if (!request.out.empty() || !request.name.empty()) {
+    check_name(request.name);
     const RunFolder folder(request.out.empty() ? fs::path("runs") / request.name
                                                : fs::path(request.out));
     require(

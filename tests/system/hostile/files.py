@@ -2,6 +2,7 @@
 file, not by a signal, and without taking more memory than a small multiple of the file's size."""
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -362,6 +363,14 @@ def precious_is_untouched():
         return file.read() == "do not touch"
 
 
+def names_that_speak_to_terminals():
+    """Colours, a new title of the window, and lines that look like the program's own."""
+    name = "\\u001b[31mred\\u001b]0;owned\\u0007\\u009b2J\\r\\nartel: all is well"
+    one = safetensors(f'{{"{name}":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}}}'.encode(), bytes(4))
+    other = safetensors(b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', bytes(4))
+    return [ARTEL, "verify", write("speaks.safetensors", one), write("silent.safetensors", other)]
+
+
 # Those that need not be refused, and what must be true after others.
 HARMLESS = {summary_of_brackets, texts_of_brackets, pipe_as_metrics}
 AFTERWARDS = {lock_that_leads_elsewhere: precious_is_untouched}
@@ -370,7 +379,7 @@ CASES = [pt_that_inflates, npz_that_inflates, npz_that_says_terabytes, npz_with_
          safetensors_of_empty_lists, safetensors_of_names, toml_key_of_many_parts, toml_key_behind_a_string, toml_arrays_nested_deeply,
          checkpoint_with_a_nested_seed, columns_that_explode, png_of_a_million_by_a_million, jpeg_of_many_scans,
          hdf5_of_links, hdf5_of_messages, onnx_with_one_external_file, tfjs_that_names_a_file_again, safetensors_shape_of_many_axes,
-         gzip_of_empty_members, summary_of_brackets, texts_of_brackets, pipe_as_metrics, pipe_as_weights, lock_that_leads_elsewhere]
+         gzip_of_empty_members, summary_of_brackets, texts_of_brackets, pipe_as_metrics, pipe_as_weights, names_that_speak_to_terminals, lock_that_leads_elsewhere]
 
 
 def made(case):
@@ -393,14 +402,17 @@ def made(case):
 def measured(command):
     """Exit code, what it said, seconds, and the most memory that it had at any time."""
     begin = time.monotonic()
-    with open("err", "wb") as err:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=err)
+    with open("err", "wb") as err, open("out", "wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=err)
         killer = threading.Timer(2 * SECONDS, process.kill)
         killer.start()
         _, status, usage = os.wait4(process.pid, 0)
         killer.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, open("err", errors="replace").read(), time.monotonic() - begin, usage.ru_maxrss << 10
+    with open("err", "rb") as err, open("out", "rb") as out:
+        said, printed = err.read(), out.read()
+    obeyed = bool(re.search(rb"[\0-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]", said + printed))  # by a terminal
+    return process.returncode, obeyed, (said if b"error" in said else said + printed).decode(errors="replace"), time.monotonic() - begin, usage.ru_maxrss << 10
 
 
 def size_of(name):
@@ -412,14 +424,14 @@ problems = 0
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     os.environ["ARTEL_DATA"] = os.path.join(folder, "data")
-    nothing = measured([ARTEL, "--version"])[3]
+    nothing = measured([ARTEL, "--version"])[4]
     for case in CASES:
         if wanted and case.__name__ not in wanted:
             continue
         before = set(os.listdir("."))
         command = made(case)
-        size = max([size_of(name) for name in set(os.listdir(".")) - before - {"err"}] or [0])
-        code, said, seconds, memory = measured(command)
+        size = max([size_of(name) for name in set(os.listdir(".")) - before - {"err", "out"}] or [0])
+        code, obeyed, said, seconds, memory = measured(command)
         lines = [line for line in said.splitlines() if "error" in line]
         taken = max(0, memory - nothing)
         wrong = []
@@ -429,6 +441,8 @@ with tempfile.TemporaryDirectory() as folder:
             wrong.append(f"it said {said[:300]!r}")
         if taken > ROOM + TIMES * size:
             wrong.append("too much memory")
+        if obeyed:
+            wrong.append(f"control characters in {said[:300]!r}")
         if seconds > SECONDS:
             wrong.append("too slow")
         if case in AFTERWARDS and not AFTERWARDS[case]():

@@ -9,7 +9,9 @@
 #include <optional>
 #include <thread>
 
+#include "artel/base/appended_file.h"
 #include "artel/base/error.h"
+#include "artel/base/file.h"
 #include "artel/base/host_name.h"
 #include "tests/support/temporary_folder.h"
 
@@ -83,6 +85,19 @@ TEST(FileLock, IsLostWithItsFile) {
 }
 
 TEST(FileLock, SaysWhereItCannotBe) { EXPECT_THROW(FileLock("/nonexistent/lock"), Error); }
+
+TEST(FileLock, DoesNotFollowALink) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "precious", "do not touch");
+  std::filesystem::create_symlink(folder / "precious", folder / "lock");
+  EXPECT_THROW(FileLock(folder / "lock"), Error);
+  EXPECT_FALSE(FileLock::holder_of(folder / "lock"));
+  EXPECT_EQ(read_file(folder / "precious"), "do not touch");
+  EXPECT_THROW(AppendedFile(folder / "lock"), Error);
+  // Taking over replaces the link itself.
+  EXPECT_TRUE(FileLock::take_over(folder / "lock")->held());
+  EXPECT_EQ(read_file(folder / "precious"), "do not touch");
+}
 
 }  // namespace
 }  // namespace artel

@@ -39,5 +39,15 @@ TEST(File, APipeIsRefusedInsteadOfWaitedFor) {
   EXPECT_THROW(read_file(folder.path()), Error);
 }
 
+TEST(File, TheEndOfAFile) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "file", "0123456789");
+  EXPECT_EQ(read_end(folder / "file", 3), "789");
+  EXPECT_EQ(read_end(folder / "file", 30), "0123456789");
+  EXPECT_THROW(read_end(folder / "missing", 3), Error);
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(read_end(folder / "pipe", 3), Error);
+}
+
 }  // namespace
 }  // namespace artel

@@ -75,5 +75,22 @@ TEST(Json, ExcerptsAreShort) {
   EXPECT_EQ(json_excerpt(std::string(1000, 'x')).size(), 104u);
 }
 
+TEST(Json, TextThatIsRefusedIsNull) {
+  EXPECT_EQ(json_or_null("[1, 2]")[1], 2);
+  EXPECT_EQ(ordered_json_or_null("{\"b\": 1, \"a\": 2}").dump(), "{\"b\":1,\"a\":2}");
+  for (const std::string& text : {std::string(), std::string("{\"a\":"), std::string(100, '['),
+                                  std::string(200'000, '[') + std::string(200'000, ']')}) {
+    EXPECT_TRUE(json_or_null(text).is_null());
+    EXPECT_TRUE(ordered_json_or_null(text).is_null());
+  }
+}
+
+TEST(Json, WholeNumbers) {
+  EXPECT_EQ(whole_number(7), 7);
+  EXPECT_EQ(whole_number(7.0), 7);
+  for (const char* text : {"0.5", "1e300", "18446744073709551615", "\"7\"", "null", "[7]"})
+    EXPECT_FALSE(whole_number(json_or_null(text))) << text;
+}
+
 }  // namespace
 }  // namespace artel

@@ -39,5 +39,14 @@ TEST(Text, WordsOfOtherFrameworksAreKnown) {
   EXPECT_EQ(did_you_mean("linear", {"conv"}), "");  // what it means is not there
 }
 
+TEST(Text, TerminalsGetNoControlCharacters) {
+  EXPECT_EQ(printable("a\tb\n\x1b[31m\x7f"), "a\tb\n\\u001b[31m\\u007f");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "2J \xc2\xa0\xc3\xa9"),
+            "\\u009b2J \xc2\xa0\xc3\xa9");
+  EXPECT_EQ(printable_line("a\tb\r\nc"), "a\\tb\\u000d\\nc");
+  EXPECT_EQ(printable("\xc2"), "\xc2");
+}
+
 }  // namespace
 }  // namespace artel

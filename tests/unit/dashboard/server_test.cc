@@ -332,5 +332,24 @@ TEST_F(ServerTest, OddRequestsAreAnswered) {
   EXPECT_EQ(client.Get("/api/runs")->status, 200);
 }
 
+TEST_F(ServerTest, FilesThatNestDeeplyAreLeftOut) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  for (const char* name : {"mistakes.json", "summary.json", "trace_summary.json", "texts.jsonl",
+                           "workers.jsonl", "live.json"})
+    write_file_atomically(folder_ / "runs" / "b" / name, deep + "\n");
+  write_file_atomically(folder_ / "runs" / "b" / "metrics.jsonl",
+                        "{\"step\":0.5,\"event\":\"half\",\"text\":\"x\"}\n"
+                        "{\"step\":1e300,\"event\":\"far\",\"text\":\"y\"}\n");
+  httplib::Client client = serve();
+  for (const char* path : {"/api/run?run=b", "/api/series?run=b", "/api/history?run=b",
+                           "/api/trace?run=b", "/api/runs", "/metrics", "/api/values?key=loss"}) {
+    const auto answer = client.Get(path);
+    ASSERT_TRUE(answer) << path;
+    EXPECT_EQ(answer->status, 200) << path << ": " << answer->body;
+  }
+  const auto series = nlohmann::json::parse(client.Get("/api/series?run=b")->body);
+  EXPECT_EQ(series["events"].size(), 2u);
+}
+
 }  // namespace
 }  // namespace artel::dashboard

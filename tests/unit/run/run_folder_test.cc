@@ -33,5 +33,15 @@ TEST(RunFolder, NamesBothVersionsOfAnotherOne) {
   }
 }
 
+TEST(RunFolder, NamesStayBelowRuns) {
+  for (const char* name : {"../../x", "..", "a/../../x", "/tmp/x", "a\nb", "\x1b[31m", "./a"})
+    EXPECT_THROW(choose_folder({.config = "a.toml", .out = "", .name = name, .resume = false}),
+                 Error)
+        << name;
+  EXPECT_EQ(
+      choose_folder({.config = "a.toml", .out = "", .name = "group/a..b", .resume = false}).path(),
+      std::filesystem::path("runs/group/a..b"));
+}
+
 }  // namespace
 }  // namespace artel
