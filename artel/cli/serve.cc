@@ -15,12 +15,13 @@ struct Arguments {
   std::string join, token, token_file, interface;
   int workers = 1, servers = 1, number = -1;
   bool encrypt = false;
+  std::string transport = "gloo";
 };
 
 void serve(const Arguments& arguments) {
   constexpr int kAnyServer = -2;
   Cluster cluster(comm::GroupOptions{
-      .transport = "gloo",
+      .transport = arguments.transport,
       .rank = arguments.number < 0 ? kAnyServer : arguments.workers + arguments.number,
       .size = arguments.workers + arguments.servers,
       .address = arguments.join,
@@ -52,6 +53,9 @@ void add_serve(CLI::App& program) {
                       "Which server this is, from 0 (default: in the order of arrival)");
   add_token(command, arguments->token, arguments->token_file, "A secret shared by all");
   command->add_flag("--encrypt", arguments->encrypt, "For a run with cluster.encrypt = true");
+  command->add_option("--transport", arguments->transport, "cluster.transport of the run")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"gloo", "tcp"}));
   command->add_option("--interface", arguments->interface, "Network interface to use");
   command->footer(
       "A server needs neither the data nor the configuration: worker 0 tells it what to serve.\n\n"

@@ -20,11 +20,12 @@ comm::GroupOptions meeting_place(const LocalRun& run) {
           "cluster.transport: got \"mpi\" without MPI's launcher, which connects the workers; try "
           "mpirun -n {} artel train FILE",
           run.workers + run.servers);
-  comm::GroupOptions place = {.transport = run.transport == "gloo" ? "gloo" : "shm",
+  const bool by_sockets = run.transport == "gloo" || run.transport == "tcp";
+  comm::GroupOptions place = {.transport = by_sockets ? run.transport : "shm",
                               .size = run.workers + run.servers,
                               .address = "run-" + random_token(),
                               .token = random_token()};
-  if (place.transport == "gloo")
+  if (by_sockets)
     place.address = fmt::format(
         "127.0.0.1:{}",
         comm::control::port_of(comm::control::listen_at({.host = "127.0.0.1", .port = 0}).get()));

@@ -274,7 +274,7 @@ void Cluster::enter_once() {
 bool Cluster::accepts_newcomers(int most) {
   if (!door_ || rank() != 0) return false;
   // Whoever comes to where the run began is shown the way, also when the first group is gone.
-  if (options_.transport == "gloo" && !meeting_place_.empty() && membership_.generation > 0 &&
+  if (options_.transport != "shm" && !meeting_place_.empty() && membership_.generation > 0 &&
       Clock::now() >= next_look_) {
     door_->open_also_at(comm::control::parse_endpoint(meeting_place_));
     next_look_ = Clock::now() + std::chrono::seconds(1);

@@ -322,11 +322,12 @@ void visit_keys(RunConfig& config, auto& field) {
       "How workers train together: `{}`; see [strategies](#strategies).", join(names, "`, `"));
   field({.name = "cluster.strategy", .help = strategies, .choices = {names.begin(), names.end()}},
         cluster.strategy);
-  field(
-      {.name = "cluster.transport",
-       .help = "`auto` (depends on how the run was started), `shm` (one machine), `gloo` or `mpi`.",
-       .choices = {"auto", "shm", "gloo", "mpi"}},
-      cluster.transport);
+  field({.name = "cluster.transport",
+         .help =
+             "`auto` (depends on how the run was started), `shm` (one machine), `gloo`, `mpi`, or "
+             "`tcp`: in place of `gloo`, with connections that strangers cannot take.",
+         .choices = {"auto", "shm", "gloo", "tcp", "mpi"}},
+        cluster.transport);
   field({"cluster.encrypt",
          "Encrypt all connections between machines with TLS 1.3, by a key derived from the run's "
          "token; see [security](security.md). Not with MPI, whose connections are its own."},

@@ -95,6 +95,8 @@ std::optional<comm::GroupOptions> Run::place() const {
   }
   if (!place) return {};
   const std::string& wanted = cluster.transport;
+  // The same launchers start both.
+  if (wanted == "tcp" && place->transport == "gloo") place->transport = wanted;
   require(
       wanted == "auto" || wanted == place->transport, ErrorKind::invalid_argument,
       "cluster.transport: got \"{}\", but these workers were started to connect through {}; try "

@@ -49,8 +49,9 @@ class Control {
   // The address of this machine through which it reaches rank 0.
   std::string local_address() const;
 
-  // Gives `blob` to all ranks and returns the blobs of all, once all have arrived. Call it once.
-  // Throws if rank 0 refuses this rank, or at the deadline.
+  // Gives `blob` to all ranks and returns the blobs of all, once all have arrived. Each call
+  // is another round, in which all ranks take part; none after `watch`. Throws if rank 0 refuses
+  // this rank, or at the deadline.
   std::vector<Member> exchange(std::string blob);
 
   // Starts a thread that watches the connection. It calls `tick` ten times a second, and at once

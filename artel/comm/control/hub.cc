@@ -192,6 +192,7 @@ class Hub::Loop {
       table.push_back(rank.member);
     }
     complete_ = true;
+    for (Rank& rank : ranks_) rank.has_blob = false;  // there may be another round
     broadcast(FrameType::table, to_body(table));
   }
 

@@ -12,11 +12,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <optional>
 #include <set>
 
+#include "artel/base/log.h"
 #include "artel/base/random.h"
 #include "artel/base/secret.h"
 #include "artel/comm/broken_pipe.h"
@@ -122,7 +124,6 @@ class GlooTransport : public Transport {
     traffic_.resize(options.size);
     const std::vector<shm::Whereabouts> hosts = connect(options, machine);
     control_.watch([this] { waits_.interrupt_all(); });
-    prove_connections(hosts, options);
     neighbours_ = shm::meet_neighbours(*this, hosts, options, [&] { look_around(options); });
   }
 
@@ -242,14 +243,60 @@ class GlooTransport : public Transport {
     }
   }
 
+  // Gloo gives a connection to the first process that comes to its port. If a stranger was faster
+  // than a rank, all ranks connect anew, at other ports.
   std::vector<shm::Whereabouts> connect(const GroupOptions& options, const std::string& machine) {
+    for (int attempt = 1;; ++attempt) {
+      const auto table = control_.exchange(open_pairs(options, machine));
+      hosts_.clear();
+      for (const control::Member& member : table) hosts_.push_back(member.host);
+      GroupOptions limited = options;
+      limited.join_timeout = std::min(options.join_timeout, kFirstSeconds * (1 << (attempt - 1)));
+      limited.watch.patience = 0;  // that is for ranks that are connected
+      std::vector<shm::Whereabouts> places;
+      if (agree_on(fault_of([&] { places = connect_pairs(table, limited); }), attempt))
+        return places;
+      poster_.reset();
+      context_.reset();
+      device_.reset();
+    }
+  }
+
+  static constexpr int kMostAttempts = 3;
+  static constexpr double kFirstSeconds = 4;  // of the first attempt; each next one has twice that
+
+  // What is wrong with the connections of this rank; empty: nothing.
+  static std::string fault_of(const std::function<void()>& attempt) {
+    try {
+      attempt();
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  // Whether all ranks are content. Throws after the last attempt, and if a rank has died.
+  bool agree_on(const std::string& fault, int attempt) {
+    const auto verdicts = control_.exchange(fault);
+    for (int rank = 0; rank < std::ssize(verdicts); ++rank) {
+      const std::string& theirs = verdicts[static_cast<size_t>(rank)].blob;
+      if (theirs.empty()) continue;
+      require(attempt < kMostAttempts, ErrorKind::communication,
+              "{}; {} attempts failed; if other programs connect to the ports of this run, try "
+              "cluster.transport = \"tcp\"",
+              theirs, attempt);
+      if (rank_ == 0) log(LogLevel::warning, "{}; all ranks connect again", theirs);
+      return false;
+    }
+    return true;
+  }
+
+  // Listens at one address for each peer; returns the addresses, for the others.
+  std::string open_pairs(const GroupOptions& options, const std::string& machine) {
     ::gloo::transport::tcp::attr attributes(interface_.c_str());
     device_ = ::gloo::transport::tcp::CreateDevice(attributes);
     poster_.emplace(dynamic_cast<::gloo::transport::tcp::Device&>(*device_));
     context_ = device_->createContext(rank_, options.size);
-    context_->setTimeout(
-        std::chrono::milliseconds(static_cast<int64_t>(options.join_timeout * 1000 / 5)));
-    // Each rank listens at one address for each peer.
     std::vector<control::Member> addresses(options.size);
     addresses[rank_].blob = machine;
     for (int peer = 0; peer < options.size; ++peer) {
@@ -258,15 +305,24 @@ class GlooTransport : public Transport {
       addresses[peer].host = interface_;
       addresses[peer].blob.assign(bytes.begin(), bytes.end());
     }
-    const auto table = control_.exchange(to_body(addresses));
-    for (const control::Member& member : table) hosts_.push_back(member.host);
+    return to_body(addresses);
+  }
+
+  std::vector<shm::Whereabouts> connect_pairs(const std::vector<control::Member>& table,
+                                              const GroupOptions& options) {
+    context_->setTimeout(
+        std::chrono::milliseconds(static_cast<int64_t>(options.join_timeout * 1000)));
     std::vector<shm::Whereabouts> hosts;
     // Gloo waits for each peer until its timeout, also for one that has died meanwhile.
-    gloo::Lookout lookout([&] { look_around(options); },
-                          [&] {
-                            for (int peer = 0; peer < options.size; ++peer)
-                              if (peer != rank_) context_->getPair(peer)->close();
-                          });
+    gloo::Lookout lookout(
+        [&] {
+          look_around(options);
+          waits_.interrupt_all();
+        },
+        [&] {
+          for (int peer = 0; peer < options.size; ++peer)
+            if (peer != rank_) context_->getPair(peer)->close();
+        });
     for (int peer = 0; peer < options.size; ++peer) {
       const auto theirs = control::table_from(table[peer].blob);
       require(static_cast<int>(theirs.size()) == options.size, ErrorKind::corrupt,
@@ -287,6 +343,7 @@ class GlooTransport : public Transport {
              rank_, interface_, peer, table[peer].host, target.host, error.what());
       }
     }
+    prove_connections(hosts, options);
     lookout.finish();
     return hosts;
   }
@@ -299,8 +356,8 @@ class GlooTransport : public Transport {
 
   bool is_neighbour(int peer) const { return neighbours_ && neighbours_->includes(peer); }
 
-  // Gloo gives a connection to whoever comes to its port first. Here both ends of each show that
-  // they are the ranks that the table names: a digest of two fresh numbers, one of either side.
+  // Both ends of each connection show that they are the ranks that the table names: a digest of two
+  // fresh numbers, one of either side.
   void prove_connections(const std::vector<shm::Whereabouts>& hosts, const GroupOptions& options) {
     const RunKey key(options.token);
     std::vector<int> ranks(size());
@@ -320,11 +377,11 @@ class GlooTransport : public Transport {
     const std::vector<std::string> shown =
         shm::exchange_texts(*this, ranks, proofs, "proofs", options);
     for (const int peer : ranks)
-      require(peer == rank_ || same_secret(shown[peer], proof(peer, rank_)),
-              ErrorKind::communication,
-              "[comm gloo] the data connection to rank {} on host {} is somebody else's, who does "
-              "not know the run's token",
-              peer, hosts_[peer]);
+      require(
+          peer == rank_ || same_secret(shown[peer], proof(peer, rank_)), ErrorKind::communication,
+          "[comm gloo] the data connection of rank {} to rank {} on host {} is a stranger's, who "
+          "does not know the run's token",
+          rank_, peer, hosts_[peer]);
   }
 
   std::string interface_;

@@ -1,0 +1,92 @@
+// Strangers at Gloo's ports while a group forms: they come before the ranks do.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "tests/unit/comm/ranks.h"
+
+namespace artel::comm {
+namespace {
+
+std::set<std::string> own_sockets() {
+  std::set<std::string> inodes;
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", gone)) {
+    struct stat status {};
+    if (::stat(entry.path().c_str(), &status) == 0 && S_ISSOCK(status.st_mode))
+      inodes.insert(std::to_string(status.st_ino));
+  }
+  return inodes;
+}
+
+// The TCP ports at which this process listens.
+std::set<uint16_t> listening_ports() {
+  std::set<uint16_t> ports;
+  const std::set<std::string> own = own_sockets();
+  std::ifstream table("/proc/self/net/tcp");
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::vector<std::string> fields;
+    for (std::string word; words >> word;) fields.push_back(word);
+    if (fields.size() > 9 && fields[3] == "0A" && own.contains(fields[9]))
+      ports.insert(
+          static_cast<uint16_t>(std::stoi(fields[1].substr(fields[1].find(':') + 1), nullptr, 16)));
+  }
+  return ports;
+}
+
+// Takes every place that a new port offers, as fast as it appears, until it has had enough ports.
+class Squatter {
+ public:
+  Squatter(size_t ports, bool speaks) : thread_([=, this] { work(ports, speaks); }) {}
+  ~Squatter() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  void work(size_t ports, bool speaks) {
+    std::set<uint16_t> known = listening_ports();
+    std::vector<Stream> held;
+    for (size_t taken = 0; !stop_ && taken < ports;) {
+      for (const uint16_t port : listening_ports()) {
+        if (!known.insert(port).second) continue;
+        ++taken;
+        // The first bytes say which of the pairs of a device is meant.
+        for (int64_t pair = 0; pair < 4; ++pair) try {
+            held.emplace_back(control::connect_to({"127.0.0.1", port}, Deadline::after(1)));
+            if (speaks)
+              held.back().send_all({reinterpret_cast<const char*>(&pair), sizeof pair},
+                                   Deadline::after(1));
+          } catch (const Error&) {
+            break;  // closed already
+          }
+      }
+    }
+    while (!stop_) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+TEST(StrangersAtGloo, RanksConnectAgain) {
+  for (const bool speaks : {true, false}) {
+    const Squatter squatter(4, speaks);  // the hub's port, and those of the first attempt
+    with_ranks(3, [](Group& group) { group.barrier(); }, {.transport = "gloo by TCP"});
+  }
+}
+
+TEST(StrangersAtGloo, OurOwnConnectionsAreNotDisturbed) {
+  const Squatter squatter(1000, true);
+  with_ranks(3, [](Group& group) { group.barrier(); }, {.transport = "tcp by TCP"});
+}
+
+}  // namespace
+}  // namespace artel::comm
