@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kHdf5Signature("\x89HDF\r\n\x1a\n", 8);
 constexpr int kMostDepth = 32;            // of groups, and of the trees that list their members
 constexpr uint64_t kMostParts = 1 << 18;  // headers, trees and lists that are read in all
-constexpr size_t kLongestName = 4096;
+constexpr size_t kLongestHdf5Name = 4096;
 constexpr size_t kMessageBytes = 8;          // at least
 constexpr uint64_t kNowhere = ~uint64_t{0};  // the address of what does not exist
 
@@ -287,9 +287,10 @@ class Hdf5Reader {
       if (object == kNowhere) continue;  // a symbolic link, to something that has another name
       in.require(name_at < heap.data.size(), "a name at {} of a heap of {} bytes", name_at,
                  heap.data.size());
-      const std::string_view rest = heap.text().substr(name_at, kLongestName + 1);
+      const std::string_view rest = heap.text().substr(name_at, kLongestHdf5Name + 1);
       const size_t end = rest.find('\0');
-      in.require(end != rest.npos, "a name without an end, or of more than {} bytes", kLongestName);
+      in.require(end != rest.npos, "a name without an end, or of more than {} bytes",
+                 kLongestHdf5Name);
       const std::string name(rest.substr(0, end));
       budget_.spend(path.size() + name.size());
       read_object(object, path.empty() ? name : path + "/" + name, depth + 1);
