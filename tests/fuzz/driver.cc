@@ -14,11 +14,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 
 #include "artel/base/file.h"
 #include "artel/base/random.h"
 #include "artel/base/time.h"
+#include "tests/fuzz/structure.h"
 #include "tests/fuzz/target.h"
 
 namespace {
@@ -103,6 +105,11 @@ uint64_t interesting(artel::Random& random) {
 }
 
 void mutate(std::string& input, const std::vector<std::string>& known, artel::Random& random) {
+  if (random.below(2) == 0)
+    if (std::optional<std::string> inside = artel::fuzz::mutate_inside(input, random)) {
+      if (inside->size() <= kMaxSize) input = std::move(*inside);
+      return;
+    }
   const size_t at = input.empty() ? 0 : random.below(input.size());
   const size_t length = std::min<size_t>(1 + random.below(16), input.size() - at);
   switch (random.below(8)) {

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "artel/base/random.h"
+#include "tests/fuzz/structure.h"
 #include "tests/fuzz/target.h"
 
 namespace artel::fuzz {
@@ -62,6 +64,16 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
     if (chosen.size() <= max_size) {
       std::memcpy(data, chosen.data(), chosen.size());
       size = chosen.size();
+    }
+  }
+  // Most mutations of what has a form keep it.
+  artel::Random random{seed};
+  if (random.below(4) > 0) {
+    const auto inside =
+        artel::fuzz::mutate_inside({reinterpret_cast<const char*>(data), size}, random);
+    if (inside && inside->size() <= max_size) {
+      std::memcpy(data, inside->data(), inside->size());
+      return inside->size();
     }
   }
   return LLVMFuzzerMutate(data, size, max_size);
