@@ -1,6 +1,8 @@
 #include "artel/dashboard/certificate.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -8,6 +10,7 @@
 #include <openssl/x509v3.h>
 
 #include <array>
+#include <cstring>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
@@ -53,7 +56,8 @@ X509Handle sign_itself(EVP_PKEY* key, const std::vector<std::string>& names) {
   X509_set_issuer_name(certificate.get(), subject);
   std::string all;
   for (const std::string& name : names)
-    all += (all.empty() ? "" : ",") + std::string(is_address(name) ? "IP:" : "DNS:") + name;
+    if (name.find('%') == name.npos)  // valid on this machine's side only
+      all += (all.empty() ? "" : ",") + std::string(is_address(name) ? "IP:" : "DNS:") + name;
   add_extension(certificate.get(), NID_subject_alt_name, all);
   add_extension(certificate.get(), NID_basic_constraints, "critical,CA:TRUE");
   require(X509_sign(certificate.get(), key, EVP_sha256()) > 0, ErrorKind::internal,

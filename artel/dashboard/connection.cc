@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -59,6 +60,7 @@ bool Connection::wait(short events, Deadline deadline) const {
 template <typename Operation>
 ssize_t Connection::attempt(Operation operation, short events, Deadline deadline) {
   while (!broken_) {
+    ERR_clear_error();  // of this thread: what is left there would be taken for this operation's
     const ssize_t done = operation();
     if (done > 0) return done;
     if (encrypted_) {

@@ -105,7 +105,7 @@ bool GuardedServer::process_and_close_socket(socket_t socket) {
     const std::lock_guard lock(mutex_);
     body();
   };
-  change([&] { client = clients_.insert(clients_.end(), {.connection = &connection}); });
+  change([&] { client = clients_.insert(clients_.end(), Client{.connection = &connection}); });
   trusted_here = &client->trusted;
   bool open = connection.greet();
   for (int request = 1; open && request <= kMostRequests; ++request) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json.h"
@@ -154,9 +156,10 @@ namespace {
 // A name stays below runs/, and one line shows all of it.
 void check_name(const std::string& name) {
   const fs::path path(name);
-  const bool leads_out = path.is_absolute() || std::ranges::any_of(path, [](const fs::path& part) {
-                           return part == "." || part == "..";
-                         });
+  const bool leads_out =
+      path.is_absolute() || std::any_of(path.begin(), path.end(), [](const fs::path& part) {
+        return part == "." || part == "..";
+      });
   require(!leads_out && printable_line(name) == name, ErrorKind::invalid_argument,
           "--name: got '{}', expected the name of a folder below runs; --out takes any path",
           printable_line(name));
