@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
@@ -13,6 +15,7 @@
 #include "artel/graph/op.h"
 #include "artel/graph/ops.h"
 #include "artel/observe/progress.h"
+#include "artel/optim/schedule.h"
 #include "artel/predict/batches.h"
 #include "artel/run/fingerprint.h"
 #include "artel/run/run_folder.h"
@@ -248,6 +251,33 @@ ContrastiveLoss momentum_contrast(const Tensor& outputs, const Tensor& keys, con
   return result;
 }
 
+namespace {
+
+// The learning rate of each step; reduces it on a plateau of the training loss.
+class LearningRate {
+ public:
+  LearningRate(const optim::ScheduleConfig& config, double rate, const optim::Horizon& horizon)
+      : schedule_(config, rate, horizon) {
+    const auto* const plateau = std::get_if<optim::Plateau>(&config.shape);
+    if (!plateau) return;
+    require(!plateau->maximize, ErrorKind::invalid_argument,
+            "[schedule plateau] maximize: got true, but pretraining has no accuracy to watch; try "
+            "false");
+    plateau_.emplace(*plateau);
+  }
+
+  double at(int64_t step) const { return schedule_.at(step) * (plateau_ ? plateau_->factor() : 1); }
+  void end_epoch(double loss) {
+    if (plateau_) plateau_->observe(loss);
+  }
+
+ private:
+  optim::Schedule schedule_;
+  std::optional<optim::PlateauReducer> plateau_;
+};
+
+}  // namespace
+
 PretrainResult pretrain(const RunConfig& config, Cluster& cluster, const PretrainOptions& options,
                         const std::filesystem::path& path) {
   const bool queue_of_keys = options.method == "moco";
@@ -269,6 +299,14 @@ PretrainResult pretrain(const RunConfig& config, Cluster& cluster, const Pretrai
   TrainerOptions trainer_options = artel::trainer_options(config, {});
   trainer_options.loss = product_loss();
   trainer_options.metrics.clear();
+  const data::Sampler sampler(
+      data.train->size(),
+      {.batch_size = config.train.batch_size, .seed = static_cast<uint64_t>(config.train.seed)});
+  const int64_t batches = sampler.batches_per_epoch();
+  const int64_t steps = config.train.steps > 0 ? config.train.steps : config.train.epochs * batches;
+  LearningRate rate(std::exchange(trainer_options.schedule, {}),
+                    trainer_options.optimizer.learning_rate,
+                    {steps, batches, config.train.batch_size});
   Trainer trainer(cluster, model, trainer_options);
   trainer.build(sample);
   load_configured_weights(trainer, config.model);
@@ -278,10 +316,6 @@ PretrainResult pretrain(const RunConfig& config, Cluster& cluster, const Pretrai
   std::ranges::copy(trainer.parameters().block(), keys_of.parameters().block().begin());
 
   const auto seed = static_cast<uint64_t>(config.train.seed);
-  const data::Sampler sampler(data.train->size(),
-                              {.batch_size = config.train.batch_size, .seed = seed});
-  const int64_t batches = sampler.batches_per_epoch();
-  const int64_t steps = config.train.steps > 0 ? config.train.steps : config.train.epochs * batches;
   ThreadPool pool(trainer_options.threads > 0 ? trainer_options.threads : cluster.cores());
   Queue queue(options.queue);
   observe::Progress progress;
@@ -310,7 +344,7 @@ PretrainResult pretrain(const RunConfig& config, Cluster& cluster, const Pretrai
             loss.loss);
     // The step takes the mean over rows; the gradient is that of the mean already.
     for (float& value : loss.gradient.values<float>()) value *= static_cast<float>(x.shape()[0]);
-    trainer.train_on_batch(x, loss.gradient);
+    trainer.train_on_batch(x, loss.gradient, rate.at(step + 1));
     if (queue_of_keys) {
       const auto from = trainer.parameters().block();
       const auto to = keys_of.parameters().block();
@@ -320,6 +354,7 @@ PretrainResult pretrain(const RunConfig& config, Cluster& cluster, const Pretrai
     sum += loss.loss;
     ++counted;
     result = {step + 1, sum / static_cast<double>(counted)};
+    if ((step + 1) % batches == 0) rate.end_epoch(result.loss);
     if (options.after_step) options.after_step(step + 1, loss.loss);
     if (cluster.rank() > 0 || options.quiet) continue;
     progress.update({.epoch = epoch + 1,

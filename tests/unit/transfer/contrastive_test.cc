@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "artel/base/error.h"
+#include "artel/checkpoint/checkpoint.h"
+#include "artel/checkpoint/compare.h"
 #include "artel/transfer/label_probe.h"
 #include "tests/unit/transfer/trained_base.h"
 
@@ -86,6 +88,28 @@ TEST(Contrastive, PretrainingLowersTheLossAndLeavesABase) {
     EXPECT_GT(probes[1].accuracy, 0.6) << method;
     EXPECT_TRUE(probes[0].scratch.has_value());
   }
+}
+
+// Once the rate is 0, further steps change nothing.
+TEST(Contrastive, PretrainingFollowsTheSchedule) {
+  const TrainedBase folder("pretrain_schedule");
+  const auto weights_after = [&](const std::string& name, int64_t steps,
+                                 const optim::Options& schedule) {
+    Cluster alone;
+    RunConfig config = views_of_spots();
+    config.train.steps = steps;
+    config.train.schedule = schedule;
+    pretrain(config, alone, {.quiet = true}, folder.at(name));
+    return checkpoint::checkpoint_at(folder.at(name)).weights;
+  };
+  const NamedTensors five = weights_after("five", 5, {{"name", "constant"}});
+  const NamedTensors stopped = weights_after(
+      "stopped", 9,
+      {{"name", "multi_step"}, {"milestones", "5"}, {"factor", "0"}, {"unit", "step"}});
+  EXPECT_FALSE(checkpoint::compare(five, stopped).has_value());
+  const NamedTensors cosine = weights_after("cosine", 5, {{"name", "cosine"}});
+  EXPECT_TRUE(checkpoint::compare(five, cosine).has_value());
+  EXPECT_NO_THROW(weights_after("plateau", 5, {{"name", "plateau"}}));
 }
 
 TEST(Contrastive, RefusesNetworksThatDifferInTrainingAndViewsThatDoNot) {
