@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "artel/base/registry.h"
 #include "artel/base/with_where.h"
 #include "artel/graph/ops.h"
+#include "artel/graph/ops/limbs.h"
 #include "artel/nn/loss.h"
 
 namespace artel {
@@ -80,12 +82,18 @@ Value bins_of(Value x, double width, Value& rest) {
   return sub(concat({ones, reached}, 1), concat({reached, mul_scalar(x, 0)}, 1));
 }
 
+// [rows, 1]: by how much that of class 1 is higher than that of class 0.
+Value score_of(const Answers& answers) {
+  const Value& scores = answers.scores;
+  require(scores.shape().back() == 2, ErrorKind::shape,
+          "got scores of {} classes, expected two; try \"f1\" for more", scores.shape().back());
+  return sub(slice(scores, 1, 1, 2), slice(scores, 1, 0, 1));
+}
+
 // [2, bins]: how many rows of class 0 and of class 1 have a score in each bin.
 Value count_scores(Value prediction, Value target) {
   const Answers a = answers(prediction, target);
-  require(a.scores.shape().back() == 2, ErrorKind::shape,
-          "got scores of {} classes, expected two; try \"f1\" for more", a.scores.shape().back());
-  const Value score = sub(slice(a.scores, 1, 1, 2), slice(a.scores, 1, 0, 1));
+  const Value score = score_of(a);
   const Value squashed = add_scalar(div(score, add_scalar(unary("abs", score), 1)), 1);
   constexpr double kCoarse = 2.0 / kBins, kFine = kCoarse / kBins;
   Value within, rest;
@@ -100,7 +108,39 @@ Value count_scores(Value prediction, Value target) {
   return concat(counts, 0);
 }
 
-// How often a row of class 1 has a higher score than one of class 0; equal bins count half.
+// [rows, 3]: the score, and whether it is one of class 0 or of class 1; neither if it is ignored.
+Value score_rows(Value prediction, Value target) {
+  const Answers a = answers(prediction, target);
+  return concat({score_of(a), one_hot(a.labels, 2)}, 1);
+}
+
+// How often a row of class 1 has a higher score than one of class 0; equal scores count half.
+double auc_of_rows(std::span<const float> rows) {
+  struct Row {
+    float score;
+    bool one;
+  };
+  std::vector<Row> all;
+  for (size_t i = 0; i + 3 <= rows.size(); i += 3) {
+    if (rows[i + 1] + rows[i + 2] == 0) continue;
+    if (std::isnan(rows[i])) return std::numeric_limits<double>::quiet_NaN();
+    all.push_back({rows[i], rows[i + 2] > 0});
+  }
+  std::ranges::sort(all, {}, &Row::score);
+  double below = 0, pairs = 0, ones = 0;  // `below`: rows of class 0 with lower scores
+  for (size_t first = 0; first < all.size();) {
+    double equal_zeros = 0, equal_ones = 0;
+    const float score = all[first].score;
+    for (; first < all.size() && all[first].score == score; ++first)
+      (all[first].one ? equal_ones : equal_zeros) += 1;
+    pairs += equal_ones * (below + equal_zeros / 2);
+    below += equal_zeros;
+    ones += equal_ones;
+  }
+  return below > 0 && ones > 0 ? pairs / (below * ones) : 0.5;
+}
+
+// The same of bins.
 double auc(std::span<const double> sums) {
   const size_t bins = sums.size() / 2;
   double below = 0, pairs = 0, ones = 0;  // `below`: rows of class 0 in lower bins
@@ -167,16 +207,18 @@ Value sum_squares(Value prediction, Value target) {
                      count);
 }
 
-// Of the squared errors, of the values, of their squares, and their number.
+// Of the squared errors, their number, and exactly of the values and of their squares: the variance
+// is the small difference of two large numbers if the values have a large mean.
 Value sum_variances(Value prediction, Value target) {
-  const Value squares = sum_squares(prediction, target);
-  const Value t = reshape(target, {-1});
-  return concat({squares, sum(t, {0}, true), sum(mul(t, t), {0}, true)}, 0);
+  return concat(
+      {sum_squares(prediction, target), limb_sums(target, false), limb_sums(target, true)}, 0);
 }
 
 double r2(std::span<const double> sums) {
-  const double errors = sums[0], count = sums[1], total = sums[2], squares = sums[3];
-  const double variance = squares - quotient(total * total, count);
+  const double errors = sums[0], count = sums[1];
+  const long double total = value_of_limbs(sums.subspan(2, kLimbs));
+  const long double squares = value_of_limbs(sums.subspan(2 + kLimbs, kLimbs));
+  const auto variance = static_cast<double>(squares - (count > 0 ? total * total / count : 0));
   return variance > 0 ? 1 - errors / variance : 0;
 }
 
@@ -194,7 +236,11 @@ Registry<Metric>& registry() {
                              {"precision", count_classes, precision},
                              {"recall", count_classes, recall},
                              {"f1", count_classes, f1},
-                             {"auc", count_scores, auc},
+                             {.name = "auc",
+                             .sums = count_scores,
+                             .value = auc,
+                             .rows = score_rows,
+                             .value_of_rows = auc_of_rows},
                              {"mean absolute error", sum_distances, ratio, /*less_is_better=*/true,
                               /*has_unit=*/true},
                              {"root mean squared error", sum_squares,
@@ -217,21 +263,18 @@ std::vector<Metric> metrics_in(const Graph& graph, const std::vector<Metric>& me
   return present;
 }
 
-std::vector<Shape> shapes_in(const Graph& graph, const std::vector<Metric>& metrics) {
-  std::vector<Shape> shapes;
-  for (const Metric& metric : metrics)
-    shapes.push_back(graph.type(graph.output_id(Metrics::output_of(metric.name))).shape);
-  return shapes;
-}
-
-// Nothing where the metric is not for these values and need not be.
-std::optional<Value> sums_of(const Metric& metric, Value prediction, Value target) {
+// The sums of the metric, or its rows. Nothing where it is not for these values and need not be.
+std::optional<Value> output_for(const Metric& metric, Value prediction, Value target,
+                                bool in_test) {
   try {
     return with_where(fmt::format("metric '{}'", metric.name), [&] {
-      const Value sums = metric.sums(prediction, target);
-      require(static_cast<bool>(sums), ErrorKind::invalid_argument,
-              "returned an empty value, expected its sums");
-      return sums;
+      const bool rows = in_test && metric.rows;
+      const Value made = (rows ? metric.rows : metric.sums)(prediction, target);
+      require(static_cast<bool>(made), ErrorKind::invalid_argument,
+              "returned an empty value, expected its {}", rows ? "rows" : "sums");
+      require(!rows || made.shape().rank() == 2, ErrorKind::shape,
+              "got rows {}, expected some numbers for each row", to_string(made.shape()));
+      return made;
     });
   } catch (const Error& error) {
     if (!metric.where_it_fits || error.kind() != ErrorKind::shape) throw;
@@ -286,19 +329,31 @@ Metrics::Metrics(const std::vector<Metric>& metrics, const std::vector<Shape>& s
   }
 }
 
-Metrics::Metrics(const std::vector<Metric>& metrics, const Graph& graph)
-    : Metrics(metrics_in(graph, metrics), shapes_in(graph, metrics_in(graph, metrics))) {}
+Metrics::Metrics(const std::vector<Metric>& metrics, const Graph& graph, bool in_test) {
+  for (const Metric& metric : metrics_in(graph, metrics)) {
+    Part part = {.metric = metric, .output = output_of(metric.name), .shape = {}, .offset = sums_};
+    const Shape& shape = graph.type(graph.output_id(part.output)).shape;
+    if (in_test && metric.rows) {
+      part.width = static_cast<size_t>(shape.back());
+    } else {
+      part.shape = shape;
+      part.size = static_cast<size_t>(shape.elements());
+    }
+    sums_ += part.size;
+    parts_.push_back(std::move(part));
+  }
+}
 
 void Metrics::add_to(Graph& graph, const std::vector<Metric>& metrics, Value prediction,
-                     Value target) {
+                     Value target, bool in_test) {
   for (const Metric& metric : metrics) {
     const std::string output = output_of(metric.name);
     require(!graph.has_output(output), ErrorKind::invalid_argument,
             "[metric '{}'] is asked for twice, expected once", metric.name);
     const Graph::Scope scope(graph, output);
-    const std::optional<Value> sums = sums_of(metric, prediction, target);
-    if (!sums) continue;
-    graph.set_output(output, sums->type().dtype == DType::f32 ? *sums : unary("to_f32", *sums));
+    const std::optional<Value> made = output_for(metric, prediction, target, in_test);
+    if (!made) continue;
+    graph.set_output(output, made->type().dtype == DType::f32 ? *made : unary("to_f32", *made));
   }
 }
 
@@ -308,14 +363,19 @@ const Metric* Metrics::find(std::string_view name) const {
   return nullptr;
 }
 
-std::vector<MetricValue> Metrics::values(std::span<const double> sums) const {
+std::vector<MetricValue> Metrics::values(std::span<const double> sums,
+                                         const std::vector<std::vector<float>>& rows) const {
   std::vector<MetricValue> values;
-  for (const Part& part : parts_) {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
     const std::span<const double> own = sums.subspan(part.offset, part.size);
-    const bool single = static_cast<bool>(part.metric.value);
+    const bool single = part.width > 0 || part.metric.value;
+    const auto value = [&] {
+      return part.width > 0 ? part.metric.value_of_rows(rows.at(i)) : part.metric.value(own);
+    };
     values.push_back({.name = part.metric.name,
                       .single = single,
-                      .value = single ? part.metric.value(own) : 0,
+                      .value = single ? value() : 0,
                       .shape = part.shape,
                       .sums = {own.begin(), own.end()}});
   }

@@ -3,7 +3,8 @@
 // A metric is an output of the compiled network with a reduction. Its sums, a few numbers for each
 // batch, are computed beside the loss, added over lanes, workers and batches, and turned into one
 // number at the end. So it is exact for data of any size, does not depend on the number of workers
-// (it adds what was counted, never means), and the network's outputs are not copied for it.
+// (it adds what was counted, never means), and the network's outputs are not copied for it. A
+// metric that no sums can give exactly may ask for all rows of a test.
 //
 //   const auto sums = [](artel::Value prediction, artel::Value target) {
 //     const artel::Value off = artel::sub(prediction, target);
@@ -35,6 +36,10 @@ struct Metric {
   bool has_unit = false;        // that of the values
   // Left out where it is not for the network's predictions and targets, instead of an error.
   bool where_it_fits = false;
+  // In a test, instead of the sums: f32 [rows, n], some numbers for each row, and what those of all
+  // rows make, one after another in any order. Absent: there are sums only.
+  std::function<Value(Value prediction, Value target)> rows = {};
+  std::function<double(std::span<const float> rows)> value_of_rows = {};
 };
 
 // Throws for a name that is taken. All workers register the same ones.
@@ -49,14 +54,14 @@ void register_metric(Metric metric);
 //   precision, recall, f1
 //                     of class 1 if there are two classes, else the mean over those that occur
 //   auc               of two classes: how often a row of class 1 has a higher score than one of
-//                     class 0 (the area under the ROC curve), counted in 4096 bins of scores
+//                     class 0 (the area under the ROC curve); exact in a test, and in training
+//                     counted in 4096 bins of scores
 //   confusion matrix  [label, answer]: how often each was given for each; not a single number
 //   per class         [3, classes]: right answers, answers, labels; see class_scores
 // and for values:
 //   mean absolute error, root mean squared error
 //   r2                the share of the variance that is explained: 1 is perfect, 0 no better than
-//   the
-//                     mean
+//                     the mean
 // Throws for other names, with the nearest known one.
 const Metric& metric_by_name(std::string_view name);
 std::vector<Metric> metrics_by_name(const std::vector<std::string>& names);
@@ -82,14 +87,14 @@ class Metrics {
  public:
   Metrics() = default;
   // `graph` has the outputs that add_to has given it.
-  Metrics(const std::vector<Metric>& metrics, const Graph& graph);
+  Metrics(const std::vector<Metric>& metrics, const Graph& graph, bool in_test = false);
 
   // Those of sums that were counted elsewhere, of these shapes.
   Metrics(const std::vector<Metric>& metrics, const std::vector<Shape>& shapes);
 
-  // Adds an output for each metric: its sums.
+  // Adds an output for each metric: its sums or, in a test, its rows if it has any.
   static void add_to(Graph& graph, const std::vector<Metric>& metrics, Value prediction,
-                     Value target);
+                     Value target, bool in_test = false);
   static std::string output_of(const std::string& metric) { return "metric " + metric; }
 
   struct Part {
@@ -97,13 +102,16 @@ class Metrics {
     std::string output;
     Shape shape;                  // of its sums
     size_t offset = 0, size = 0;  // where they are among all
+    size_t width = 0;             // numbers of each row, which it has instead; 0: it has sums
   };
   const std::vector<Part>& parts() const { return parts_; }
   size_t sums() const { return sums_; }  // of all together
   // Null if there is none of that name.
   const Metric* find(std::string_view name) const;
 
-  std::vector<MetricValue> values(std::span<const double> sums) const;
+  // `rows`: of each part that has them instead of sums.
+  std::vector<MetricValue> values(std::span<const double> sums,
+                                  const std::vector<std::vector<float>>& rows = {}) const;
 
  private:
   std::vector<Part> parts_;

@@ -22,7 +22,7 @@ Value build_network(const Model& model, ModelGraph& result, const TensorType& x,
 }
 
 void add_loss(ModelGraph& result, Value prediction, const TensorType& y, const Loss& loss,
-              const std::vector<Metric>& metrics) {
+              const std::vector<Metric>& metrics, bool in_test) {
   const Value target = result.graph.input("y", y);
   {
     const Graph::Scope scope(result.graph, "loss");
@@ -32,7 +32,7 @@ void add_loss(ModelGraph& result, Value prediction, const TensorType& y, const L
     result.graph.set_output("loss", value.weighted);
     if (value.weight) result.graph.set_output("loss_weight", value.weight);
   }
-  Metrics::add_to(result.graph, metrics, prediction, target);
+  Metrics::add_to(result.graph, metrics, prediction, target, in_test);
 }
 
 // A value that is its own mean becomes the shift, whatever it was, and nothing before it learns. A
@@ -73,7 +73,7 @@ ModelGraph evaluation_graph(const Model& model, const TensorType& x, const Tenso
                             const Loss& loss, const std::vector<Metric>& metrics,
                             const ShardPart& part) {
   ModelGraph result;
-  add_loss(result, build_network(model, result, x, false), y, loss, metrics);
+  add_loss(result, build_network(model, result, x, false), y, loss, metrics, true);
   result.graph = lower(result.graph, {}, part);
   return result;
 }
@@ -82,7 +82,7 @@ ModelGraph training_graph(const Model& model, const TensorType& x, const TensorT
                           const Loss& loss, const std::function<bool(const std::string&)>& trained,
                           const std::vector<Metric>& metrics, const ShardPart& part) {
   ModelGraph result;
-  add_loss(result, build_network(model, result, x, true, {}, trained), y, loss, metrics);
+  add_loss(result, build_network(model, result, x, true, {}, trained), y, loss, metrics, false);
   check_batch_norms(result.graph, x.shape[0]);
   // Nobody reads it after a step, and the gradient of the loss can take its place.
   result.graph.drop_output("prediction");

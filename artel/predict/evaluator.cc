@@ -75,7 +75,8 @@ const Metrics& Evaluator::metrics() {
   if (!metrics_)
     metrics_.emplace(
         wanted_,
-        evaluation_graph(model_, batch_of(x_, 1), batch_of(y_.value(), 1), loss_, wanted_).graph);
+        evaluation_graph(model_, batch_of(x_, 1), batch_of(y_.value(), 1), loss_, wanted_).graph,
+        /*in_test=*/true);
   return *metrics_;
 }
 
@@ -125,6 +126,11 @@ Evaluator::Sums Evaluator::evaluate(const Tensor& x, const Tensor& y, Tensor* an
     parts[chunk] = {frame.scalar("loss") * samples, weight * samples, end - begin};
     for (const Metrics::Part& part : all.parts()) {
       const Tensor sums = frame.output(part.output);
+      parts[chunk].rows.emplace_back();
+      if (part.width > 0) {
+        parts[chunk].rows.back() = {sums.values<float>().begin(), sums.values<float>().end()};
+        continue;
+      }
       require(
           static_cast<size_t>(sums.elements()) == part.size, ErrorKind::shape,
           "[metric '{}'] got {} sums for {} samples and {} for one, expected a number that does "
@@ -136,11 +142,14 @@ Evaluator::Sums Evaluator::evaluate(const Tensor& x, const Tensor& y, Tensor* an
     if (answers) copy_rows(frame, "prediction", begin, end, *answers);
   });
   Sums total = {.metrics = std::vector<double>(all.sums())};
+  total.rows.resize(all.parts().size());
   for (const Sums& part : parts) {
     total.loss += part.loss;
     total.weight += part.weight;
     total.samples += part.samples;
     for (size_t i = 0; i < part.metrics.size(); ++i) total.metrics[i] += part.metrics[i];
+    for (size_t i = 0; i < part.rows.size(); ++i)
+      total.rows[i].insert(total.rows[i].end(), part.rows[i].begin(), part.rows[i].end());
   }
   return total;
 }

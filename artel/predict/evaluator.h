@@ -47,12 +47,13 @@ class Evaluator {
     double loss = 0;    // the sum over the samples of weight times loss
     double weight = 0;  // the sum of the weights; the samples if all count equally
     int64_t samples = 0;
-    std::vector<double> metrics = {};  // see `metrics()`
+    std::vector<double> metrics = {};           // see `metrics()`
+    std::vector<std::vector<float>> rows = {};  // of each of its parts that has some
   };
   // Results do not depend on the number of threads. `answers` gets the network's output for the
   // rows, if it is wanted.
   Sums evaluate(const Tensor& x, const Tensor& y, Tensor* answers = nullptr);
-  // What the sums are of.
+  // What the sums and rows are of.
   const Metrics& metrics();
   Tensor predict(const Tensor& x, std::string_view output = "prediction");
   // Several outputs of one pass.

@@ -53,6 +53,45 @@ std::optional<Evaluation> evaluate_sparse(TrainerState& s, const data::Dataset& 
   return result;
 }
 
+// Rows of metrics that need all of them, in the order of the samples.
+class TestRows {
+ public:
+  TestRows(const Metrics& metrics, int64_t samples)
+      : samples_(static_cast<size_t>(samples)), rows_(metrics.parts().size()) {}
+
+  // Of samples from `first` on.
+  void add(int64_t first, const Evaluator::Sums& sums) {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const std::vector<float>& own = sums.rows[i];
+      if (own.empty()) continue;
+      const size_t each = own.size() / static_cast<size_t>(sums.samples);
+      rows_[i].resize(samples_ * each);
+      std::ranges::copy(own, rows_[i].begin() + static_cast<std::ptrdiff_t>(each) * first);
+    }
+  }
+
+  // A collective call: of all workers, each of which has those of its samples and zeros elsewhere.
+  std::vector<std::vector<float>> gather(comm::Group* group) {
+    for (std::vector<float>& own : rows_) {
+      if (!group) continue;
+      auto size = static_cast<int64_t>(own.size());  // 0 on a worker without samples
+      group->all_reduce(std::as_writable_bytes(std::span(&size, 1)), comm::ElementType::i64,
+                        comm::ReductionKind::max, {.label = "rows of the test"});
+      own.resize(static_cast<size_t>(size));
+      constexpr size_t kMost = kMostSums / sizeof(float);
+      for (size_t first = 0; first < own.size(); first += kMost)
+        group->all_reduce(std::as_writable_bytes(
+                              std::span(own).subspan(first, std::min(kMost, own.size() - first))),
+                          comm::ElementType::f32, {}, {.label = "rows of the test"});
+    }
+    return std::move(rows_);
+  }
+
+ private:
+  size_t samples_;
+  std::vector<std::vector<float>> rows_;
+};
+
 // The rows of a caller as a data set, so that workers can agree on what they are.
 class GivenRows final : public data::Dataset {
  public:
@@ -124,6 +163,10 @@ NamedTensors Trainer::weights() const {
   return tensors_of(state_->parameters.sources());
 }
 const KernelChoices& Trainer::choices() const { return state_->choices; }
+int Trainer::lanes() const {
+  const StrategyKind& kind = find_strategy(state_->options.strategy, state_->cluster.servers());
+  return kind.workload ? 0 : state_->lanes;
+}
 void Trainer::load_weights(const NamedTensors& weights,
                            const std::function<bool(const std::string&)>& wanted) {
   given_.reset();
@@ -223,6 +266,7 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
   const size_t width = 3 + evaluator.metrics().sums();  // loss, weight, samples, metrics
   const size_t most = std::max<size_t>(width, kMostSums / sizeof(double));
   std::vector<double> total(width), batches;
+  TestRows rows(evaluator.metrics(), test->size());
   MistakeCollector collector(mistakes, loader.layout());
   Tensor answers;
   const auto add_batches = [&] {
@@ -245,6 +289,7 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
     const Evaluator::Sums sums =
         evaluator.evaluate(batch->x, batch->y, collector.wants_any() ? &answers : nullptr);
     if (collector.wants_any()) collector.add(*batch, answers);
+    rows.add(place.position, sums);
     double* const own = &batches[batches.size() - width];
     own[0] = sums.loss;
     own[1] = sums.weight;
@@ -255,7 +300,7 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
   Evaluation result = {.samples = static_cast<int64_t>(total[2])};
   result.mistakes = collector.gather(group);
   result.loss = total[0] / total[1];  // not a number if no label counts
-  result.metrics = evaluator.metrics().values(std::span(total).subspan(3));
+  result.metrics = evaluator.metrics().values(std::span(total).subspan(3), rows.gather(group));
   if (const MetricValue* accuracy = find_metric(result.metrics, "accuracy")) {
     result.accuracy = accuracy->value;
     result.correct = static_cast<int64_t>(accuracy->sums[0]);

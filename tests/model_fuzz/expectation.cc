@@ -58,7 +58,7 @@ Graph Expectation::plain_graph(int64_t samples, bool training) const {
     graph.set_output("loss", loss.weighted);
     if (loss.weight) graph.set_output("loss_weight", loss.weight);
   }
-  Metrics::add_to(graph, metrics_by_name(network_.metrics), prediction, y);
+  Metrics::add_to(graph, metrics_by_name(network_.metrics), prediction, y, !training);
   return graph;
 }
 

@@ -64,6 +64,18 @@ bool has_labels(const NetworkCase& network) {
   return network.loss == "cross_entropy" && !network.shares;
 }
 
+// Makes the shares of the classes, along the last axis, add up to 1.
+void scale_rows(Tensor& shares) {
+  const auto classes = static_cast<size_t>(shares.shape().back());
+  const std::span<float> all = shares.values<float>();
+  for (size_t first = 0; first < all.size(); first += classes) {
+    const std::span<float> row = all.subspan(first, classes);
+    float sum = 0;
+    for (const float share : row) sum += share;
+    for (float& share : row) share = sum > 0 ? share / sum : 1 / static_cast<float>(classes);
+  }
+}
+
 Tensor joined(const NetworkCase& network, const std::function<Tensor(int64_t)>& batch) {
   std::vector<Tensor> parts;
   int64_t rows = 0;
@@ -151,6 +163,7 @@ Tensor NetworkCase::targets(int64_t step) const {
   }
   const bool in_unit = shares || loss == "kl" || loss == "binary_cross_entropy";
   for (float& value : result.values<float>()) value = in_unit ? random.uniform() : random.normal();
+  if (shares) scale_rows(result);
   return result;
 }
 

@@ -1,4 +1,7 @@
-// Scores of classes read as answers.
+// Scores of classes read as answers, and exact sums.
+#include <cmath>
+
+#include "artel/graph/ops/limbs.h"
 #include "tests/reference/rules.h"
 
 namespace artel::reference {
@@ -38,8 +41,33 @@ Arrays count_top(const Call& call) {
   return {result};
 }
 
+// Cuts each number into limbs from the top, and carries in the end.
+Arrays limb_sums(const Call& call) {
+  Array result = zeros(call.out_shape());
+  const auto unit = [](size_t limb) {
+    return std::ldexp(1.0, kLowestLimb + kLimbBits * static_cast<int>(limb));
+  };
+  for (const double x : call.in(0).data) {
+    double rest = call.flag("squares") ? x * x : x;
+    for (size_t limb = kLimbs; limb-- > 0;) {
+      const double digit = std::nearbyint(rest / unit(limb));
+      result.data[limb] += digit;
+      rest -= digit * unit(limb);
+    }
+  }
+  const double base = std::ldexp(1.0, kLimbBits);
+  for (size_t limb = 0; limb + 1 < kLimbs; ++limb) {
+    const double carried = std::floor(result.data[limb] / base + 0.5);
+    result.data[limb] -= carried * base;
+    result.data[limb + 1] += carried;
+  }
+  return {result};
+}
+
 }  // namespace
 
-std::vector<Rule> class_rules() { return {{"argmax", argmax}, {"count_top", count_top}}; }
+std::vector<Rule> class_rules() {
+  return {{"argmax", argmax}, {"count_top", count_top}, {"limb_sums", limb_sums}};
+}
 
 }  // namespace artel::reference

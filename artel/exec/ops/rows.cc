@@ -1,12 +1,14 @@
-// Kernels that see rows: softmax, cross-entropy, scores of classes, embedding, dropout.
+// Kernels that see rows: softmax, cross-entropy, scores of classes, exact sums, embedding, dropout.
 #include "artel/base/random.h"
 #include "artel/exec/kernels/classes.h"
 #include "artel/exec/kernels/cross_entropy.h"
 #include "artel/exec/kernels/dropout.h"
 #include "artel/exec/kernels/embedding.h"
+#include "artel/exec/kernels/limbs.h"
 #include "artel/exec/kernels/softmax.h"
 #include "artel/exec/ops/catalogue.h"
 #include "artel/exec/ops/shared.h"
+#include "artel/graph/ops/limbs.h"
 
 namespace artel {
 namespace {
@@ -82,6 +84,14 @@ Kernel make_argmax(const KernelRequest& request) {
   const int64_t rows = all.rows, classes = all.columns;
   return {{}, 0, [=](const KernelRun& run) {
             kernels::argmax(run.pool, rows, classes, run.in(0), run.as_output<int32_t>(0));
+          }};
+}
+
+Kernel make_limb_sums(const KernelRequest& request) {
+  const auto count = static_cast<size_t>(request.in(0).elements());
+  const bool squares = request.attributes().flag("squares");
+  return {{}, 0, [=](const KernelRun& run) {
+            kernels::limb_sums({run.in(0), count}, squares, {run.out(0), kLimbs});
           }};
 }
 
@@ -163,6 +173,7 @@ std::vector<KernelDefinition> row_kernels() {
           {"cross_entropy_backward", make_cross_entropy_backward},
           {"argmax", make_argmax},
           {"count_top", make_count_top},
+          {"limb_sums", make_limb_sums},
           {"embedding", make_embedding},
           {"embedding_backward", make_embedding_backward},
           // Row-major, so that the mask of an element does not depend on the layout.

@@ -21,6 +21,7 @@ std::vector<OpDefinition> recurrence_ops();
 std::vector<OpDefinition> shape_ops();
 std::vector<OpDefinition> reduction_ops();
 std::vector<OpDefinition> class_ops();
+std::vector<OpDefinition> limb_ops();
 std::vector<OpDefinition> shard_ops();
 
 std::vector<OpDefinition> builtin_ops();

@@ -1,7 +1,10 @@
 #include "tests/unit/reference/cases.h"
 
 #include <array>
+#include <cmath>
+#include <numeric>
 
+#include "artel/graph/ops/limbs.h"
 #include "artel/graph/ops/shards.h"
 
 namespace artel::reference {
@@ -350,6 +353,15 @@ Use draw_reduction(Random& random, Reduction reduction) {
   return {{x}, [=](Graph&, const Values& p) { return reduce(reduction, p[0], axes, keep); }};
 }
 
+// Makes each row add up to 1.
+void scale_rows(Tensor& rows) {
+  for (int64_t row = 0; row < rows.shape()[0]; ++row) {
+    const std::span<float> own = rows.rows(row, row + 1).values<float>();
+    const float sum = std::accumulate(own.begin(), own.end(), 0.0f);
+    for (float& share : own) share /= sum;
+  }
+}
+
 Use draw_cross_entropy(Random& random) {
   const int64_t rows = extent(random), classes = between(random, 2, 19);
   const CrossEntropyOptions options = {.label_smoothing = coin(random) ? 0 : 0.2,
@@ -358,6 +370,7 @@ Use draw_cross_entropy(Random& random) {
   Tensor target = labels ? random_integers(random, {rows}, classes)
                          : random_tensor(random, {rows, classes}, 0, 1);
   if (labels) target.values<int32_t>()[0] = 1;  // at least one row counts
+  if (!labels) scale_rows(target);
   const Tensor weights = random_tensor(random, {classes}, 0.2f, 2);
   const bool in_parts = coin(random);
   return {{{rows, classes}}, [=](Graph& g, const Values& p) {
@@ -381,6 +394,17 @@ Use draw_classes(Random& random) {
             const Value s = g.constant("scores", scores);
             const Value counts = count_top(s, g.constant("labels", labels), k);
             return add(mul(argmax(s), p[0]), mul_scalar(sum(mul(counts, counts)), 0.5));
+          }};
+}
+
+// Exact sums have no gradient.
+Use draw_limbs(Random& random) {
+  Tensor x(shape_of(random, 2));
+  for (float& v : x.values<float>())
+    v = std::ldexp(random.normal(), static_cast<int>(between(random, -20, 20)));
+  const bool squares = coin(random);
+  return {{{kLimbs}}, [=](Graph& g, const Values& p) {
+            return mul(limb_sums(g.constant("x", x), squares), p[0]);
           }};
 }
 
@@ -560,6 +584,7 @@ std::vector<Case> all_cases() {
   add("reduce_min", draw_reduction, Reduction::min);
   add("cross_entropy", draw_cross_entropy);
   add("classes", draw_classes);
+  add("limb_sums", draw_limbs);
   add("shards", draw_shards);
   add("shards_of_classes", draw_shards_of_classes);
   for (const auto* op : {"softmax", "log_softmax"}) cases.push_back(unary_case(op, {-3, 3}));
