@@ -47,7 +47,7 @@ Loss class_cross_entropy(const LabelOptions& given) {
 
 Loss two_class_cross_entropy(const LabelOptions& given) {
   require_plain_labels({.label_smoothing = given.label_smoothing});
-  if (given.class_weights.empty()) return binary_cross_entropy;
+  if (given.class_weights.empty()) return binary_cross_entropy;  // a plain mean
   require(given.class_weights.size() == 2, ErrorKind::invalid_argument,
           "class_weights: got {}, expected 2 for the loss \"binary_cross_entropy\"",
           given.class_weights.size());
@@ -60,7 +60,8 @@ Loss two_class_cross_entropy(const LabelOptions& given) {
     const Value t = reshape(number, logits.shape());
     const double first = given.class_weights[0], step = given.class_weights[1] - first;
     const Value each = sub(unary("softplus", logits), mul(logits, t));
-    return mean(mul(add_scalar(mul_scalar(t, step), first), each));
+    const Value weights = add_scalar(mul_scalar(t, step), first);
+    return WeightedMean(mean(mul(weights, each)), mean(weights));
   };
 }
 

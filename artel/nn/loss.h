@@ -39,10 +39,9 @@ Loss loss_by_name(const std::string& name, double label_smoothing = 0);
 // What only training does with labels.
 struct LabelOptions {
   double label_smoothing = 0;  // cross_entropy only
-  // How much each class counts, as in PyTorch: the loss is the sum over the rows of weight times
-  // loss, divided by the weights of the labels, or by the number of rows for binary_cross_entropy
-  // and for targets that are shares of classes. cross_entropy and, for two classes,
-  // binary_cross_entropy only. Empty: all 1.
+  // How much each class counts: the loss is the sum over the rows of weight times loss, divided by
+  // the weights of the labels, or by the number of rows for targets that are shares of classes, as
+  // in PyTorch. cross_entropy and, for two classes, binary_cross_entropy only. Empty: all 1.
   std::vector<double> class_weights = {};
 };
 // Throws if the loss has no such options.

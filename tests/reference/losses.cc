@@ -177,7 +177,7 @@ std::vector<Rule> loss_rules() {
        [](const Call& call) -> Arrays { return {softmax_gradient(call.in(0), call.in(1))}; }},
       {"log_softmax_backward",
        [](const Call& call) -> Arrays { return {log_softmax_gradient(call.in(0), call.in(1))}; }},
-      {"cross_entropy", cross_entropy, cross_entropy_gradient},
+      {"cross_entropy", cross_entropy, cross_entropy_gradient, true},
       {"cross_entropy_backward", cross_entropy_backward}};
 }
 

@@ -208,7 +208,7 @@ std::vector<Rule> shard_rules() {
           {"shard_sum", shard_sum, shard_sum_gradient},
           {"shard_slices", slices, slices_gradient, true},
           {"shard_gather", gather, gather_gradient},
-          {"shard_cross_entropy", shard_cross_entropy, shard_cross_entropy_gradient},
+          {"shard_cross_entropy", shard_cross_entropy, shard_cross_entropy_gradient, true},
           {"shard_cross_entropy_backward", shard_cross_entropy_backward},
           {"shard_count_top", shard_count_top}};
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "artel/base/error.h"
 #include "artel/exec/kernels/row_chunks.h"
@@ -175,6 +176,25 @@ double total_weight(const CrossEntropyTarget& target, int64_t rows, int64_t clas
   return total;
 }
 
+// Targets of another kind give a loss without a lower bound.
+void check_probabilities(const CrossEntropyTarget& target, int64_t rows, int64_t classes) {
+  constexpr double kRounding = 1e-3;
+  if (!target.probabilities) return;
+  for (int64_t row = 0; row < rows; ++row) {
+    const std::span all(target.probabilities + row * classes, static_cast<size_t>(classes));
+    double sum = 0;
+    bool negative = false;
+    for (const float share : all) {
+      sum += share;
+      negative = negative || share < -kRounding;
+    }
+    require(!negative && std::fabs(sum - 1) <= kRounding, ErrorKind::invalid_argument,
+            "[cross_entropy] target of row {}: got {} numbers from {} to {} with the sum {:.6g}, "
+            "expected probabilities, which add up to 1; for other numbers try the loss \"mse\"",
+            row, classes, *std::ranges::min_element(all), *std::ranges::max_element(all), sum);
+  }
+}
+
 // The number by which the sum of the losses is divided.
 struct Divisor {
   double number;
@@ -200,6 +220,7 @@ float cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t 
                     int64_t classes, const float* logits, float* loss, float* log_sums,
                     float* gradient) {
   const double weight = total_weight(target, rows, classes);
+  check_probabilities(target, rows, classes);
   const Divisor divisor(target, rows, weight);
   const float scale = divisor.scale(1);
   const auto chunk = HWY_DYNAMIC_DISPATCH(loss_chunk);

@@ -21,7 +21,8 @@ struct CrossEntropyTarget {
 // nothing counts, as in PyTorch, and then the gradient is 0. Outputs: `loss` (one value),
 // `log_sums` (two for each row, see LogSum, for the backward pass), and
 // `gradient` (rows x classes; may be null or the logits' own memory): the gradient of the mean in
-// the same pass. Returns the mean weight of the rows. Throws for a label outside of [0, classes).
+// the same pass. Returns the mean weight of the rows. Throws for a label outside of [0, classes)
+// and for targets that are not probabilities.
 float cross_entropy(ThreadPool& pool, const CrossEntropyTarget& target, int64_t rows,
                     int64_t classes, const float* logits, float* loss, float* log_sums,
                     float* gradient);

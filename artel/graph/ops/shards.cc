@@ -133,6 +133,7 @@ std::vector<TensorType> infer_shard_loss(const InferContext& context) {
 std::vector<Value> shard_loss_gradient(GradientContext& context) {
   const ShardPart part = part_of(context.attributes());
   std::vector<Value> results(static_cast<size_t>(context.inputs()));
+  if (!context.gradient()) return results;  // the weight alone depends on no scores
   for (int i = 0; i < part.count(); ++i) {
     Attributes attributes = context.attributes();
     attributes.set("shard", int64_t{part.first + i});

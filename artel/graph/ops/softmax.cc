@@ -46,9 +46,10 @@ std::vector<Value> cross_entropy_gradient(GradientContext& context) {
   require(
       !context.needs(1) && (context.inputs() < 3 || !context.needs(2)), ErrorKind::unsupported,
       "[cross_entropy] targets and class weights have no gradient; make them inputs or constants");
+  std::vector<Value> results(context.inputs());
+  if (!context.gradient()) return results;  // the weight alone depends on no logits
   std::vector<Value> inputs = {context.gradient(), context.output(1)};
   for (int i = 0; i < context.inputs(); ++i) inputs.push_back(context.input(i));
-  std::vector<Value> results(context.inputs());
   results[0] =
       context.graph().add_one("cross_entropy_backward", std::move(inputs), context.attributes());
   return results;

@@ -95,6 +95,33 @@ TEST(CrossEntropy, NothingCounts) {
   EXPECT_EQ(gradient, std::vector<float>(2));
   cross_entropy(pool, {.labels = &label}, 0, 2, nullptr, &loss, nullptr, nullptr);
   EXPECT_TRUE(std::isnan(loss));
+  // The mean over all rows is 0 then, and so is their weight.
+  const float weight = cross_entropy(pool, {.labels = &label, .over_rows = true}, 1, 2,
+                                     logits.data(), &loss, log_sums, gradient.data());
+  EXPECT_EQ(loss, 0);
+  EXPECT_EQ(weight, 0);
+  EXPECT_EQ(gradient, std::vector<float>(2));
+}
+
+TEST(CrossEntropy, RejectsTargetsThatAreNotProbabilities) {
+  ThreadPool pool(1);
+  const std::vector<float> logits = {1, 2, 3, 4};
+  float loss = 0, log_sums[4];
+  const auto error_of = [&](const std::vector<float>& target) -> std::string {
+    try {
+      cross_entropy(pool, {.probabilities = target.data()}, 2, 2, logits.data(), &loss, log_sums,
+                    nullptr);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_of({0.25f, 0.75f, 1, 0}), "");
+  EXPECT_EQ(error_of({0.25f, 0.75f, -3, 4}),
+            "[cross_entropy] target of row 1: got 2 numbers from -3 to 4 with the sum 1, expected "
+            "probabilities, which add up to 1; for other numbers try the loss \"mse\"");
+  EXPECT_NE(error_of({0.25f, 0.25f, 1, 0}), "");
+  EXPECT_NE(error_of({2, 3, 1, 0}), "");
 }
 
 TEST(CrossEntropy, RejectsWrongLabels) {

@@ -75,6 +75,7 @@ class SmallTrainer {
     program_.run(frame_, pool_, {.check_numbers = true});
     ++steps_;
     const Graph& graph = program_.graph();
+    const float weight = graph.has_output("loss_weight") ? frame_.scalar("loss_weight") : 1;
     std::map<ValueId, double> momentum_of_state;
     for (const StateUpdate& update : graph.state_updates())
       momentum_of_state[update.state] = update.momentum;
@@ -89,10 +90,11 @@ class SmallTrainer {
           values[i] += momentum * (observed[i] - values[i]);
       } else {
         const std::span<float> state = momentum_[entry.name];
-        optimizer_->update(pool_, {entry.name}, steps_, 0.02f, 1, values, observed, {&state, 1});
+        optimizer_->update(pool_, {entry.name}, steps_, 0.02f, 1 / weight, values, observed,
+                           {&state, 1});
       }
     }
-    return frame_.scalar("loss");
+    return frame_.scalar("loss") / weight;
   }
 
   const Parameters& parameters() const { return parameters_; }

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kLines = 24, kLength = 6, kTokens = 11;
 
 // Lines of 1 to kLength tokens, the shorter ones first, so that lanes differ.
-data::DatasetPtr lines() {
+data::DatasetPtr uneven_lines() {
   Tensor x({kLines, kLength}, DType::i32), y({kLines, kLength}, DType::i32);
   Random random{5};
   for (int64_t line = 0; line < kLines; ++line)
@@ -34,7 +34,7 @@ TrainingTask line_task() {
   TrainingTask task = text_task();
   task.model =
       nn::gpt2({.vocabulary = kTokens, .positions = kLength, .width = 8, .depth = 2, .heads = 2});
-  task.set = task.fit.validation = lines();
+  task.set = task.fit.validation = uneven_lines();
   return task;
 }
 
@@ -45,12 +45,12 @@ TrainingTask class_task() {
   return task;
 }
 
-struct Outcome {
+struct LaneOutcome {
   double loss = 0, test_loss = 0;
   std::vector<float> weights;
 };
 
-Outcome train_with_lanes(TrainingTask task, int lanes) {
+LaneOutcome train_with_lanes(TrainingTask task, int lanes) {
   task.options.lanes = lanes;
   Cluster one;
   Trainer trainer(one, task.model, task.options);
@@ -59,9 +59,9 @@ Outcome train_with_lanes(TrainingTask task, int lanes) {
 }
 
 void expect_same_for_all_lanes(const TrainingTask& task) {
-  const Outcome one = train_with_lanes(task, 1);
+  const LaneOutcome one = train_with_lanes(task, 1);
   for (const int lanes : {2, 3, 8, 16}) {
-    const Outcome other = train_with_lanes(task, lanes);
+    const LaneOutcome other = train_with_lanes(task, lanes);
     EXPECT_NEAR(one.loss, other.loss, 1e-5 * one.loss) << lanes;
     EXPECT_NEAR(one.test_loss, other.test_loss, 1e-5 * one.test_loss) << lanes;
     double largest = 0;
@@ -123,8 +123,8 @@ TEST(WeightedLoss, IsTheWeightedMean) {
                 at(bias, c) - gradient[static_cast<size_t>(c)] / total, 1e-5);
 }
 
-void expect_bits_of_one(const TrainingTask& task, int workers, int servers,
-                        const std::string& what) {
+void expect_weighted_bits(const TrainingTask& task, int workers, int servers,
+                          const std::string& what) {
   Cluster one;
   TrainingTask alone = task;
   alone.options.strategy = "auto";
@@ -143,16 +143,16 @@ TEST(WeightedLoss, HasTheBitsOfOneWorkerOnSeveral) {
     for (const double clip : {0.0, 0.2}) {
       task.options.optimizer.clip_norm = clip;
       task.options.strategy_options = {};
-      expect_bits_of_one(task, 3, 0, "data");
+      expect_weighted_bits(task, 3, 0, "data");
       for (const char* sharding : {"optimizer", "weights"}) {
         task.options.strategy_options = {ShardingOptions{.sharding = sharding}};
-        expect_bits_of_one(task, 2, 0, sharding);
+        expect_weighted_bits(task, 2, 0, sharding);
       }
       task.options.strategy_options = {PipelineOptions{.pipeline = 2}};
-      expect_bits_of_one(task, 4, 0, "pipeline");
+      expect_weighted_bits(task, 4, 0, "pipeline");
       task.options.strategy_options = {};
       task.options.strategy = "ps";
-      expect_bits_of_one(task, 3, 2, "servers");
+      expect_weighted_bits(task, 3, 2, "servers");
       task.options.strategy = "auto";
     }
   }
@@ -160,24 +160,24 @@ TEST(WeightedLoss, HasTheBitsOfOneWorkerOnSeveral) {
 
 TEST(WeightedLoss, HasTheBitsOfOneWorkerInTensorGroups) {
   TrainingTask task = gpt_task();
-  task.set = task.fit.validation = lines();
+  task.set = task.fit.validation = uneven_lines();
   task.options.strategy_options = {TensorOptions{.tensor = 2}, ShardsOptions{.shards = 2}};
-  expect_bits_of_one(task, 2, 0, "tensor");
+  expect_weighted_bits(task, 2, 0, "tensor");
   task.options.strategy_options = {PipelineOptions{.pipeline = 2}, TensorOptions{.tensor = 2},
                                    ShardsOptions{.shards = 2}};
-  expect_bits_of_one(task, 4, 0, "pipeline and tensor");
+  expect_weighted_bits(task, 4, 0, "pipeline and tensor");
 }
 
 // The gradient of the bias is 1 whichever rows count, so each step moves it by the learning rate.
-constexpr double kRate = 1.0 / 64;
+constexpr double kConstantRate = 1.0 / 64;
 
 TrainingTask constant_task() {
   Tensor x({32, 1}), y({32});
-  for (size_t i = 0; i < 32; ++i) y.values<float>()[i] = i % 7 == 0 || i > 20 ? 0.0f : 1.0f;
+  for (size_t i = 0; i < 32; ++i) y.values<float>()[i] = i % 4 == 0 ? 0.0f : 1.0f;
   TrainingTask task = small_task(nn::sequential({nn::dense(1)}));
   task.set = data::tensor_dataset(x, y);
   task.fit = {.batch_size = 16, .epochs = 3};
-  task.options.optimizer = optim::sgd(kRate);
+  task.options.optimizer = optim::sgd(kConstantRate);
   task.options.loss = Loss([](Value prediction, Value target) {
     const Value mask = reshape(target, prediction.shape());
     return WeightedMean(mean(mul(mask, prediction)), mean(mask));
@@ -185,7 +185,7 @@ TrainingTask constant_task() {
   return task;
 }
 
-double moved(Cluster& cluster, const TrainingTask& task) {
+double steps_moved(Cluster& cluster, const TrainingTask& task) {
   Trainer trainer(cluster, task.model, task.options);
   trainer.build({DType::f32, {1}});
   const auto bias = [&] {
@@ -196,14 +196,14 @@ double moved(Cluster& cluster, const TrainingTask& task) {
   };
   const double before = bias();
   trainer.fit(task.set, task.fit);
-  return (before - bias()) / kRate;
+  return (before - bias()) / kConstantRate;
 }
 
 TEST(WeightedLoss, EveryStepMovesByTheLearningRate) {
   const auto expect_steps = [&](const TrainingTask& task, int workers, int servers, double steps,
                                 const std::string& what) {
     on_workers_and_servers(workers, servers, [&](int rank, Cluster& cluster) {
-      const double found = moved(cluster, task);
+      const double found = steps_moved(cluster, task);
       if (rank == 0) {
         EXPECT_NEAR(found, steps, 0.01) << what;
       }
@@ -233,10 +233,10 @@ TEST(WeightedLoss, NeedsSomethingThatCounts) {
   task.set = data::tensor_dataset(x, y);
   task.fit.batch_size = 8;
   Cluster one;
-  EXPECT_LT(moved(one, task), 12.5);
+  EXPECT_LT(steps_moved(one, task), 12.5);
   task.set = data::tensor_dataset(x, Tensor({32}));
   try {
-    moved(one, task);
+    steps_moved(one, task);
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("none of 32 samples has a label that counts"),
