@@ -39,14 +39,18 @@ std::optional<Difference> compare_one(const std::string& name, const Tensor& a, 
   return Difference{name, index, show(a, index), show(b, index)};
 }
 
-// All tensors that a path refers to; the optimizer's after the weights.
-NamedTensors tensors_at(const fs::path& path) {
-  if (!fs::is_directory(path)) return load_weights(path);
+struct Content {
+  NamedTensors tensors;  // the optimizer's after the weights
+  std::string state = {};
+};
+
+Content content_of(const fs::path& path) {
+  if (!fs::is_directory(path)) return {load_weights(path)};
   Checkpoint checkpoint = checkpoint_at(path);
   NamedTensors all = std::move(checkpoint.weights);
   for (NamedTensor& entry : checkpoint.optimizer)
     all.push_back({"optimizer: " + entry.name, entry.tensor});
-  return all;
+  return {std::move(all), std::move(checkpoint.state)};
 }
 
 }  // namespace
@@ -70,8 +74,13 @@ std::optional<Difference> compare(const NamedTensors& a, const NamedTensors& b) 
 }
 
 std::optional<Difference> compare_checkpoints(const fs::path& a, const fs::path& b) {
-  const NamedTensors first = tensors_at(a);
-  return compare(first, tensors_at(b));
+  Content first = content_of(a), second = content_of(b);
+  std::optional<Difference> difference = compare(first.tensors, second.tensors);
+  if (difference) {
+    difference->first_state = std::move(first.state);
+    difference->second_state = std::move(second.state);
+  }
+  return difference;
 }
 
 }  // namespace artel::checkpoint

@@ -14,6 +14,8 @@ struct Difference {
   std::string tensor;
   int64_t index = -1;         // of the element, row-major; -1 if the tensors differ as a whole
   std::string first, second;  // the values with their bits, or what differs: shapes, types, absence
+  // Checkpoint::state of both; empty for weight files.
+  std::string first_state = {}, second_state = {};
 
   // "conv1.weight[17]: 0.25 (0x3e800000) and 0.5 (0x3f000000)".
   std::string describe() const;

@@ -4,6 +4,7 @@
 #include "artel/base/log.h"
 #include "artel/checkpoint/compare.h"
 #include "artel/cli/commands.h"
+#include "artel/train/lane_count.h"
 
 namespace artel::cli {
 namespace {
@@ -28,6 +29,13 @@ void verify(const Arguments& arguments) {
     return;
   }
   println("different: {}", difference->describe());
+  const std::optional<int> first = lanes_in_state(difference->first_state);
+  const std::optional<int> second = lanes_in_state(difference->second_state);
+  if (first && second && first != second)
+    println(
+        "the runs have {} and {} lanes, so their sums were rounded differently; repeat one of them "
+        "with cluster.lanes = {}, or from the config.toml of the other",
+        *first, *second, *first);
   throw CLI::RuntimeError(kDifferent);
 }
 
@@ -42,7 +50,7 @@ void add_verify(CLI::App& program) {
   command->footer(
       "The newest checkpoints of the runs are compared. Says \"identical\" and exits with 0, or\n"
       "names the first tensor, index and both values that differ and exits with 1; with 2 if\n"
-      "something cannot be read.\n\n"
+      "something cannot be read. Says so if the runs have different numbers of lanes.\n\n"
       "Examples:\n"
       "  artel verify runs/mnist runs/mnist-2\n"
       "  artel verify weights.pt model.safetensors");

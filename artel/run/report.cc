@@ -69,6 +69,7 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
                                  {"received_bytes", last.received_bytes},
                                  {"peak_memory_bytes", peak_memory_bytes()},
                                  {"stopped_by", result.stopped_by}};
+  if (last.lanes > 0) json["lanes"] = last.lanes;
   if (last.tested) {
     const TrainingState& epoch = result.epochs.back();
     json[judge + "_loss"] = epoch.test_loss;
@@ -277,6 +278,7 @@ observe::Table RunReport::table_of(const FitResult& result, int64_t parameters) 
   for (const auto& [name, value] : last.measures) table.add({name, fmt::format("{:.10g}", value)});
   table.add({"steps", fmt::format("{} ({})", format_count(last.step), epochs_text(last))});
   table.add({"parameters", format_count(parameters)});
+  if (last.lanes > 0) table.add({"lanes", format_count(last.lanes)});
   table.add({"time", format_duration(last.seconds)});
   if (last.seconds > 0) {
     const double rate = static_cast<double>(last.samples) / last.seconds;

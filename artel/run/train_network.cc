@@ -154,6 +154,7 @@ class Worker {
   void warn();
   void prepare(const RunFolder& folder);
   FitOptions reporting(std::optional<ClaimedFolder>& own);
+  RunConfig with_lanes() const;
   void begin(const RunFolder& folder, int64_t step);
   void tell_live(const TrainingState& state);
   void write_events();
@@ -226,10 +227,23 @@ void Worker::prepare(const RunFolder& folder) {
   greet(folder);
 }
 
+// The configuration as it was meant, from which the run can be repeated bit for bit.
+RunConfig Worker::with_lanes() const {
+  RunConfig config = config_;
+  if (const int lanes = trainer_.lanes(); lanes > 0) config.cluster.lanes = lanes;
+  return config;
+}
+
 void Worker::begin(const RunFolder& folder, int64_t step) {
-  write_file_atomically(folder.config(), to_toml(config_));
+  write_file_atomically(folder.config(), to_toml(with_lanes()));
   folder.save_layout(data_.layout(), fingerprint());
   report_->begin();
+  if (const int64_t lanes = trainer_.lanes(), asked = config_.cluster.lanes; lanes > 0)
+    report_->note(
+        fmt::format("{}{}", counted(lanes, "lane"),
+                    asked > 0 && asked != lanes
+                        ? fmt::format(" instead of {}: each worker has at least one", asked)
+                        : ""));
   report_->write([&] { exhibits_.begin(folder, step, report_->metrics()); });
   if (config_.observe.live) live_.emplace(folder, cluster_.vitals(), config_);
   traces_.emplace(folder, [this](int64_t steps) { trainer_.request_trace(steps); });

@@ -6,6 +6,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
+#include "artel/base/plural.h"
 #include "artel/comm/balance.h"
 #include "artel/train/stepper.h"
 
@@ -18,13 +19,19 @@ constexpr double kBalanceSeconds = 0.25;
 
 }  // namespace
 
-Division::Division(const Membership& membership, int lanes, data::Loader& loader, int sharing)
-    : membership_(membership), loader_(loader), sharing_(sharing) {
-  const int workers = membership.size() / sharing;
-  require(lanes >= workers, ErrorKind::invalid_argument,
-          "cluster.lanes: got {}, expected at least one for each of the {} {}", lanes, workers,
-          sharing > 1 ? "tensor groups" : "workers");
+Division::Division(const Membership& membership, int lanes, data::Loader& loader, Options options)
+    : membership_(membership), loader_(loader), sharing_(options.sharing) {
+  const int workers = membership.size() / sharing_;
+  require(lanes >= workers || options.stand_by, ErrorKind::invalid_argument,
+          "cluster.lanes: the run has {}, expected at least one for each of the {} {}; try as many "
+          "workers as lanes",
+          lanes, workers, sharing_ > 1 ? "tensor groups" : "workers");
   set(comm::LaneLayout::even(lanes, workers));
+  if (lanes < workers && membership.rank() == 0)
+    log(LogLevel::warning,
+        "{} workers for {}: {} stand by until others leave; the number of lanes stays, because "
+        "another one would give other bits",
+        workers, counted(lanes, "lane"), workers - lanes);
 }
 
 double Division::own_share(int64_t samples) const {
@@ -60,6 +67,7 @@ double Division::take_seconds_of_a_lane() {
 }
 
 void Division::balance(int64_t step) {
+  if (std::ranges::count(layout_.lanes_of_rank, 0) > 0) return;  // nobody has a lane to spare
   std::vector<double> seconds(static_cast<size_t>(membership_.size()));
   membership_.group->all_gather(std::as_bytes(std::span(&computing_, 1)),
                                 std::as_writable_bytes(std::span(seconds)), {}, {.label = "speed"});

@@ -13,9 +13,14 @@ namespace artel {
 
 class Division {
  public:
-  // Evenly at first. The loader is borrowed. `sharing` workers, neighbours, work on the same lanes.
-  // Throws if there are fewer lanes than others.
-  Division(const Membership& membership, int lanes, data::Loader& loader, int sharing = 1);
+  struct Options {
+    int sharing = 1;        // workers, neighbours, that work on the same lanes
+    bool stand_by = false;  // workers may be without lanes; otherwise too few are an error
+  };
+  // Evenly at first. The loader is borrowed.
+  Division(const Membership& membership, int lanes, data::Loader& loader, Options options);
+  Division(const Membership& membership, int lanes, data::Loader& loader)
+      : Division(membership, lanes, loader, {}) {}
 
   const comm::LaneLayout& layout() const { return layout_; }
   comm::LaneRange own() const { return layout_.range(membership_.rank() / sharing_); }

@@ -76,7 +76,7 @@ void FitLoop::join() {
   now_.step = s_.step;
   if (group) catch_up(*group, source);
   loader_.seek(s_.position);
-  workload_->begin();
+  workload_->begin(adds_exactly_);
   if (adds_exactly_ && workload_->division()) workload_->division()->align();
   std::unique_ptr<Strategy> strategy =
       make_strategy({.cluster = s_.cluster,
@@ -206,7 +206,7 @@ void FitLoop::find_room(comm::Group* group) {
       lack = broadcast_text(*group, found == all.end() ? "" : *found);
     }
     if (!lack.empty()) {
-      s_.cluster.wait_for_newcomers(s_.lanes, lack, [this] { return s_.stop || s_.leave; });
+      s_.cluster.wait_for_newcomers(most_workers(), lack, [this] { return s_.stop || s_.leave; });
       fail(ErrorKind::cancelled,
            "stopped while it waited for workers; resume from the last checkpoint");
     }

@@ -197,10 +197,10 @@ bool FitLoop::change_members() {
   }
   if (s_.cluster.too_few() && !s_.alone) {
     save(false);
-    s_.cluster.wait_for_newcomers(s_.lanes, [this] { return s_.stop || s_.leave; });
+    s_.cluster.wait_for_newcomers(most_workers(), [this] { return s_.stop || s_.leave; });
   }
   if (std::exchange(newcomers_, false)) s_.cluster.receive_newcomers();
-  if (!tells_newcomers() && s_.cluster.accepts_newcomers(s_.lanes)) s_.cluster.invite();
+  if (!tells_newcomers() && s_.cluster.accepts_newcomers(most_workers())) s_.cluster.invite();
   return false;
 }
 
@@ -388,7 +388,7 @@ void FitLoop::step(const data::Batch& batch) {
       given_rate_ ? *given_rate_ : schedule_->at(number) * (plateau_ ? plateau_->factor() : 1);
   if (!strategy_->computes_first()) finish_saving();
   // Whoever gets the state in this step has no use for being disturbed.
-  s_.newcomers = tells_newcomers() && !arrival_ && s_.cluster.accepts_newcomers(s_.lanes);
+  s_.newcomers = tells_newcomers() && !arrival_ && s_.cluster.accepts_newcomers(most_workers());
   Strategy::Outcome outcome = strategy_->step(
       batch, {.number = number, .learning_rate = static_cast<float>(now_.learning_rate)});
   // Nothing that is kept has changed before this line; from here on the step is finished.
@@ -443,6 +443,7 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   now_.own_samples += batch.size();
   const Division* const division = workload_->division();
   now_.own_lanes = division ? division->own().size() : 0;
+  now_.lanes = division ? s_.lanes : 0;
   now_.workers = s_.cluster.size();
   now_.mesh = strategy_->coordinates();
   now_.measures = outcome.measures;

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <future>
+#include <limits>
 #include <optional>
 
 #include "artel/base/error.h"
@@ -42,6 +43,8 @@ class FitLoop {
   void knock();
   bool change_members();
   bool tells_newcomers() const { return adds_exactly_ && s_.in_step; }
+  // How many workers the run lets in: more than there are lanes where a worker can be without.
+  int most_workers() const { return adds_exactly_ ? std::numeric_limits<int>::max() : s_.lanes; }
   void check_losses(bool progressed);
   void lead();
   void set_phase(std::string_view what, int64_t step);

@@ -1,7 +1,10 @@
-// How many lanes a new run has. The rule has no other home.
+// How many lanes a run has: the rule for new runs, which has no other home, and the number that a
+// checkpoint has kept.
 #pragma once
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 namespace artel {
 
@@ -17,5 +20,8 @@ inline int lanes_of_new_run(const LaneRequest& request) {
   if (request.asked == 0) return request.threads * request.workers;
   return std::max(request.asked, request.workers / request.sharing);
 }
+
+// In the state of a checkpoint (checkpoint::Checkpoint::state); nothing if it has none.
+std::optional<int> lanes_in_state(const std::string& state);
 
 }  // namespace artel

@@ -101,6 +101,7 @@ struct TrainingState {
   int64_t sent_bytes = 0, received_bytes = 0;
   int64_t own_samples = 0;    // of `samples`, those that this worker has computed
   int own_lanes = 0;          // of the batch, in the last step; 0: not known
+  int lanes = 0;              // of the batch, of all workers; 0: it is not cut into lanes
   int workers = 1;            // that made the step
   MeshCoordinates mesh = {};  // of this worker
   // Of the first step after a change of the workers: how many went and came before it, the steps
@@ -282,6 +283,9 @@ class Trainer {
   void load_weights(const NamedTensors& weights,
                     const std::function<bool(const std::string&)>& wanted = {});
 
+  // How many lanes a global batch is cut into: of a run that is resumed, known once `fit` has read
+  // its state. 0: the strategy works without lanes.
+  int lanes() const;
   // Which kernel runs which shape, as far as that has been decided.
   const KernelChoices& choices() const;
 

@@ -225,6 +225,7 @@ std::string TrainerState::state_text(const StrategyStates& strategies) const {
   const GradientNoise& noise = epoch.noise;
   return Json({{"step", step},
                {"lanes", lanes},
+               {"lanes_asked", options.lanes},
                {"shards", shards},
                {"seed", options.seed},
                {"loader", {{"epoch", position.epoch}, {"position", position.position}}},
@@ -278,9 +279,11 @@ void TrainerState::restore_state(const std::string& text) {
     const Json state = parse_json(text, "checkpoint");
     const int saved_lanes = whole_number(state, "lanes", 1, kMostLanes), lanes_before = lanes;
     const std::string choices_before = to_string(choices);
-    require(options.lanes == 0 || options.lanes == saved_lanes, ErrorKind::invalid_argument,
+    const int saved_request = state.value("lanes_asked", 0);  // fewer, if they were raised
+    require(options.lanes == 0 || options.lanes == saved_lanes || options.lanes == saved_request,
+            ErrorKind::invalid_argument,
             "cluster.lanes: got {}, but the run has {}; with another number the result would have "
-            "other bits",
+            "other bits; leave it out",
             options.lanes, saved_lanes);
     lanes = saved_lanes;
     const int saved_shards = state.value("shards", 1);
@@ -321,6 +324,12 @@ void TrainerState::restore_state(const std::string& text) {
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[checkpoint] the state of the run is not readable: {}", error.what());
   }
+}
+
+std::optional<int> lanes_in_state(const std::string& state) {
+  const Json json = Json::parse(state, nullptr, false);
+  if (!json.is_object() || !json.contains("lanes")) return {};
+  return whole_number(json, "lanes", 1, kMostLanes);
 }
 
 }  // namespace artel

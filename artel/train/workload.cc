@@ -29,9 +29,10 @@ class Batches final : public Workload {
   Facts facts() const override;
   void share_optimizer(comm::Group& group, int root) override;
   void record(Timeline* timeline) override;
-  void begin() override {
+  void begin(bool stand_by) override {
+    const int sharing = workers_sharing_layers(s_.options.strategy_options, s_.cluster.size());
     division_.emplace(s_.cluster.membership(), s_.lanes, loader_,
-                      workers_sharing_layers(s_.options.strategy_options, s_.cluster.size()));
+                      Division::Options{.sharing = sharing, .stand_by = stand_by});
   }
   std::optional<data::Batch> next() override;
   data::Batch part_of(const Tensor& x, const Tensor& y) const override;

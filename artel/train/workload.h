@@ -35,8 +35,9 @@ class Workload {
   // Between steps: from now on, every kernel becomes a span of the timeline, which is borrowed.
   // Null: no longer.
   virtual void record(Timeline*) {}
-  // When all hold the same state and the loader is at its place.
-  virtual void begin() {}
+  // When all hold the same state and the loader is at its place. `stand_by`: workers may be without
+  // lanes.
+  virtual void begin([[maybe_unused]] bool stand_by) {}
 
   // This worker's part of the next batch; nothing after the last.
   virtual std::optional<data::Batch> next() = 0;

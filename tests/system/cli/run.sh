@@ -184,6 +184,26 @@ test_lanes() {
   expect 0 "$artel" verify one two
   expect 0 "$artel" train run.toml --out workers -n 2 --lanes 4
   expect 0 "$artel" verify one workers
+  # The number of lanes is part of the result, also where nobody has asked for one.
+  expect 0 "$artel" train run.toml --out default --threads 2
+  contains out "2 lanes"
+  contains default/config.toml "lanes = 2"
+  contains default/summary.json '"lanes": 2'
+  expect 0 "$artel" train default/config.toml --out again --threads 1
+  expect 0 "$artel" verify default again
+  expect 1 "$artel" verify one default
+  contains out "the runs have 4 and 2 lanes, so their sums were rounded differently; repeat one of them with cluster.lanes = 4"
+  # A new run has a lane for each worker. A run that is resumed keeps its lanes, and workers without any stand by.
+  expect 0 "$artel" train run.toml --out raised -n 3 --lanes 2 --set train.steps=4
+  contains out "3 lanes instead of 2: each worker has at least one"
+  expect 0 "$artel" train run.toml --out raised --resume --lanes 2
+  expect 0 "$artel" train run.toml --out three --lanes 3
+  expect 0 "$artel" verify raised three
+  expect 0 "$artel" train run.toml --out few --lanes 2 --set train.steps=4
+  expect 0 "$artel" train run.toml --out few --resume -n 3 --lanes 2
+  contains err "3 workers for 2 lanes: 1 stand by until others leave"
+  expect 0 "$artel" train run.toml --out two_lanes --lanes 2
+  expect 0 "$artel" verify few two_lanes
 }
 
 test_interrupt() {

@@ -268,6 +268,18 @@ test_join() {
   expect 0 "$artel" verify one run
 }
 
+# More workers than lanes: the newcomer stands by, and takes over when a worker with lanes dies.
+test_stand_by() {
+  start_endless_run 2 --set cluster.lanes=2
+  join_as newcomer --join run --set cluster.lanes=2
+  awaits "joins: going on with 3 workers"
+  awaits "3 workers for 2 lanes: 1 stand by"
+  goes_on
+  kill_worker 1
+  goes_on
+  same_as_undisturbed --set cluster.lanes=2
+}
+
 # Workers that train apart let others in, and go, when they have averaged their weights.
 test_join_local() {
   start_endless_run 2 --set cluster.local_steps=4

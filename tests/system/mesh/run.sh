@@ -104,7 +104,6 @@ test_refused() {
     contains err "$1"
   }
   refused 'cluster.pipeline: got 4 with cluster.tensor = 2 for 4 workers, expected numbers whose product divides them; try cluster.pipeline = 1 or 2, or -n 8' -n 4 --set cluster.pipeline=4 --set cluster.tensor=2
-  refused 'cluster.lanes: got 2, expected at least one for each of the 4' -n 8 --set cluster.pipeline=2 --set cluster.tensor=2 --set cluster.lanes=2
   refused 'with local steps, expected 1' -n 4 --set cluster.pipeline=2 --set cluster.tensor=2 --set cluster.local_steps=4
   refused 'with cluster.tensor and cluster.cuts = "measured"' -n 4 --set cluster.pipeline=2 --set cluster.tensor=2 --set cluster.cuts=measured
 }

@@ -79,9 +79,13 @@ test_refused() {
   }
   refused "cluster.pipeline: got 2 for one worker, expected as many workers or a multiple; try -n 2, or cluster.pipeline = 1" --set cluster.pipeline=2
   refused "cluster.pipeline: got 3 for 4 workers, expected a number that divides them; try 2 or 4" -n 4 --set cluster.pipeline=3
-  refused "cluster.lanes: got 3, expected at least one for each of the 4 workers" -n 4 --set cluster.pipeline=2 --set cluster.lanes=3
   refused "expected at most one for each; try" -n 8 --set cluster.pipeline=8 --set 'model.layers=["dense 2"]'
   refused "cluster.schedule" -n 2 --set cluster.pipeline=2 --set cluster.schedule=2f2b
+  # A new run has a lane for each worker. A run that is resumed keeps its lanes.
+  expect 0 "$artel" train run.toml --out few -n 4 --set cluster.pipeline=2 --set cluster.lanes=3 --set train.steps=2
+  contains out "4 lanes instead of 3: each worker has at least one"
+  expect 1 "$artel" train run.toml --out few -n 5 --resume --set cluster.sharding=optimizer --set cluster.lanes=3 --set train.steps=4
+  contains err "cluster.lanes: the run has 4, expected at least one for each of the 5 workers; try as many workers as lanes"
 }
 
 "test_$case"

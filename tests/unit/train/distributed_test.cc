@@ -48,8 +48,35 @@ TEST(Distributed, FastReductionIsCloseAndEqualOnAllWorkers) {
   }
 }
 
-TEST(Distributed, NeedsALaneForEachWorker) {
-  EXPECT_THROW(on_workers(3, [](int, Cluster& cluster) { train(cluster, {.lanes = 2}); }), Error);
+TEST(Distributed, ANewRunHasALaneForEachWorker) {
+  on_workers(3, [](int, Cluster& cluster) {
+    EXPECT_TRUE(same_bits(alone({.lanes = 3}), flat(train(cluster, {.lanes = 2}))));
+  });
+}
+
+// A run with two lanes keeps them: the third worker stands by.
+TEST(Distributed, ARunGoesOnWithMoreWorkersThanLanes) {
+  const auto steps = [](int64_t count) {
+    Setting setting = {.lanes = 2};
+    setting.fit.epochs = 0;
+    setting.fit.steps = count;
+    return setting;
+  };
+  Cluster one;
+  Trainer first(one, network(), trainer_options(steps(4)));
+  FitOptions fit = steps(4).fit;
+  fit.batch_size = 13;
+  first.fit(samples(), fit);
+  const checkpoint::Checkpoint begun = first.checkpoint();
+  fit.steps = 9;
+  on_workers(3, [&](int, Cluster& cluster) {
+    Trainer trainer(cluster, network(), trainer_options(steps(9)));
+    trainer.build({DType::f32, {1, 6, 6}});
+    trainer.restore(begun);
+    trainer.fit(samples(), fit);
+    EXPECT_EQ(trainer.lanes(), 2);
+    EXPECT_TRUE(same_bits(alone(steps(9)), flat(trainer.weights())));
+  });
 }
 
 TEST(Distributed, AnErrorOfOneStopsAllWithItsCause) {
