@@ -186,7 +186,7 @@ test_lanes() {
   expect 0 "$artel" verify one workers
   # The number of lanes is part of the result, also where nobody has asked for one.
   expect 0 "$artel" train run.toml --out default --threads 2
-  contains out "2 lanes"
+  contains err "2 lanes"
   contains default/config.toml "lanes = 2"
   contains default/summary.json '"lanes": 2'
   expect 0 "$artel" train default/config.toml --out again --threads 1
@@ -195,7 +195,7 @@ test_lanes() {
   contains out "the runs have 4 and 2 lanes, so their sums were rounded differently; repeat one of them with cluster.lanes = 4"
   # A new run has a lane for each worker. A run that is resumed keeps its lanes, and workers without any stand by.
   expect 0 "$artel" train run.toml --out raised -n 3 --lanes 2 --set train.steps=4
-  contains out "3 lanes instead of 2: each worker has at least one"
+  contains err "3 lanes instead of 2: each worker has at least one"
   expect 0 "$artel" train run.toml --out raised --resume --lanes 2
   expect 0 "$artel" train run.toml --out three --lanes 3
   expect 0 "$artel" verify raised three

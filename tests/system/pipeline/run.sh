@@ -83,7 +83,7 @@ test_refused() {
   refused "cluster.schedule" -n 2 --set cluster.pipeline=2 --set cluster.schedule=2f2b
   # A new run has a lane for each worker. A run that is resumed keeps its lanes.
   expect 0 "$artel" train run.toml --out few -n 4 --set cluster.pipeline=2 --set cluster.lanes=3 --set train.steps=2
-  contains out "4 lanes instead of 3: each worker has at least one"
+  contains err "4 lanes instead of 3: each worker has at least one"
   expect 1 "$artel" train run.toml --out few -n 5 --resume --set cluster.sharding=optimizer --set cluster.lanes=3 --set train.steps=4
   contains err "cluster.lanes: the run has 4, expected at least one for each of the 5 workers; try as many workers as lanes"
 }
