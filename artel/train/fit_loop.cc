@@ -547,7 +547,7 @@ void FitLoop::test() {
 // The means of the epoch so far, and a test of the network as it is. Returns the loss to watch.
 double FitLoop::judge() {
   require(
-      s_.epoch.weight > 0 || s_.epoch.samples == 0, ErrorKind::invalid_argument,
+      s_.epoch.weight > 0 || s_.epoch.samples == 0, ErrorKind::numeric,
       "[epoch {}] none of {} samples has a label that counts: all are ignored ({}) or of classes "
       "with the weight 0; check the labels and train.class_weights",
       now_.epoch, s_.epoch.samples, data::kIgnoredTarget);

@@ -196,8 +196,9 @@ void add_target(NetworkCase& network, Random& random) {
   if (network.loss == "cross_entropy") {
     if (one_in(random, 4)) network.label_smoothing = 0.1;
     network.shares = one_in(random, 4);
-    // Data sets have no labels that are ignored, so workers cannot train with them.
-    network.ignored = !network.shares && network.workers == 1 && one_in(random, 4);
+    // In data sets, only some of several labels of a sample may be ignored.
+    const bool several = network.y().shape.rank() > 0;
+    network.ignored = !network.shares && (network.workers == 1 || several) && one_in(random, 3);
   }
   // A confusion matrix of many classes is enormous.
   if (!one_in(random, 3) || !is_within(kSmall, network)) return;

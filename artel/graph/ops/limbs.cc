@@ -17,9 +17,7 @@ std::vector<TensorType> infer_limb_sums(const InferContext& context) {
 
 }  // namespace
 
-std::vector<OpDefinition> limb_ops() {
-  return {{"limb_sums", infer_limb_sums, nullptr, nullptr}};
-}
+std::vector<OpDefinition> limb_ops() { return {{"limb_sums", infer_limb_sums, nullptr, nullptr}}; }
 
 Value limb_sums(Value x, bool squares) {
   return x.graph().add_one("limb_sums", {x}, {{"squares", int64_t{squares}}});

@@ -1,8 +1,8 @@
 // Exact sums of floats, as whole numbers ("limbs") that can be added over lanes without rounding.
 //
 // A sum is written in the base 2^12, with digits from -2^11 to 2^11, from the smallest square of a
-// float to beyond the largest. Adding the limbs of up to 2^12 batches float by float stays exact, so
-// the result depends neither on the order of the batches nor on how they are cut into lanes.
+// float to beyond the largest. Adding the limbs of up to 2^12 batches float by float stays exact,
+// so the result depends neither on the order of the batches nor on how they are cut into lanes.
 #pragma once
 
 #include <span>

@@ -57,9 +57,8 @@ TEST(Limbs, AreAddedWithoutRounding) {
     std::vector<float> sum(kLimbs);
     for (size_t first = 0; first < x.size(); first += part) {
       const size_t end = std::min(x.size(), first + part);
-      const std::vector<float> own = limbs_of({x.begin() + static_cast<long>(first),
-                                               x.begin() + static_cast<long>(end)},
-                                              true);
+      const std::vector<float> own = limbs_of(
+          {x.begin() + static_cast<long>(first), x.begin() + static_cast<long>(end)}, true);
       for (size_t i = 0; i < sum.size(); ++i) sum[i] += own[i];
     }
     EXPECT_EQ(number(sum), expected) << part;
