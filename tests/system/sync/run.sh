@@ -140,6 +140,44 @@ test_slurm() {
   PMIX_RANK=0 SLURM_PROCID=0 expect 1 "$artel" train run.toml --out alone
 }
 
+# from_summary RUN EXPRESSION: of the run's summary s.
+from_summary() { python3 -c 'import json, sys; s = json.load(open(sys.argv[1] + "/summary.json")); print(eval(sys.argv[2]))' "$1" "$2"; }
+
+# A fast reduction chooses by measured links, and a resumed run by those of the run before it.
+test_links() {
+  make_run
+  local fast=(--set cluster.transport=gloo --set cluster.reduction=fast)
+  expect 0 "$artel" train run.toml --out whole -n 3 "${fast[@]}"
+  contains err "measured links: "
+  [[ $(from_summary whole 's["links"]') == "hosts 0,0,0: artel-calibration-1 "* ]] || fail "$(cat whole/summary.json)"
+  expect 0 "$artel" train run.toml --out parts -n 3 "${fast[@]}" --set train.epochs=2
+  local links
+  links=$(from_summary parts 's["links"]')
+  expect 0 "$artel" train run.toml --out parts -n 3 "${fast[@]}" --resume
+  if grep -q "measured links" err; then fail "measured again"; fi
+  [[ $(from_summary parts 's["links"]') == "$links" ]] || fail "$links became $(from_summary parts 's["links"]')"
+  expect 0 "$artel" train run.toml --out exact -n 3 --set cluster.transport=gloo
+  [[ $(from_summary exact '"links" in s') == False ]] || fail "an exact run has measured links"
+}
+
+# What workers have sent is what they have received, by any path, and more where the path says so.
+test_traffic() {
+  make_run
+  local way
+  for way in auto tree coordinator; do
+    expect 0 "$artel" train run.toml --out $way -n 4 --set cluster.strategy=$way --set cluster.transport=gloo \
+      --set cluster.reduction=$([[ $way == tree ]] && echo fast || echo exact)
+    contains out "sent by a worker"
+    from_summary $way 'str(abs(sum(t["sent_bytes"] - t["received_bytes"] for t in s["traffic"])) <= 0.02 * sum(t["sent_bytes"] for t in s["traffic"])) + " " + str(len(s["traffic"]))' >equal
+    contains equal "True 4"
+  done
+  # A coordinator sends to all others, and a worker only to it; on the default path all send the same.
+  [[ $(from_summary coordinator 's["traffic"][0]["sent_bytes"] > 2 * s["traffic"][1]["sent_bytes"]') == True ]] ||
+    fail "coordinator: $(cat coordinator/summary.json)"
+  [[ $(from_summary auto 'max(t["sent_bytes"] for t in s["traffic"]) < 1.2 * min(t["sent_bytes"] for t in s["traffic"])') == True ]] ||
+    fail "auto: $(cat auto/summary.json)"
+}
+
 test_transports() {
   make_run
   expect 0 "$artel" train run.toml --out shm -n 2 --set cluster.transport=shm

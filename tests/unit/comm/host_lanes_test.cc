@@ -1,6 +1,7 @@
 // The canonical sum between hosts: who adds what, its bits, and the bytes on each host's wire.
 #include "artel/comm/host_lanes.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <bit>
