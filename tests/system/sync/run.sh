@@ -171,8 +171,8 @@ test_traffic() {
     from_summary $way 'str(abs(sum(t["sent_bytes"] - t["received_bytes"] for t in s["traffic"])) <= 0.02 * sum(t["sent_bytes"] for t in s["traffic"])) + " " + str(len(s["traffic"]))' >equal
     contains equal "True 4"
   done
-  # A coordinator sends to all others, and a worker only to it; on the default path all send the same.
-  [[ $(from_summary coordinator 's["traffic"][0]["sent_bytes"] > 2 * s["traffic"][1]["sent_bytes"]') == True ]] ||
+  # Totals come from the coordinator; on the default path all workers send the same.
+  [[ $(from_summary coordinator 's["traffic"][0]["sent_bytes"] > 1.5 * s["traffic"][3]["sent_bytes"]') == True ]] ||
     fail "coordinator: $(cat coordinator/summary.json)"
   [[ $(from_summary auto 'max(t["sent_bytes"] for t in s["traffic"]) < 1.2 * min(t["sent_bytes"] for t in s["traffic"])') == True ]] ||
     fail "auto: $(cat auto/summary.json)"
