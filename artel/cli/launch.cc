@@ -3,61 +3,161 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/base/log.h"
+#include "artel/base/plural.h"
 #include "artel/base/text.h"
+#include "artel/base/version.h"
 #include "artel/cli/commands.h"
+#include "artel/cluster/host_check.h"
+#include "artel/cluster/launcher.h"
+#include "artel/cluster/remote_run.h"
 #include "artel/cluster/token.h"
+#include "artel/exec/instructions.h"
 
 namespace artel::cli {
 namespace {
 
 struct Arguments {
-  std::vector<std::string> hosts, command;
+  std::string hosts;
+  std::vector<std::string> command;
   std::string program = "artel", folder = std::filesystem::current_path();
   int port = 29400;
+  bool install = false, describe = false, follow = false;
 };
 
-// How to run a command on another machine; the variable lets tests and unusual clusters replace it.
+// Runs a line on another machine; the variable lets tests and unusual clusters replace ssh. A dead
+// machine or wire is noticed within ten seconds.
 std::vector<std::string> remote_shell() {
   const char* given = std::getenv("ARTEL_SSH");
-  return split(given ? given : "ssh -o BatchMode=yes", ' ');
+  return split(given ? given
+                     : "ssh -o BatchMode=yes -o ConnectTimeout=4 -o ServerAliveInterval=2 -o "
+                       "ServerAliveCountMax=4",
+               ' ');
+}
+
+std::vector<std::string> hosts_of(const Arguments& arguments) {
+  std::vector<std::string> hosts = split(arguments.hosts, ',');
+  for (std::string& host : hosts) {
+    host = trim(host);
+    require(!host.empty() && host[0] != '-', ErrorKind::invalid_argument,
+            "[--hosts] got '{}', expected the name or address of a machine", host);
+  }
+  return hosts;
+}
+
+std::string own_instructions() { return instruction_names()[best_instructions()]; }
+
+// Whether the command or a configuration that it names says which vector instructions to use.
+bool chooses_instructions(const std::vector<std::string>& command) {
+  return std::ranges::any_of(command, [](const std::string& word) {
+    return word.find("cluster.instructions") != word.npos ||
+           (word.ends_with(".toml") && std::filesystem::is_regular_file(word) &&
+            read_file(word).find("instructions") != std::string::npos);
+  });
+}
+
+// Throws, after a line for each host that cannot be used, and starts nothing. Returns the program
+// on each host.
+std::map<std::string, std::string> usable_programs(const Arguments& arguments,
+                                                   const std::vector<std::string>& hosts) {
+  const HostCheckOptions options = {.shell = remote_shell(),
+                                    .program = arguments.program,
+                                    .folder = arguments.folder,
+                                    .version = std::string(kHeaderVersion)};
+  std::vector<HostReport> reports = check_hosts(hosts, options);
+  if (arguments.install) {
+    std::vector<std::string> installed;
+    for (HostReport& report : reports) {
+      if (!report.lacks_program) continue;
+      log(LogLevel::info, "{}: installing {}", report.host, arguments.program);
+      report.problem = install_program(report.host, options);
+      if (report.problem.empty()) installed.push_back(report.host);
+    }
+    for (const HostReport& again : check_hosts(installed, options))
+      *std::ranges::find(reports, again.host, &HostReport::host) = again;
+  }
+  std::map<std::string, std::string> programs;
+  for (const HostReport& report : reports) {
+    if (report.problem.empty())
+      programs[report.host] = report.program;
+    else
+      log(LogLevel::error, "{}: {}", report.host, report.problem);
+  }
+  require(programs.size() == reports.size(), ErrorKind::invalid_argument,
+          "[--hosts] {} of {} cannot be used; nothing was started",
+          reports.size() - programs.size(), counted(reports.size(), "host"));
+  const std::string differ = different_instructions(reports);
+  require(differ.empty() || chooses_instructions(arguments.command), ErrorKind::invalid_argument,
+          "[--hosts] the processors differ: {}; try --set cluster.instructions=common", differ);
+  return programs;
+}
+
+// The beginning of the command that resumes the run on the same machines.
+std::string launcher_words(const Arguments& arguments) {
+  std::string words = "artel launch --hosts " + shell_word(arguments.hosts);
+  if (arguments.port != Arguments().port) words += fmt::format(" --port {}", arguments.port);
+  if (arguments.program != "artel") words += " --program " + shell_word(arguments.program);
+  if (arguments.folder != Arguments().folder) words += " --folder " + shell_word(arguments.folder);
+  return words + " --";
 }
 
 // What the shell on a host runs: the command, with its place in the environment. The token comes by
 // standard input, because anybody on either machine can see command lines.
-std::string remote_command(const Arguments& arguments, const comm::GroupOptions& place) {
-  std::string line = "cd " + shell_word(arguments.folder) +
-                     " && IFS= read -r ARTEL_TOKEN && export ARTEL_TOKEN && exec env";
+std::string remote_command(const Arguments& arguments, const std::string& program,
+                           const comm::GroupOptions& place) {
+  std::string line = "cd " + shell_word(arguments.folder) + " && exec env " +
+                     shell_word(kLauncherVariable + ("=" + launcher_words(arguments)));
   for (const auto& [name, value] : worker_environment(place))
     if (name != "ARTEL_TOKEN") line += ' ' + shell_word(name + "=" + value);
-  line += ' ' + shell_word(arguments.program);
+  line += ' ' + shell_word(program) + " launch --follow -- " + shell_word(program);
   for (const std::string& word : arguments.command) line += ' ' + shell_word(word);
   // The user's own shell may be of any kind.
   return "exec sh -c " + shell_word(line);
 }
 
 void launch(const Arguments& arguments) {
-  comm::GroupOptions place = {
-      .transport = "gloo",
-      .size = static_cast<int>(arguments.hosts.size()),
-      .address = fmt::format("{}:{}", arguments.hosts.front(), arguments.port),
-      .token = random_token()};
-  std::vector<WorkerCommand> workers;
+  const std::vector<std::string> hosts = hosts_of(arguments);
+  require(!arguments.command.empty(), ErrorKind::invalid_argument,
+          "[launch] got no command; try artel launch --hosts {} -- train FILE", arguments.hosts);
+  std::map<std::string, std::string> programs = usable_programs(arguments, hosts);
+  comm::GroupOptions place = {.transport = "gloo",
+                              .size = static_cast<int>(hosts.size()),
+                              .address = fmt::format("{}:{}", hosts.front(), arguments.port),
+                              .token = random_token()};
+  std::vector<RemoteWorker> workers;
   for (; place.rank < place.size; ++place.rank) {
-    const std::string& host = arguments.hosts[place.rank];
-    require(!host.empty() && host[0] != '-', ErrorKind::invalid_argument,
-            "[--hosts] got '{}', expected the name or address of a machine", host);
+    const std::string& host = hosts[place.rank];
     std::vector<std::string> words = remote_shell();
     words.push_back(host);
-    words.push_back(remote_command(arguments, place));
+    words.push_back(remote_command(arguments, programs[host], place));
     workers.push_back({.name = fmt::format("worker {} on {}", place.rank, host),
+                       .label = std::ranges::count(hosts, host) == 1
+                                    ? host
+                                    : fmt::format("{} {}", host, place.rank),
                        .arguments = std::move(words),
-                       .input = place.token + "\n"});
+                       .secret = place.token});
   }
-  if (const int code = supervise(workers); code != 0) throw CLI::RuntimeError(code);
+  if (const int code = run_remotely(workers); code != 0) throw CLI::RuntimeError(code);
+}
+
+void run_launch(const Arguments& arguments) {
+  if (arguments.describe) {
+    fmt::print("{}", describe_program(std::string(kHeaderVersion), own_instructions()));
+  } else if (arguments.follow) {
+    if (const int code = follow_launcher(arguments.command); code != 0)
+      throw CLI::RuntimeError(code);
+  } else {
+    require(!arguments.hosts.empty(), ErrorKind::invalid_argument,
+            "[--hosts] got none, expected the names of machines, separated by commas");
+    launch(arguments);
+  }
 }
 
 }  // namespace
@@ -69,8 +169,7 @@ void add_launch(CLI::App& program) {
   command
       ->add_option("--hosts", arguments->hosts,
                    "Machines, separated by commas; the first runs worker 0")
-      ->delimiter(',')
-      ->required();
+      ->type_name("HOST,HOST...");
   command->add_option("--port", arguments->port, "Where worker 0 listens")
       ->capture_default_str()
       ->check(CLI::Range(1, 65535));
@@ -78,17 +177,28 @@ void add_launch(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--folder", arguments->folder,
                       "Folder to run in on each machine (default: this one)");
-  command->add_option("COMMAND", arguments->command, "What to run, after --")->required();
+  command->add_flag("--install", arguments->install,
+                    "Copy this program to machines that lack it (to ~/.local/bin, or where "
+                    "--program says)");
+  // For the launcher's own use on the other machines.
+  command->add_flag("--describe", arguments->describe)->group("");
+  command->add_flag("--follow", arguments->follow)->group("");
+  command->add_option("COMMAND", arguments->command, "What to run, after --");
   command->footer(
-      "The machines are reached through ssh, without a password. The environment variable "
-      "ARTEL_SSH\n"
-      "names another program, which is called with the host and a line for its shell, and passes\n"
-      "its standard input on: that has the secret of the run. All machines need the same program,\n"
-      "configuration and data.\n\n"
+      "The machines are reached through ssh, without a password. All are checked first, and "
+      "nothing\n"
+      "is started if one of them cannot be used. Each line of output begins with the name of its\n"
+      "machine. Ctrl-C stops the run after its step; a second one ends it at once. The "
+      "environment\n"
+      "variable ARTEL_SSH names another program in place of ssh, which is called with the host and "
+      "a\n"
+      "line for its shell, and passes its standard input on: that has the secret of the run. All\n"
+      "machines need the same configuration and data.\n\n"
       "Examples:\n"
       "  artel launch --hosts n01,n02,n03 -- train examples/mnist.toml\n"
+      "  artel launch --hosts n01,n02 --install -- train mnist.toml --out runs/a\n"
       "  artel launch --hosts n01,n02 --program /opt/artel/bin/artel -- train mnist.toml");
-  command->callback([arguments] { launch(*arguments); });
+  command->callback([arguments] { run_launch(*arguments); });
 }
 
 }  // namespace artel::cli

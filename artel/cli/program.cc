@@ -34,6 +34,7 @@ std::string_view cause_of(std::string_view text) {
   drop("[comm] ");
   if (drop("worker ") || drop("server ")) {
     text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
+    if (drop(" on ")) text.remove_prefix(std::min(text.find(": "), text.size()));
     drop(": ");
   }
   return text.substr(0, text.rfind(" (reported by rank "));

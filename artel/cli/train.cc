@@ -7,6 +7,7 @@
 #include "artel/cli/folds.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/cli/workers.h"
+#include "artel/cluster/launcher.h"
 #include "artel/run/run.h"
 #include "artel/run/setup.h"
 
@@ -21,11 +22,39 @@ struct Arguments {
   bool dashboard = false;
 };
 
+// The command that resumes the run, to be given on each machine where the workers were started one
+// by one.
 std::string resume_command(const Arguments& arguments, const std::filesystem::path& folder) {
-  std::string line = fmt::format("artel train {} --out {} --resume", shell_word(arguments.file),
-                                 shell_word(folder.string()));
-  for (const std::string& text : arguments.options.overrides) line += " --set " + shell_word(text);
-  return line;
+  std::string line = fmt::format("{} train {}", launcher_command(), shell_word(arguments.file));
+  const auto add = [&](std::string_view option, const std::string& value) {
+    if (!value.empty()) line += fmt::format(" {} {}", option, shell_word(value));
+  };
+  const MeetingPlace& join = arguments.join;
+  if (!join.address.empty() && !std::filesystem::is_directory(join.address)) {
+    add("--join", join.address);
+    if (join.rank >= 0) add("--rank", std::to_string(join.rank));
+    add("--token-file", join.token_file);
+    add("--interface", join.interface);
+  }
+  add("--out", folder.string());
+  line += " --resume";
+  for (const std::string& text : arguments.options.overrides) add("--set", text);
+  // A secret has no place in a log.
+  return line + (join.token.empty() ? "" : " (with the same --token)");
+}
+
+// Whether this worker tells its user how to resume: worker 0 does, and so does each worker that was
+// started by hand.
+bool tells_how_to_resume(const Arguments& arguments, const RunResult& result) {
+  return result.rank == 0 || (!arguments.join.address.empty() && !launched_group());
+}
+
+void tell_how_to_resume(const Arguments& arguments, const RunResult& result) {
+  const std::filesystem::path folder =
+      result.folder.empty() ? result.fit.checkpoints.parent_path() : result.folder;
+  println("stopped{}{}; to resume{}: {}", result.fit.stopped_at.empty() ? "" : " by ",
+          result.fit.stopped_at, arguments.join.address.empty() ? "" : ", on each machine",
+          resume_command(arguments, folder));
 }
 
 // Runs this command once for each worker and server.
@@ -62,7 +91,7 @@ void train(Arguments& arguments) {
   }
   const RunResult result = run.train();
   if (result.signal == 0) return;
-  println("stopped; to resume: {}", resume_command(arguments, result.folder));
+  if (tells_how_to_resume(arguments, result)) tell_how_to_resume(arguments, result);
   throw CLI::RuntimeError(128 + result.signal);
 }
 

@@ -20,12 +20,14 @@
 #include "artel/base/random.h"
 #include "artel/base/text.h"
 #include "artel/base/version.h"
+#include "artel/cluster/differences.h"
 #include "artel/cluster/door.h"
 #include "artel/cluster/entrance.h"
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/regrouping.h"
 #include "artel/cluster/token.h"
 #include "artel/cluster/vitals.h"
+#include "artel/cluster/worker_name.h"
 #include "artel/ps/server.h"
 
 namespace artel {
@@ -47,13 +49,14 @@ constexpr double kPatience = 20;
 // For the others to hear that a worker leaves.
 constexpr double kLeaveSeconds = 1;
 
-// The first line of `theirs` that is not the same in `ours`, with both.
-std::string first_difference(const std::string& theirs, const std::string& ours) {
-  const std::vector<std::string> a = split(theirs, '\n'), b = split(ours, '\n');
-  size_t i = 0;
-  while (i < a.size() && i < b.size() && a[i] == b[i]) ++i;
-  return fmt::format("it has '{}', the run has '{}'", i < a.size() ? a[i] : "nothing",
-                     i < b.size() ? b[i] : "nothing");
+// What a newcomer has that the run has not.
+std::string differences_from_run(const std::string& newcomer, const std::string& run) {
+  std::vector<std::string> all;
+  for (const Difference& each : differences(newcomer, run))
+    all.push_back(fmt::format("it has '{}', the run has '{}'",
+                              each.own.empty() ? "nothing" : each.own,
+                              each.other.empty() ? "nothing" : each.other));
+  return listed(std::move(all));
 }
 
 // What the group knew of its members, also if it is broken.
@@ -113,6 +116,12 @@ void Cluster::connect(const comm::GroupOptions& options) {
     all = std::make_shared<comm::Group>(comm::Group::connect(options_));
   } catch (const comm::control::UnderWay& run) {
     return stay_outside(run.doors);
+  } catch (const Error& error) {
+    // Only this worker knows where its token comes from, so it has to say it.
+    const bool refused = std::string_view(error.what()).find("wrong token") != std::string::npos;
+    if (const std::string advice = refused ? token_advice() : ""; !advice.empty())
+      fail(ErrorKind::invalid_argument, "{}: {}; {}", host_name(), error.what(), advice);
+    throw;
   }
   // An MPI that does not understand its launcher puts each worker alone in its own world.
   require(all->size() == options.size, ErrorKind::communication,
@@ -318,7 +327,7 @@ std::string Cluster::objection_to(const comm::control::Knock& newcomer, bool roo
         newcomer.self.door);
   const std::string expected = serves ? server_introduction() : introduction_;
   if (newcomer.introduction == expected) return {};
-  return "it was started differently: " + first_difference(newcomer.introduction, expected);
+  return "it was started differently: " + differences_from_run(newcomer.introduction, expected);
 }
 
 void Cluster::invite() {
@@ -586,7 +595,7 @@ void Cluster::attempt(const std::function<void()>& body) {
     if (group() && group()->transport() == "mpi" && rank() == 0)
       log(LogLevel::warning, "{}; MPI ends the job: --resume goes on from the last checkpoint",
           error.what());
-    if (group()) group()->abort(fmt::format("worker {}: {}", rank(), error.what()));
+    if (group()) group()->abort(fmt::format("{}: {}", worker_name(*group(), rank()), error.what()));
     throw;
   }
 }

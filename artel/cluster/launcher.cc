@@ -91,6 +91,25 @@ std::optional<comm::GroupOptions> launched_group() {
   return among_several(options);
 }
 
+std::string launcher_command() {
+  if (const auto words = variable(kLauncherVariable)) return *words;
+  if (variable("ARTEL_SIZE")) return "artel";
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (number(name, 1) > 1) return fmt::format("mpirun -n {} artel", number(name, 1));
+  const int tasks = number("SLURM_STEP_NUM_TASKS", 1);
+  return tasks > 1 ? fmt::format("srun -n {} artel", tasks) : "artel";
+}
+
+std::string token_advice() {
+  if (variable("ARTEL_SIZE") || variable("ARTEL_TOKEN") || !variable("SLURM_STEP_NUM_TASKS"))
+    return {};
+  return fmt::format(
+      "under srun the token comes from {}, which must be the same on all hosts; without a shared "
+      "home folder, give all tasks one secret: export ARTEL_TOKEN=$(openssl rand -hex 32) before "
+      "srun",
+      private_key_file());
+}
+
 void tell_launcher(const std::string& news) {
   const int file = number(kNewsVariable, -1);
   if (file < 0) return;

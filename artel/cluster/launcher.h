@@ -34,6 +34,14 @@ bool speaks_for_the_run();
 // From now on it does, because those before it are gone.
 void speak_for_the_run();
 
+// The beginning of a command that starts the same workers again, as `artel launch` tells them.
+constexpr const char* kLauncherVariable = "ARTEL_LAUNCHER";
+// The same for any launcher: "artel launch --hosts a,b --", "mpirun -n 4 artel", "srun -n 4 artel".
+// "artel" without one.
+std::string launcher_command();
+// Advice for a worker whose token the others refuse; empty if its launcher gave it the token.
+std::string token_advice();
+
 // The first of a list of hosts as Slurm writes them: "n01" of "n[01-04,7],login".
 std::string first_host(std::string_view hosts);
 

@@ -87,8 +87,10 @@ std::string joining_token(const std::string& token, const std::string& file,
   return is_loopback(place) ? private_token(fmt::format("run at port {}", place.port)) : "";
 }
 
+std::string private_key_file() { return configuration_folder() / "key"; }
+
 std::string private_token(const std::string& name) {
-  const fs::path key = configuration_folder() / "key";
+  const fs::path key = private_key_file();
   if (!fs::exists(key)) make_key(key);
   require(!others_can_read(key), ErrorKind::invalid_argument,
           "[{}] other users of this machine can read this key; try chmod 600, or removing it",

@@ -27,5 +27,7 @@ std::string joining_token(const std::string& token, const std::string& file,
 // machines with their home folder. It is derived from a random key in the folder of their
 // configuration, which the first one that needs it makes.
 std::string private_token(const std::string& name);
+// The file of that key.
+std::string private_key_file();
 
 }  // namespace artel

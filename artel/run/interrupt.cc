@@ -21,7 +21,7 @@ void on_signal(int signal) {
   if (signal == SIGTERM)
     trainer->request_leave();
   else
-    trainer->request_stop();
+    trainer->request_stop(signal);
 }
 
 // Must be set before the handler can be called.

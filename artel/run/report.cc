@@ -307,7 +307,9 @@ observe::Table RunReport::table_of(const FitResult& result, int64_t parameters) 
       table.add({name_of(worker), fmt::format("joined after step {}; the others waited {:.2f} s",
                                               format_count(change.step), change.seconds)});
   }
-  table.add({"stopped by", result.stopped_by});
+  table.add({"stopped by", result.stopped_at.empty()
+                               ? result.stopped_by
+                               : fmt::format("{} of {}", result.stopped_by, result.stopped_at)});
   table.add({"folder", folder_.path().string()});
   return table;
 }

@@ -66,7 +66,7 @@ struct RunResult {
   std::filesystem::path folder = {};  // at worker 0
   FitResult fit = {};
   int64_t parameters = 0;
-  int signal = 0;  // that stopped worker 0
+  int signal = 0;  // that stopped the run, at whichever worker it came
 };
 
 class Run {

@@ -8,6 +8,7 @@
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/checkpoint/checkpoint.h"
+#include "artel/cluster/worker_name.h"
 #include "artel/observe/trace.h"
 #include "artel/predict/load_weights.h"
 #include "artel/run/advice.h"
@@ -159,6 +160,9 @@ class Worker {
   void tell_live(const TrainingState& state);
   void write_events();
   FitResult fit(std::optional<ClaimedFolder>& own);
+  // Whether this worker's machine is not that of worker 0, so its user sees nothing of the report.
+  bool is_remote() const;
+  void tell_remote_user(const TrainingState& state);
   void list_workers(const RunFolder& folder, const Membership& membership);
   void finish(const TrainedNetwork& network, const RunFolder& folder);
 
@@ -176,6 +180,7 @@ class Worker {
   std::optional<RunReport> report_;  // at worker 0
   std::optional<LiveReport> live_;   // at worker 0
   std::optional<TraceDesk> traces_;  // at worker 0
+  int64_t told_generation_ = -1;     // of the membership that the user of this machine knows of
   RecentStates recent_;              // at the others
 };
 
@@ -262,6 +267,25 @@ void Worker::list_workers(const RunFolder& folder, const Membership& membership)
   report_->write([&] { folder.save_workers(listed); });
 }
 
+bool Worker::is_remote() const {
+  const comm::Group* const group = cluster_.membership().group.get();
+  if (!group || group->rank() == 0) return false;
+  const std::vector<std::string> hosts = group->hosts();
+  return hosts[group->rank()] != hosts.front();
+}
+
+// Once for each membership.
+void Worker::tell_remote_user(const TrainingState& state) {
+  const Membership& membership = cluster_.membership();
+  if (std::exchange(told_generation_, membership.generation) == membership.generation ||
+      !is_remote())
+    return;
+  log(LogLevel::info, "{} trains with {}, from step {}; {} reports and saves",
+      worker_name(*membership.group, membership.rank()),
+      counted(membership.size() - 1, "other worker"), state.step,
+      worker_name(*membership.group, 0));
+}
+
 // What people look at while it trains, and what they should know.
 void Worker::tell_live(const TrainingState& state) {
   live_->after_step(state);
@@ -341,6 +365,7 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
       report_->after_step(state);
       if (live_) tell_live(state);
     } else {
+      tell_remote_user(state);
       recent_.add(state, false);
     }
     return true;
@@ -364,11 +389,19 @@ TrainedNetwork Worker::train(std::optional<ClaimedFolder>& own) {
   TrainedNetwork network = trained(fit(own));
   live_.reset();
   traces_.reset();
-  if (!report_) return network;
+  const FitResult& done = network.result.fit;
+  const int received = stop ? StopOnSignal::received() : 0;
+  if (report_ || done.stopped_by == "request")
+    network.result.signal = received != 0 ? received : done.stop_signal;
+  if (!report_) {
+    if (is_remote())
+      log(LogLevel::info, "{} ends after step {}: {}",
+          worker_name(*cluster_.group(), cluster_.rank()), done.last.step, done.stopped_by);
+    return network;
+  }
   std::error_code ignored;
   fs::remove(own->folder.workers(), ignored);
   finish(network, own->folder);
-  if (stop) network.result.signal = StopOnSignal::received();
   return network;
 }
 

@@ -3,51 +3,70 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "artel/base/error.h"
 #include "artel/base/text.h"
+#include "artel/cluster/differences.h"
+#include "artel/cluster/worker_name.h"
 
 namespace artel {
 namespace {
 
-// Where a worker differs from worker 0 for the first time.
-struct Difference {
-  size_t line = std::string::npos;  // none
-  std::string own, first;           // the lines of this worker and of worker 0
+constexpr char kFieldEnd = '\x1f';
+
+// "worker 2 on n03 has 'a'", "workers 2, 3 have 'a'".
+std::string owners(const comm::Group& group, const std::vector<int>& workers,
+                   const std::string& value) {
+  return fmt::format("{} {} '{}'", worker_names_of(group, workers),
+                     workers.size() == 1 ? "has" : "have", value);
+}
+
+std::string to_lines(const std::vector<Difference>& found) {
+  std::vector<std::string> lines;
+  for (const Difference& each : found)
+    lines.push_back(join({each.key, each.own, each.other}, std::string(1, kFieldEnd)));
+  return join(lines, "\n");
+}
+
+// A fact on which workers differ, by their ranks.
+struct Dispute {
+  std::string of_first;                                          // the line of worker 0
+  std::vector<std::pair<std::string, std::vector<int>>> owners;  // the other lines
 };
 
-Difference difference(const std::string& mine, const std::string& of_first) {
-  const std::vector<std::string> own = split(mine, '\n'), first = split(of_first, '\n');
-  for (size_t i = 0; i < std::max(own.size(), first.size()); ++i) {
-    const std::string a = i < own.size() ? own[i] : "", b = i < first.size() ? first[i] : "";
-    if (a != b) return {i, a, b};
+// The verdict of worker 0 on the differences from itself that each worker has found, by rank;
+// empty if there are none.
+std::string judge(const comm::Group& group, const std::vector<std::string>& found) {
+  std::vector<std::string> keys;
+  std::map<std::string, Dispute> disputes;
+  for (int rank = 0; rank < std::ssize(found); ++rank)
+    for (const std::string& line : split(found[rank], '\n')) {
+      const std::vector<std::string> fields = split(line, kFieldEnd);
+      if (fields.size() != 3) continue;
+      if (!disputes.contains(fields[0])) keys.push_back(fields[0]);
+      Dispute& dispute = disputes[fields[0]];
+      dispute.of_first = fields[2];
+      auto same =
+          std::ranges::find(dispute.owners, fields[1], [](auto& each) { return each.first; });
+      if (same == dispute.owners.end())
+        same = dispute.owners.insert(same, {fields[1], std::vector<int>()});
+      same->second.push_back(rank);
+    }
+  std::vector<std::string> verdicts;
+  for (const std::string& key : keys) {
+    std::vector<int> same(found.size());
+    std::iota(same.begin(), same.end(), 0);
+    std::vector<std::string> parts;
+    for (const auto& [line, ranks] : disputes[key].owners) {
+      parts.push_back(owners(group, ranks, line));
+      std::erase_if(same, [&](int rank) { return std::ranges::count(ranks, rank) > 0; });
+    }
+    parts.push_back(owners(group, same, disputes[key].of_first));
+    verdicts.push_back(join(parts, ", "));
   }
-  return {};
-}
-
-// "worker 2 has 'a'", "workers 2, 3 have 'a'".
-std::string owners(const std::vector<int>& workers, const std::string& value) {
-  return fmt::format("worker{} {} {} '{}'", workers.size() == 1 ? "" : "s",
-                     fmt::join(workers, ", "), workers.size() == 1 ? "has" : "have", value);
-}
-
-// What worker 0 says of the differences that the workers have found; nothing if there are none. The
-// first fact that differs anywhere counts: others may follow from it.
-std::string judge(const std::vector<Difference>& found) {
-  const auto first =
-      std::min_element(found.begin(), found.end(),
-                       [](const Difference& a, const Difference& b) { return a.line < b.line; });
-  if (first->line == std::string::npos) return "";
-  std::vector<int> others, same;
-  for (size_t rank = 0; rank < found.size(); ++rank) {
-    const Difference& mine = found[rank];
-    if (mine.line > first->line)
-      same.push_back(static_cast<int>(rank));
-    else if (mine.own == first->own)
-      others.push_back(static_cast<int>(rank));
-  }
-  return fmt::format("{}, {}", owners(others, first->own), owners(same, first->first));
+  return listed(std::move(verdicts));
 }
 
 }  // namespace
@@ -84,14 +103,9 @@ std::vector<std::string> gather_text(comm::Group& group, const std::string& text
 
 void check_agreement(comm::Group& group, const Facts& facts) {
   const std::string mine = to_text(facts);
-  const Difference own = difference(mine, broadcast_text(group, mine));
-  std::vector<Difference> found;
-  for (const std::string& text :
-       gather_text(group, fmt::format("{}\n{}\n{}", own.line, own.own, own.first))) {
-    const std::vector<std::string> lines = split(text, '\n');
-    found.push_back({std::stoull(lines[0]), lines[1], lines[2]});
-  }
-  const std::string verdict = broadcast_text(group, found.empty() ? "" : judge(found));
+  const std::vector<std::string> found =
+      gather_text(group, to_lines(differences(mine, broadcast_text(group, mine))));
+  const std::string verdict = broadcast_text(group, judge(group, found));
   require(verdict.empty(), ErrorKind::invalid_argument,
           "the workers were started differently: {}; start all with the same configuration, data "
           "and version, on processors of one kind",

@@ -15,8 +15,8 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 // A line for each.
 std::string to_text(const Facts& facts);
 
-// A collective call. If the facts are not the same everywhere, throws on every worker and names the
-// first one that differs, both values, and which workers have which.
+// A collective call. If the facts are not the same everywhere, throws on every worker and names
+// those that differ, their values, and which workers have which.
 void check_agreement(comm::Group& group, const Facts& facts);
 
 // Sends text from one worker to all.

@@ -7,6 +7,7 @@
 #include "artel/base/disk.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
+#include "artel/cluster/worker_name.h"
 #include "artel/train/divided_state.h"
 #include "artel/train/strategies/shared_options.h"
 
@@ -298,6 +299,27 @@ void FitLoop::train() {
   strategy_->leave();
 }
 
+// Worker 0 and the others learn who has requested the stop. All know that there was a request.
+void FitLoop::find_out_who_stopped() {
+  result_.checkpoints = checkpoints_;
+  comm::Group* const group = s_.cluster.group();
+  if (!group || s_.alone || !asked_to_stop_ || !strategy_->collective()) return;
+  struct Request {
+    int32_t made, signal;
+  };
+  const Request own = {s_.stop ? 1 : 0, s_.stop_signal};
+  std::vector<Request> all(static_cast<size_t>(group->size()));
+  group->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
+                    {.label = "who stopped"});
+  std::vector<int> ranks;
+  for (int rank = 0; rank < group->size(); ++rank) {
+    if (all[rank].made != 0) ranks.push_back(rank);
+    result_.stop_signal = std::max(result_.stop_signal, all[rank].signal);
+  }
+  if (!ranks.empty() && ranks.size() < all.size())
+    result_.stopped_at = worker_names_of(*group, ranks);
+}
+
 TrainingState FitLoop::step_on(const Tensor& x, const Tensor& y,
                                std::optional<double> learning_rate) {
   std::optional<int64_t> number;
@@ -498,6 +520,7 @@ void FitLoop::read_traffic() {
 // for as long as the others train.
 void FitLoop::gather_traffic() {
   constexpr double kYear = 365 * 86400.0;
+  find_out_who_stopped();
   comm::Group* const group = s_.cluster.group();
   if (!group || !(s_.cluster.elastic() || strategy_->collective())) return;
   read_traffic();

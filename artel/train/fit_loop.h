@@ -104,6 +104,7 @@ class FitLoop {
   bool improves_best();
   bool watch(double loss);
   void want_to_stop(const std::string& reason);
+  void find_out_who_stopped();
   bool report();
   void end_epoch();
   void save(bool best);

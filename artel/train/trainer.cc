@@ -181,7 +181,10 @@ void Trainer::restore(const checkpoint::Checkpoint& checkpoint) {
   given_.reset();
   state_->restore(checkpoint);
 }
-void Trainer::request_stop() { state_->stop = true; }
+void Trainer::request_stop(int signal) {
+  state_->stop_signal = signal;
+  state_->stop = true;
+}
 void Trainer::request_trace(int64_t steps) { state_->trace = steps; }
 void Trainer::request_leave() { (state_->cluster.elastic() ? state_->leave : state_->stop) = true; }
 
@@ -202,6 +205,7 @@ FitResult Trainer::fit(data::DatasetPtr train, const FitOptions& options) {
   std::optional<FitLoop> loop;  // outlives the attempt: if that fails, the group is aborted first
   FitResult result;
   state_->stop = false;
+  state_->stop_signal = 0;
   state_->trace = 0;
   const std::unique_ptr<Given> given = std::move(given_);
   state_->cluster.attempt([&] {

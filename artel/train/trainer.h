@@ -214,6 +214,10 @@ struct FitResult {
   std::string stopped_by;         // "epochs", "steps", "target accuracy", "patience", "time",
                            // "callback", "request", "leave" (this worker has left, the others go
                            // on), or what a strategy says, such as "tolerance"
+  // If some of several workers requested it: which ones ("worker 1 on n02"), and by which signal.
+  std::string stopped_at;
+  int stop_signal = 0;
+  std::filesystem::path checkpoints;  // where worker 0 saves
   std::vector<TrainingState> epochs;
   // The averaged weights (OptimizerConfig::average) and the states of the network, on all workers;
   // none if weights are not averaged or FitOptions::whole is false.
@@ -295,8 +299,9 @@ class Trainer {
   checkpoint::Checkpoint checkpoint() const;
   void restore(const checkpoint::Checkpoint& checkpoint);
 
-  // Stops `fit` after the current step; safe in a signal handler and from any thread.
-  void request_stop();
+  // Stops `fit` after the current step; safe in a signal handler, whose `signal` all workers learn,
+  // and from any thread.
+  void request_stop(int signal = 0);
   // The same for this worker alone: it hands its lanes over to the others. Stops `fit` if there are
   // none, or where workers cannot meet again (Cluster::elastic).
   void request_leave();

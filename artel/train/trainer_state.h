@@ -61,8 +61,9 @@ struct TrainerState {
   bool in_step = false;              // all workers hold the same after each step
   bool newcomers = false;            // others are to be let in after this step; of worker 0
   std::atomic<bool> stop{false};
-  std::atomic<bool> leave{false};  // this worker hands over to the others
-  std::atomic<int64_t> trace{0};   // so many steps are to be traced; of worker 0
+  std::atomic<int> stop_signal{0};  // that has requested it; 0: none
+  std::atomic<bool> leave{false};   // this worker hands over to the others
+  std::atomic<int64_t> trace{0};    // so many steps are to be traced; of worker 0
   // Waits for whoever reads what is here, such as a checkpoint that is being written; to be called
   // before weights or optimizer state change, from any thread. Absent: nobody does.
   std::function<void()> before_change;

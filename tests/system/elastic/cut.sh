@@ -5,39 +5,28 @@
 set -euo pipefail
 artel=$1 cut=$2
 source "$(dirname "$0")/../support.sh"
-id=artelc$$
-cannot() { echo "network namespaces are not available here: $1"; exit 77; }
-[[ $(id -u) -eq 0 ]] || cannot "not root"
-command -v ip >/dev/null || cannot "no ip command"
-ip netns add ${id}sw 2>/dev/null || cannot "ip netns add failed"
+source "$(dirname "$0")/../../support/hosts.sh"
 processes=()
 cleanup() {
   kill -KILL "${processes[@]}" 2>/dev/null || true
   wait || true
-  for i in sw 0 1 2; do ip netns del $id$i 2>/dev/null || true; done
-  rm -rf "$folder"
+  remove_hosts
+  remove_folder
 }
 trap cleanup EXIT
-ip netns exec ${id}sw ip link add br0 type bridge || cannot "no bridge"
-ip netns exec ${id}sw ip link set br0 up
-for i in 0 1 2; do
-  ip netns add $id$i
-  ip link add v0 netns $id$i type veth peer name p$i netns ${id}sw || cannot "no veth"
-  ip netns exec $id$i bash -c "ip addr add 10.96.0.$((i + 1))/24 dev v0; ip link set v0 up; ip link set lo up"
-  ip netns exec ${id}sw bash -c "ip link set p$i master br0; ip link set p$i up"
-done
+make_switch
+for i in 0 1 2; do add_port $i 10.96.0.$((i + 1)); done
 
 make_run
 for i in 0 1 2; do
-  ip netns exec $id$i unshare --uts bash -c "hostname $id$i; exec '$artel' train run.toml --out run -n 3 --rank $i \
-    --join 10.96.0.1:29873 --token secret --set train.steps=100000000 --set train.save_every=50 --set cluster.patience=2" \
-    >log$i 2>&1 &
+  become_named $i "$artel" train run.toml --out run -n 3 --rank $i --join 10.96.0.1:29873 --token secret \
+    --set train.steps=100000000 --set train.save_every=50 --set cluster.patience=2 >log$i 2>&1 &
   processes+=($!)
 done
 touch err
 wait_for_checkpoint run
 sleep 0.7  # until all know what the others do
-ip netns exec ${id}sw ip link set p$cut down
+in_network sw ip link set p$cut down
 
 # awaits FILE TEXT
 awaits() {

@@ -24,7 +24,7 @@ std::string verdict(int workers, const std::function<void(int, Cluster&)>& body)
   return messages[0];
 }
 
-TEST(Agreement, NamesTheFirstFactThatDiffersAndWhoseItIs) {
+TEST(Agreement, NamesTheFactsThatDifferAndWhoseTheyAre) {
   const auto check = [](const std::vector<Facts>& facts) {
     return verdict(static_cast<int>(facts.size()), [&](int rank, Cluster& cluster) {
       check_agreement(*cluster.group(), facts[rank]);
@@ -40,11 +40,11 @@ TEST(Agreement, NamesTheFirstFactThatDiffersAndWhoseItIs) {
                 advice);
   EXPECT_EQ(check({{{"lr", "0.2"}, {"seed", "5"}}, usual, usual}),
             "the workers were started differently: workers 1, 2 have 'lr = 0.1', worker 0 has "
-            "'lr = 0.2'" +
+            "'lr = 0.2'; workers 1, 2 have 'seed = 4', worker 0 has 'seed = 5'" +
                 advice);
   EXPECT_EQ(check({usual, {{"lr", "0.1"}, {"seed", "5"}}, {{"lr", "0.3"}, {"seed", "4"}}}),
-            "the workers were started differently: worker 2 has 'lr = 0.3', workers 0, 1 have "
-            "'lr = 0.1'" +
+            "the workers were started differently: worker 1 has 'seed = 5', workers 0, 2 have "
+            "'seed = 4'; worker 2 has 'lr = 0.3', workers 0, 1 have 'lr = 0.1'" +
                 advice);
   EXPECT_EQ(
       check({usual, {{"lr", "0.1"}}}),

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# run.sh ARTEL CASE: what a user meets on several machines, on emulated ones that share no file system.
+set -euo pipefail
+artel=$1 case=$2
+source "$(dirname "$0")/../support.sh"
+source "$(dirname "$0")/../../support/hosts.sh"
+trap 'remove_hosts || true; remove_folder' EXIT
+
+# give MACHINE...: the program and the data.
+give() {
+  local name
+  for name; do
+    ln "$artel" "$(home_of "$name")/bin/artel" 2>/dev/null || cp "$artel" "$(home_of "$name")/bin/artel"
+    cp data.csv run.toml "$(home_of "$name")"
+  done
+}
+
+# awaits FILE TEXT
+awaits() {
+  local tries=0
+  until grep -qF -- "$2" "$1" 2>/dev/null; do
+    sleep 0.05
+    ((++tries < 1200)) || { tail -n 40 "$1" >&2; fail "no '$2' in $1 within 60 s"; }
+  done
+}
+
+# expect_on MACHINE CODE LINE
+expect_on() {
+  local got=0
+  on "$1" "$3" >out 2>err || got=$?
+  [[ $got -eq $2 ]] || { cat out err >&2; fail "$3 on $1 gave $got, expected $2"; }
+}
+
+# nothing_runs_on MACHINE...: workers have a moment to end.
+nothing_runs_on() {
+  local name tries
+  for name; do
+    tries=0
+    while (($(processes_on "$name" '[a]rtel.* (train|launch) ') > 0)); do
+      sleep 0.05
+      ((++tries < 200)) || { on "$name" "ps ax" >&2; fail "something still runs on $name"; }
+    done
+  done
+}
+
+endless="--set train.steps=100000000 --set train.save_every=50"
+
+test_launch() {
+  make_run
+  expect 0 "$artel" train run.toml --out one
+  make_machines n01 n02 n03
+  give n01 n02
+  # The third machine gets the program from the first.
+  cp data.csv run.toml "$(home_of n03)"
+  expect_on n01 1 'artel launch --hosts n01,n02,n03 -- train run.toml --out runs/a'
+  contains err "n03: has no program artel; try --install"
+  nothing_runs_on n01 n02 n03
+  expect_on n01 0 'artel launch --hosts=n01,n02,n03 --install -- train run.toml --out runs/a'
+  contains err "n01: "
+  [[ -x $(home_of n03)/.local/bin/artel ]] || fail "the program was not installed"
+  expect 0 "$artel" verify one "$(home_of n01)/runs/a"
+  nothing_runs_on n01 n02 n03
+
+  # Ctrl-C stops the run, which says how to resume; the printed command works.
+  on n01 "exec artel launch --hosts n01,n02,n03 -- train run.toml --out runs/b $endless" >log 2>&1 &
+  wait_for_checkpoint "$(home_of n01)/runs/b"
+  on n01 "pkill -INT -o -f '^artel launch --hosts'"
+  local code=0
+  wait $! || code=$?
+  ((code == 130)) || { cat log >&2; fail "exit code $code after Ctrl-C"; }
+  contains log "to resume: artel launch --hosts n01,n02,n03 -- train run.toml --out runs/b --resume"
+  nothing_runs_on n01 n02 n03
+  expect_on n02 0 "$(sed -n 's/.*to resume: //p' log) --set train.steps=$(($(newest_step_of n01 b) + 10))"
+  contains err "worker 2 on host n03"
+
+  # Killing the launcher ends its workers, too, and they save.
+  on n01 "exec artel launch --hosts n02,n03 -- train run.toml --out runs/c $endless" >log 2>&1 &
+  wait_for_checkpoint "$(home_of n02)/runs/c"
+  on n01 "pkill -KILL -o -f '^artel launch --hosts'"
+  wait $! || true
+  nothing_runs_on n01 n02 n03
+
+  # A machine that loses power leaves the others training.
+  on n01 "exec artel launch --hosts n01,n02,n03 -- train run.toml --out runs/d $endless --set cluster.patience=2" >log 2>&1 &
+  wait_for_checkpoint "$(home_of n01)/runs/d"
+  power_off n03
+  awaits log "going on with 2 workers"
+  contains log "on host n03"
+  on n01 "pkill -INT -o -f '^artel launch --hosts'"
+  wait $! || true
+  nothing_runs_on n01 n02
+}
+
+newest_step_of() { ls "$(home_of "$1")/runs/$2/checkpoints" | sed -n 's/^step-0*//p' | tail -1; }
+
+test_bad_hosts() {
+  make_run
+  make_machines n01 n02 n03 n04
+  give n01 n02 n03 n04
+  # A machine that takes packets and never answers, one without a name, one that lets nobody in, one without the folder.
+  in_network 0 ip neigh replace 10.96.0.77 lladdr 02:00:00:00:00:77 dev v0
+  : >"$(home_of n03)/.ssh/authorized_keys"
+  mkdir "$(home_of n01)/work" "$(home_of n02)/work"
+  printf '#!/bin/sh\necho "artel-check version 0.0.1"\n' >"$(home_of n02)/bin/old"
+  chmod +x "$(home_of n02)/bin/old"
+  local begin=$SECONDS
+  expect_on n01 1 'artel launch --hosts n01,n02,n03,n04,10.96.0.77,n99 --folder /root/work -- train run.toml'
+  ((SECONDS - begin <= 6)) || fail "it took $((SECONDS - begin)) s"
+  contains err "10.96.0.77: "
+  contains err "n99: its name cannot be resolved"
+  contains err "n03: ssh: "
+  contains err "Permission denied"
+  contains err "n04: has no folder /root/work"
+  contains err "artel: error: [--hosts] 4 of 6 hosts cannot be used; nothing was started"
+  ! grep -qE "^n0[12]:" err || fail "a good host was blamed"
+  nothing_runs_on n01 n02 n04
+  expect_on n01 1 'artel launch --hosts n02 --program old -- train run.toml'
+  contains err "n02: has version 0.0.1 of /root/bin/old, expected"
+}
+
+# Messages name machines, all differences, and the cause of a wrong token under srun.
+test_names() {
+  make_run
+  make_machines n01 n02 n03
+  give n01 n02 n03
+  sed -i 's/lr = 0.1/lr = 0.2/; s/batch_size = 20/batch_size = 40/' "$(home_of n02)/run.toml"
+  expect_on n01 1 'artel launch --hosts n01,n02,n03 -- train run.toml'
+  contains err "worker 1 on n02 has 'optimizer.lr = 0.2', workers 0 on n01, 2 on n03 have 'optimizer.lr = 0.1'"
+  contains err "worker 1 on n02 has 'batch_size = 40', workers 0 on n01, 2 on n03 have 'batch_size = 20'"
+  nothing_runs_on n01 n02 n03
+  local slurm='export SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=n[01,03];'
+  on n01 "$slurm SLURM_PROCID=0 exec artel train run.toml --out runs/s --set cluster.join_timeout=4" >log 2>&1 &
+  expect_on n03 1 "$slurm SLURM_PROCID=1 artel train run.toml --set cluster.join_timeout=4"
+  contains err "wrong token"
+  contains err "under srun the token comes from /root/.config/artel/key, which must be the same on all hosts"
+  wait $! && fail "worker 0 did not fail"
+  slurm+=" export ARTEL_TOKEN=secret;"
+  on n01 "$slurm SLURM_PROCID=0 exec artel train run.toml --out runs/t" >log 2>&1 &
+  expect_on n03 0 "$slurm SLURM_PROCID=1 artel train run.toml"
+  wait $! || { cat log >&2; fail "worker 0 failed"; }
+  contains err "worker 1 on n03 trains with 1 other worker, from step 1; worker 0 on n01 reports and saves"
+}
+
+"test_$case"
+echo "passed"
