@@ -28,6 +28,7 @@ struct Arguments {
   std::string hosts;
   std::vector<std::string> command;
   std::string program = "artel", folder = std::filesystem::current_path();
+  std::string token_file;
   int port = 29400;
   bool install = false, describe = false, follow = false;
 };
@@ -103,6 +104,7 @@ std::map<std::string, std::string> usable_programs(const Arguments& arguments,
 std::string launcher_words(const Arguments& arguments) {
   std::string words = "artel launch --hosts " + shell_word(arguments.hosts);
   if (arguments.port != Arguments().port) words += fmt::format(" --port {}", arguments.port);
+  if (!arguments.token_file.empty()) words += " --token-file " + shell_word(arguments.token_file);
   if (arguments.program != "artel") words += " --program " + shell_word(arguments.program);
   if (arguments.folder != Arguments().folder) words += " --folder " + shell_word(arguments.folder);
   return words + " --";
@@ -130,7 +132,8 @@ void launch(const Arguments& arguments) {
   comm::GroupOptions place = {.transport = "gloo",
                               .size = static_cast<int>(hosts.size()),
                               .address = fmt::format("{}:{}", hosts.front(), arguments.port),
-                              .token = random_token()};
+                              .token = given_token("", arguments.token_file)};
+  if (place.token.empty()) place.token = random_token();
   std::vector<RemoteWorker> workers;
   for (; place.rank < place.size; ++place.rank) {
     const std::string& host = hosts[place.rank];
@@ -177,6 +180,11 @@ void add_launch(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--folder", arguments->folder,
                       "Folder to run in on each machine (default: this one)");
+  command
+      ->add_option("--token-file", arguments->token_file,
+                   "File with the secret of the run, for machines that join later (default: the "
+                   "variable ARTEL_TOKEN, else a random one)")
+      ->type_name("FILE");
   command->add_flag("--install", arguments->install,
                     "Copy this program to machines that lack it (to ~/.local/bin, or where "
                     "--program says)");

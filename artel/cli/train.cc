@@ -139,8 +139,9 @@ void add_joining(CLI::App* command, Arguments& arguments) {
   command
       ->add_option("--join", join.address,
                    "Rendezvous address or run folder. Worker 0 listens there; late workers join a "
-                   "running training")
-      ->type_name("HOST:PORT|DIR")
+                   "running training at the same port of any of its machines. Several addresses, "
+                   "separated by commas, are tried in turn")
+      ->type_name("HOST:PORT,...|DIR")
       ->group(group);
   command
       ->add_option("--rank", join.rank, "Number of this worker (default: in the order of arrival)")

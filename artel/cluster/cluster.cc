@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <map>
 #include <set>
 #include <span>
@@ -17,6 +18,7 @@
 #include "artel/base/host_name.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
+#include "artel/base/processor_quota.h"
 #include "artel/base/random.h"
 #include "artel/base/text.h"
 #include "artel/base/version.h"
@@ -75,6 +77,30 @@ std::map<int, RegroupingOptions::Sign> signs_of(const Membership& membership) {
 // A server needs to know nothing, but has to speak the same language.
 std::string server_introduction() { return fmt::format("version = {}", kHeaderVersion); }
 
+// Says once, after a few seconds, what this worker waits for: the others, or somebody who listens.
+std::function<void()> notice_of_waiting(const std::string& address, double timeout) {
+  constexpr double kSecondsUntil = 3, kSecondsToAnswer = 1;
+  return [=, due = Deadline::after(kSecondsUntil), told = false]() mutable {
+    if (told || !due.passed()) return;
+    told = true;
+    const Endpoint place = comm::control::parse_endpoint(address);
+    const comm::control::Reached reached = comm::control::reach(place, kSecondsToAnswer);
+    if (reached.socket.get() >= 0)
+      return log(LogLevel::info, "waiting at {} for the other workers, up to {:g} s", address,
+                 timeout);
+    log(LogLevel::warning,
+        "{} at {}: waiting up to {:g} s for worker 0 (cluster.join_timeout); a run that is under "
+        "way can be joined at port {} of any of its machines",
+        reached.refused ? "nobody listens" : "no answer", address, timeout, place.port);
+  };
+}
+
+// As many whole cores as a quota allows; at least one.
+int within_quota(int cores, const std::optional<double>& quota) {
+  if (!quota) return std::max(1, cores);
+  return std::clamp(static_cast<int>(std::lround(*quota)), 1, std::max(1, cores));
+}
+
 // The cores that this process was given.
 cpu_set_t own_cores() {
   cpu_set_t cores;
@@ -85,9 +111,11 @@ cpu_set_t own_cores() {
 
 }  // namespace
 
-Cluster::Cluster() : vitals_(std::make_shared<VitalSigns>()) {
+Cluster::Cluster() : vitals_(std::make_shared<VitalSigns>()) { count_own_cores(); }
+
+void Cluster::count_own_cores() {
   const cpu_set_t own = own_cores();
-  cores_ = {std::max(1, CPU_COUNT(&own))};
+  cores_ = {within_quota(CPU_COUNT(&own), processor_quota())};
 }
 
 Cluster::Cluster(int, char**) : Cluster() {
@@ -113,7 +141,10 @@ void Cluster::connect(const comm::GroupOptions& options) {
   if (!options.doors.empty()) return stay_outside(options.doors);
   std::shared_ptr<comm::Group> all;
   try {
-    all = std::make_shared<comm::Group>(comm::Group::connect(options_));
+    comm::GroupOptions first = options_;
+    if (options.transport != "shm" && options.transport != "mpi")
+      first.while_joining = notice_of_waiting(options.address, options.join_timeout);
+    all = std::make_shared<comm::Group>(comm::Group::connect(first));
   } catch (const comm::control::UnderWay& run) {
     return stay_outside(run.doors);
   } catch (const Error& error) {
@@ -159,8 +190,7 @@ void Cluster::stay_outside(std::vector<std::string> doors) {
   require(door_ != nullptr, ErrorKind::unsupported,
           "[cluster] the run is under way, and this worker cannot join it with cluster.elastic = "
           "false");
-  const cpu_set_t own = own_cores();
-  cores_ = {std::max(1, CPU_COUNT(&own))};
+  count_own_cores();
   options_.doors = std::move(doors);
   outside_ = true;
 }
@@ -235,9 +265,19 @@ void Cluster::take(const Roster& roster) {
 void Cluster::announce() {
   const std::vector<Participant> everybody = membership_.everybody();
   door_->set_membership(membership_.generation, everybody, number_, membership_.next_number);
+  listen_at_known_port();
   std::string news = "met " + door_->address();
   for (const Participant& member : everybody) news += "," + member.door;
   tell_launcher(news);
+}
+
+// Newcomers know the port at which the run began. Each worker shows them the way at that port of
+// its own machine, unless another one does so there.
+void Cluster::listen_at_known_port() {
+  if (options_.transport == "shm" || meeting_place_.empty()) return;
+  const Endpoint known = comm::control::parse_endpoint(meeting_place_);
+  const std::string own = comm::control::parse_endpoint(door_->address()).host;
+  if (!door_->open_also_at({.host = own, .port = known.port})) door_->open_also_at(known);
 }
 
 // Also if the others meet again, and go on without it, while it is being admitted.
@@ -282,10 +322,9 @@ void Cluster::enter_once() {
 
 bool Cluster::accepts_newcomers(int most) {
   if (!door_ || rank() != 0) return false;
-  // Whoever comes to where the run began is shown the way, also when the first group is gone.
-  if (options_.transport != "shm" && !meeting_place_.empty() && membership_.generation > 0 &&
-      Clock::now() >= next_look_) {
-    door_->open_also_at(comm::control::parse_endpoint(meeting_place_));
+  // Where the run began, the first group may have listened until now.
+  if (membership_.generation > 0 && Clock::now() >= next_look_) {
+    listen_at_known_port();
     next_look_ = Clock::now() + std::chrono::seconds(1);
   }
   if (!door_->has_newcomers()) return false;
@@ -643,22 +682,28 @@ Cluster::Cluster(Cluster&&) noexcept = default;
 // Launchers may bind each process to its own cores, or let all processes on a machine use all
 // cores.
 void Cluster::share_cores() {
-  const cpu_set_t own = own_cores();
-  std::vector<cpu_set_t> given(static_cast<size_t>(size()));
+  struct Given {
+    cpu_set_t cores;
+    double quota;  // of this process or of several together; 0: none
+  };
+  const Given own = {own_cores(), processor_quota().value_or(0)};
+  std::vector<Given> given(static_cast<size_t>(size()));
   group()->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(given)),
                       {}, {.label = "cores"});
   const std::vector<int> hosts = group()->host_numbers();
   cores_.clear();
-  for (const int host : hosts) {
+  for (size_t mine = 0; mine < given.size(); ++mine) {
     cpu_set_t of_host;
     CPU_ZERO(&of_host);
     int sharing = 0;
     for (size_t rank = 0; rank < given.size(); ++rank) {
-      if (hosts[rank] != host) continue;
-      CPU_OR(&of_host, &of_host, &given[rank]);
+      if (hosts[rank] != hosts[mine]) continue;
+      CPU_OR(&of_host, &of_host, &given[rank].cores);
       ++sharing;
     }
-    cores_.push_back(std::max(1, CPU_COUNT(&of_host) / sharing));
+    const double quota = given[mine].quota;
+    cores_.push_back(within_quota(CPU_COUNT(&of_host) / sharing,
+                                  quota > 0 ? std::optional(quota / sharing) : std::nullopt));
   }
 }
 

@@ -137,6 +137,7 @@ class Cluster {
   void stay_outside(std::vector<std::string> doors);
   void take(const comm::control::Roster& roster);
   void announce();
+  void listen_at_known_port();
   std::map<int, std::string> meet_again(Deadline deadline);
   comm::control::Participant own_card() const;
   std::string place_for_a_group() const;
@@ -148,6 +149,7 @@ class Cluster {
   MembershipChange rejoin(const Error& cause);
   void log_change(const MembershipChange& change, const Error& cause) const;
   void share_cores();
+  void count_own_cores();
 
   std::shared_ptr<VitalSigns> vitals_;
   comm::GroupOptions options_;  // of the present group

@@ -82,6 +82,18 @@ void Entrance::check() {
           "[cluster] worker 0 was lost while it let this one in");
 }
 
+std::string first_that_answers(const std::vector<std::string>& addresses) {
+  constexpr double kSeconds = 1;
+  if (addresses.size() > 1)
+    for (const std::string& address : addresses) try {
+        if (reach(parse_endpoint(address), kSeconds).socket.get() >= 0) return address;
+        log(LogLevel::info, "nobody answers at {}", address);
+      } catch (const Error& error) {
+        log(LogLevel::info, "{}", error.what());  // an unknown name
+      }
+  return addresses.front();
+}
+
 void ask_to_leave(const LeaveRequest& request, Deadline deadline) {
   Reached reached = reach(parse_endpoint(request.door), request.patience);
   require(reached.socket.get() >= 0, ErrorKind::communication,

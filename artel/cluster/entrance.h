@@ -38,6 +38,9 @@ class Entrance {
   comm::control::Roster roster_;
 };
 
+// The first of these addresses where a worker listens, or the first of all: there a run begins.
+std::string first_that_answers(const std::vector<std::string>& addresses);
+
 struct LeaveRequest {
   std::string door, token;
   bool encrypt = false;

@@ -67,6 +67,19 @@ std::vector<fs::path> matching_files(const fs::path& path) {
   return files;
 }
 
+std::vector<NamedFile> files_at(const fs::path& path) {
+  std::vector<NamedFile> files;
+  for (const fs::path& each : matching_files(path)) {
+    if (!fs::is_directory(each)) {
+      files.push_back({each, each.filename().string()});
+      continue;
+    }
+    for (const fs::path& file : files_below(each))
+      files.push_back({file, file.lexically_relative(each).string()});
+  }
+  return files;
+}
+
 uint64_t hash_files(const fs::path& path) {
   constexpr uint64_t kMostWhole = 64 << 20;
   constexpr size_t kMostFiles = 100'000;

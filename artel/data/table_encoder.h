@@ -73,6 +73,9 @@ class TableEncoder {
   // As a file. Reading throws an Error of kind corrupt or not_found.
   void save(const std::filesystem::path& path) const;
   static std::shared_ptr<const TableEncoder> load(const std::filesystem::path& path);
+  // The same for the text of such a file; `where` stands for it in messages.
+  static std::shared_ptr<const TableEncoder> parse(const std::string& text,
+                                                   const std::string& where);
 
   // Raw rows of another file, whose columns are found by name, in any order. Any thread.
   class Rows {

@@ -85,7 +85,12 @@ void TableEncoder::save(const std::filesystem::path& path) const {
 
 std::shared_ptr<const TableEncoder> TableEncoder::load(const std::filesystem::path& path) {
   constexpr uint64_t kMostBytes = 256 << 20;
-  const nlohmann::json json = parse_json(read_file(path, kMostBytes), path.string());
+  return parse(read_file(path, kMostBytes), path.string());
+}
+
+std::shared_ptr<const TableEncoder> TableEncoder::parse(const std::string& text,
+                                                        const std::string& where) {
+  const nlohmann::json json = parse_json(text, where);
   const std::shared_ptr<TableEncoder> encoder(new TableEncoder);
   try {
     const nlohmann::json& target = json.at("target");
@@ -98,9 +103,9 @@ std::shared_ptr<const TableEncoder> TableEncoder::load(const std::filesystem::pa
       encoder->scale_ = target.at("scale");
     }
     for (const nlohmann::json& column : json.at("columns"))
-      encoder->features_.push_back(feature_from_json(column, path.string()));
+      encoder->features_.push_back(feature_from_json(column, where));
   } catch (const nlohmann::json::exception& error) {
-    fail(ErrorKind::corrupt, "[{}] {}", path.string(), error.what());
+    fail(ErrorKind::corrupt, "[{}] {}", where, error.what());
   }
   return encoder;
 }

@@ -33,6 +33,7 @@ void visit(Worker& worker, auto&& field) {
   field("computing", worker.computing);
   field("waiting_for_data", worker.data);
   field("waiting_for_workers", worker.workers);
+  field("waiting_for_the_wire", worker.wire_wait);
   field("on_the_wire", worker.wire);
   field("seconds_per_lane", worker.seconds_per_lane);
   field("sent_per_second", worker.sent_per_second);
@@ -125,19 +126,56 @@ Diagnosis hungry_worker(const LiveRun& run) {
                       most->name, percent(share(*most)))};
 }
 
-// A worker that computes, but gets less of the processor than it could use.
+// The worker on the critical path: it computes while the others wait for it. Null if nobody waits
+// much longer than the others do.
+const LiveWorker* critical_worker(const LiveRun& run) {
+  const LiveWorker* least = nullptr;
+  double waiting = 0;
+  int known = 0;
+  for (const LiveWorker& worker : run.workers) {
+    if (worker.server || !worker.workers || worker.stage >= 0) continue;
+    waiting += *worker.workers;
+    ++known;
+    if (!least || *worker.workers < *least->workers) least = &worker;
+  }
+  if (known < 2) return nullptr;
+  const double others = (waiting - *least->workers) / (known - 1);
+  return others - *least->workers >= kSomeWaiting ? least : nullptr;
+}
+
+// A worker that computes, but gets less of the processor than it could use, and does not wait for
+// others anyway.
 Diagnosis crowded_worker(const LiveRun& run) {
+  const LiveWorker* const critical = critical_worker(run);
   for (const LiveWorker& worker : run.workers) {
     if (worker.server || !worker.processor || !worker.computing || worker.lanes == 0) continue;
+    if (critical ? critical != &worker : worker.workers.value_or(0) >= kMuchWaiting) continue;
     const auto usable = static_cast<double>(std::min<int64_t>(worker.cores, worker.lanes));
     if (*worker.processor >= kMuchLess * *worker.computing * usable) continue;
     return {
         Diagnosis::Kind::crowded, worker.name,
         fmt::format("{} gets only {:.1f} of the {:.0f} core{} that it could use: other programs "
-                    "are busy on {}",
-                    worker.name, *worker.processor, usable, usable == 1 ? "" : "s", worker.host)};
+                    "are busy on {}, or a quota limits it{}",
+                    worker.name, *worker.processor, usable, usable == 1 ? "" : "s", worker.host,
+                    critical ? "; the others wait for it" : "")};
   }
   return {};
+}
+
+// The worker that computes while the others wait, though a lane takes it no longer than them.
+Diagnosis overloaded_worker(const LiveRun& run) {
+  const LiveWorker* const critical = critical_worker(run);
+  if (!critical || critical->lanes == 0) return {};
+  double waiting = 0;
+  int64_t lanes = 0;
+  for (const LiveWorker& worker : run.workers) {
+    lanes += worker.lanes;
+    if (&worker != critical) waiting = std::max(waiting, worker.workers.value_or(0));
+  }
+  if (waiting < kMuchWaiting) return {};
+  return {Diagnosis::Kind::slow, critical->name,
+          fmt::format("the others wait for {} on {} up to {} of their time: it has {} of {} lanes",
+                      critical->name, critical->host, percent(waiting), critical->lanes, lanes)};
 }
 
 // The worker that needs longer for a lane than the others, while they wait for it.
@@ -164,7 +202,7 @@ Diagnosis slow_worker(const LiveRun& run) {
   if (!fewer && waiting < kSomeWaiting) return {};
   return {Diagnosis::Kind::slow, slowest->name,
           fmt::format(
-              "{} is {:.1f}x slower than the others: {}", slowest->name, times,
+              "{} on {} is {:.1f}x slower than the others: {}", slowest->name, slowest->host, times,
               fewer ? fmt::format("it has been given fewer lanes ({} of {})", slowest->lanes, lanes)
                     : fmt::format("they wait for it {} of their time", percent(waiting)))};
 }
@@ -243,9 +281,23 @@ LiveRun live_from_json(std::string_view text, std::string_view where) {
   }
 }
 
+void separate_waiting(std::vector<LiveWorker>& workers) {
+  std::optional<double> least;
+  int known = 0;
+  for (const LiveWorker& worker : workers) {
+    // In a pipeline, workers also wait for other stages.
+    if (worker.server || !worker.workers || worker.stage >= 0) continue;
+    least = std::min(least.value_or(1), *worker.workers);
+    ++known;
+  }
+  if (known < 2) return;
+  for (LiveWorker& worker : workers)
+    if (!worker.server && worker.workers && worker.stage < 0) worker.wire_wait = least;
+}
+
 Diagnosis diagnose(const LiveRun& run) {
-  for (const auto& look :
-       {silent_worker, hungry_worker, crowded_worker, slow_worker, waiting_workers, idle_cores}) {
+  for (const auto& look : {silent_worker, hungry_worker, crowded_worker, slow_worker,
+                           overloaded_worker, waiting_workers, idle_cores}) {
     Diagnosis found = look(run);
     if (found.kind != Diagnosis::Kind::unknown) return found;
   }

@@ -25,9 +25,12 @@ struct LiveWorker {
   std::string mesh;           // where it is there: "data 1, stage 2"; empty: there is no mesh
   int stage = -1;             // its first one of a pipeline; -1: there is none
   std::optional<double> samples_per_second;
-  // Shares of its time: computing, waiting for data and waiting for others make up all of it.
+  // Shares of its time: computing, waiting for data and waiting for others make up all of it. The
+  // worker that waits least waits for the wire alone, so as much of the others' waiting is for the
+  // wire (`wire_wait`), and the rest for workers that are still computing.
   // Exchanging sums is beside that: most of it happens while it computes.
   std::optional<double> computing, data, workers, wire;
+  std::optional<double> wire_wait;                             // a part of `workers`
   std::optional<double> seconds_per_lane;                      // of computing, in a step
   std::optional<double> sent_per_second, received_per_second;  // bytes
   std::optional<double> processor;                             // cores in use
@@ -66,6 +69,9 @@ struct Diagnosis {
   std::string culprit;  // a worker's name; empty: nobody in particular
   std::string text;     // one sentence
 };
+// Sets `wire_wait` of all workers, if it can be told.
+void separate_waiting(std::vector<LiveWorker>& workers);
+
 // What holds the run up most. A pure function of the record.
 Diagnosis diagnose(const LiveRun& run);
 

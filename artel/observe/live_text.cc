@@ -46,7 +46,11 @@ const Column kColumns[] = {
     {"samples/s", 8, [](const LiveWorker& w) { return rate(w.samples_per_second); }},
     {"compute", 8, [](const LiveWorker& w) { return share(w.computing); }},
     {"data", 6, [](const LiveWorker& w) { return share(w.data); }},
-    {"wait", 8, [](const LiveWorker& w) { return share(w.workers); }},
+    {"wait", 8,
+     [](const LiveWorker& w) {
+       return share(w.workers ? std::optional(*w.workers - w.wire_wait.value_or(0)) : w.workers);
+     }},
+    {"net", 7, [](const LiveWorker& w) { return share(w.wire_wait); }},
     {"wire", 6, [](const LiveWorker& w) { return share(w.wire); }},
     {"cores", 7,
      [](const LiveWorker& w) {

@@ -243,6 +243,7 @@ observe::LiveRun LiveReport::record() {
     recent[member.name] = std::move(recent_[member.name]);
   }
   recent_ = std::move(recent);  // without those who have gone
+  observe::separate_waiting(run.workers);
   return run;
 }
 

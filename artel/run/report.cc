@@ -290,8 +290,11 @@ observe::Table RunReport::table_of(const FitResult& result, int64_t parameters) 
         {"waiting for data", fmt::format("{:.1f} %", 100 * last.seconds_waited / last.seconds)});
   }
   if (last.sent_bytes > 0) {
+    const double for_wire = std::min(result.seconds_for_wire.value_or(0), last.seconds_exchanging);
     table.add({"waiting for workers",
-               fmt::format("{:.1f} %", 100 * last.seconds_exchanging / last.seconds)});
+               fmt::format("{:.1f} %", 100 * (last.seconds_exchanging - for_wire) / last.seconds)});
+    if (result.seconds_for_wire)
+      table.add({"waiting for the wire", fmt::format("{:.1f} %", 100 * for_wire / last.seconds)});
     table.add({"sent by a worker", sent_by_a_worker(result)});
   }
   add_server_report(table, result.servers);

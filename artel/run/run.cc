@@ -4,10 +4,13 @@
 #include "artel/base/file.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
+#include "artel/base/text.h"
+#include "artel/cluster/entrance.h"
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/servers_inside.h"
 #include "artel/cluster/token.h"
 #include "artel/run/interrupt.h"
+#include "artel/run/newest_run.h"
 #include "artel/run/run_folder.h"
 #include "artel/run/samples.h"
 #include "artel/run/saved_run.h"
@@ -80,15 +83,16 @@ std::optional<comm::GroupOptions> Run::place() const {
   const ClusterConfig& cluster = config_.cluster;
   if (const std::optional<MeetingPlace>& join = options_.join) {
     // A run begins when there are enough workers; the others join it.
+    const bool by_folder = fs::is_directory(join->address);
     place = {.transport = "gloo",
              .rank = join->rank,
              .size = static_cast<int>(cluster.workers.is_range ? cluster.workers.least
                                                                : cluster.workers.most) +
                      servers,
-             .address = join->address,
+             .address = by_folder ? "" : first_that_answers(split(join->address, ',')),
              .token = {},
              .interface = join->interface};
-    if (fs::is_directory(join->address))
+    if (by_folder)
       *place = place_in(RunFolder(join->address));
     else
       place->token = joining_token(join->token, join->token_file, join->address);
@@ -124,9 +128,15 @@ bool Run::lacks_workers() const {
 void Run::prepare_data() const { artel::prepare_data(config_); }
 
 // How a table that is trained on again becomes samples: as it did for the network before.
-std::shared_ptr<const data::TableEncoder> Run::learnt_table() const {
-  if (!options_.resume) return {};
+std::shared_ptr<const data::TableEncoder> Run::learnt_table(Cluster& cluster) const {
   const RunFolder folder = choose_folder({where_, options_.out, options_.name, /*resume=*/true});
+  // Only the machine of worker 0 is known to have the folder.
+  comm::Group* const group = cluster.group();
+  if (group && group->transport() != "shm") {
+    const std::string text = text_at_first(*group, options_.resume ? folder.table() : fs::path());
+    return text.empty() ? nullptr : data::TableEncoder::parse(text, folder.table().string());
+  }
+  if (!options_.resume) return {};
   return fs::exists(folder.table()) ? data::TableEncoder::load(folder.table()) : nullptr;
 }
 
@@ -158,11 +168,16 @@ RunResult Run::train(Cluster& cluster) {
   std::optional<ClaimedFolder> folder;  // at worker 0
   const auto work = [&] {
     agree_on_instructions(config_.cluster.instructions, cluster);
+    comm::Group* const group = cluster.group();
+    if (group && group->transport() != "shm")
+      bring_newest_run(*group, choose_folder({where_, options_.out, options_.name, true}),
+                       options_.resume);
     if (cluster.rank() == 0 && !cluster.outside()) {
       log_warnings(config_);
       folder = claim_folder({where_, options_.out, options_.name, options_.resume});
     }
-    TrainedNetwork trained = train_network(config_, cluster, folder, options_, learnt_table());
+    TrainedNetwork trained =
+        train_network(config_, cluster, folder, options_, learnt_table(cluster));
     result = std::move(trained.result);
     if (options_.uses_network && trained.whole)
       trained_ = {std::move(trained.layout), std::move(trained.weights)};

@@ -32,8 +32,9 @@ struct SavedRun;
 
 // How workers on several machines find each other without a launcher.
 struct MeetingPlace {
-  // HOST:PORT, where worker 0 listens; or, to join a run that is under way, the same, the address
-  // of any of its workers, or its folder.
+  // HOST:PORT, where worker 0 listens; or, to join a run that is under way, the same port at any of
+  // its workers' machines, or its folder. Several addresses, separated by commas, are tried in
+  // turn; a new run begins at the first.
   std::string address = {};
   int rank = -1;  // which worker this is; -1: in the order of arrival
   // A secret shared by all workers: itself, or in a file; else the variable ARTEL_TOKEN has it.
@@ -128,7 +129,7 @@ class Run {
   Run(std::string text, std::string where, std::filesystem::path base, RunOptions options);
   std::optional<comm::GroupOptions> place() const;
   const SavedRun& saved();
-  std::shared_ptr<const data::TableEncoder> learnt_table() const;
+  std::shared_ptr<const data::TableEncoder> learnt_table(Cluster& cluster) const;
 
   std::string text_, where_;  // TOML, and its file's name
   std::filesystem::path base_;

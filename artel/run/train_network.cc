@@ -5,6 +5,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/host_name.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/checkpoint/checkpoint.h"
@@ -313,6 +314,10 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
   FitOptions fit =
       fit_options(config_, data_, own ? own->folder.checkpoints() : fs::path(), options_);
   fit.resume = resumed_step_ > 0;
+  // Workers of one machine read the same files.
+  const comm::GroupOptions& place = cluster_.options();
+  if ((cluster_.group() || cluster_.outside()) && place.transport != "shm")
+    fit.files = file_digests(config_);
   if (kept_) {
     fit.augment = {};
     fit.validation = kept_->judged ? kept_->judged : fit.validation;
@@ -323,6 +328,8 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
   fit.before_leading = [&](int64_t step, const fs::path& checkpoints) {
     if (!own) {
       own = take_over_folder(RunFolder(checkpoints.parent_path()));
+      log(LogLevel::info, "the run is kept in {} on {} from step {} on",
+          own->folder.path().string(), host_name(), step);
       report_.emplace(own->folder, recent_.step_before(step), data_.judge(), options_.quiet,
                       names_of_classes(data_.layout()), tokens_in_sample(data_.layout()));
     }
@@ -359,7 +366,7 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
   };
   // Before the users' callbacks, which may look at the folder.
   fit.after_step.insert(fit.after_step.begin(), [&](const TrainingState& state) {
-    cluster_.vitals().set(vitals_of(state, cluster_.cores()));
+    cluster_.vitals().set(vitals_of(state, threads_of(config_, cluster_)));
     if (report_) {
       own->begun = true;
       report_->after_step(state);

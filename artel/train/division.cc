@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
+#include "artel/cluster/worker_name.h"
 #include "artel/comm/balance.h"
 #include "artel/train/stepper.h"
 
@@ -77,10 +79,23 @@ void Division::balance(int64_t step) {
   comm::LaneLayout better =
       comm::balanced_lanes(layout_, seconds, 0.05, membership_.group->host_numbers());
   if (better.lanes_of_rank == layout_.lanes_of_rank) return;
-  if (membership_.rank() == 0)
-    log(LogLevel::info, "step {}: lanes of the workers are now {}", step,
-        fmt::join(better.lanes_of_rank, ", "));
+  log(LogLevel::debug, "step {}: lanes of the workers are now {}", step,
+      fmt::join(better.lanes_of_rank, ", "));
   set(std::move(better));
+  if (membership_.rank() == 0) tell_slowest(step);
+}
+
+// Speeds vary, so a line comes only if another worker is the slowest, or if it has got or lost more
+// than one lane since the last line.
+void Division::tell_slowest(int64_t step) {
+  const std::vector<int>& lanes = layout_.lanes_of_rank;
+  const auto slowest = static_cast<int>(std::ranges::min_element(lanes) - lanes.begin());
+  if (slowest == told_slowest_ && std::abs(lanes[slowest] - told_lanes_) <= 1) return;
+  told_slowest_ = slowest;
+  told_lanes_ = lanes[slowest];
+  log(LogLevel::info, "step {}: {} is the slowest and gets {} of the {} lanes (all: {})", step,
+      worker_name(*membership_.group, slowest), lanes[slowest], layout_.lanes,
+      fmt::join(lanes, ", "));
 }
 
 }  // namespace artel

@@ -47,11 +47,15 @@ class Division {
   static constexpr int64_t kBalanceEvery = 16;
 
  private:
+  void tell_slowest(int64_t step);
+
   Membership membership_;
   data::Loader& loader_;
   comm::LaneLayout layout_;
   int sharing_;  // workers of `membership_` with the same lanes
   double computing_ = 0;
+  // The slowest worker that the log has named last, and its lanes.
+  int told_slowest_ = -1, told_lanes_ = 0;
 };
 
 }  // namespace artel

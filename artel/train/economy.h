@@ -24,9 +24,11 @@ struct Economy {
 // Nothing while waiting costs less than 6 % of computing. Otherwise enough local steps to bring
 // the exchange down to 2 %: packing gradients at every step would cost more processor time. If
 // that takes more than eight, averages are packed too (int8, a quarter of the bytes).
-Economy choose_economy(const StepCost& cost);
+// There are at least three meetings in the `remaining` steps.
+Economy choose_economy(const StepCost& cost, int64_t remaining = INT64_MAX);
 
 // The same with more steps between meetings, if meetings turned out to cost more than expected.
-Economy stretched(Economy economy, double meeting_seconds, double computing_seconds_of_a_step);
+Economy stretched(Economy economy, double meeting_seconds, double computing_seconds_of_a_step,
+                  int64_t remaining = INT64_MAX);
 
 }  // namespace artel

@@ -77,13 +77,14 @@ Facts facts_of(const TrainerOptions& options) {
 
 Facts facts_of(const FitOptions& options) {
   const auto& [batch_size, keep_last_batch, epochs, steps, augment, loader_threads, validation,
-               around, mistakes, target_accuracy, patience, max_seconds, best_by, noise_every,
-               checkpoints, save_every, keep_last, resume, whole, timeline, before_leading,
-               after_leading, before_membership, before_save, while_testing, after_step,
-               after_epoch, after_trace] = options;
+               around, mistakes, files, target_accuracy, patience, max_seconds, best_by,
+               noise_every, checkpoints, save_every, keep_last, resume, whole, timeline,
+               before_leading, after_leading, before_membership, before_save, while_testing,
+               after_step, after_epoch, after_trace] = options;
   // Worker 0 alone reads and writes checkpoints. What a callback wants, all workers learn.
-  may_differ(loader_threads, around, checkpoints, keep_last, resume, before_leading, after_leading,
-             before_membership, before_save, while_testing, after_step, after_epoch, after_trace);
+  may_differ(loader_threads, around, files, checkpoints, keep_last, resume, before_leading,
+             after_leading, before_membership, before_save, while_testing, after_step, after_epoch,
+             after_trace);
   const auto& [transforms, mixup] = augment;
   std::vector<std::string> steps_of_augmentation;
   for (const data::Transform& transform : transforms)

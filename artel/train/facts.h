@@ -16,7 +16,8 @@ namespace artel {
 
 Facts facts_of(const TrainerOptions& options);
 Facts facts_of(const FitOptions& options);
-// A few samples, spread over the set, represent its content. Null: an empty set.
+// A few samples, spread over the set, represent its content; files are compared as a whole
+// (train/data_check.h). Null: an empty set.
 Facts facts_of(const std::string& name, const data::Dataset* set);
 // What is computed for a lane with this many samples, layer by layer, and where sums and weights
 // lie. Something must be compiled.

@@ -126,10 +126,13 @@ void FitLoop::join() {
 // is what goes with the weights at each moment; empty while they are a mixture.
 int FitLoop::take_over_state(comm::Group* group, std::string& text) {
   Source source;
-  if (group)
+  if (group) {
     check_agreement(*group, facts());
-  else
+    data_check_.compare(*group);
+    if (!data_check_.pending() && s_.cluster.elastic()) introduce();
+  } else {
     check_first_worker();
+  }
   if (options_.timeline && timeline_.recording())
     timeline_.meet(group);
   else if (options_.timeline)

@@ -40,6 +40,7 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
       options_(options),
       kind_(find_strategy(s_.options.strategy, s_.cluster.servers())),
       asked_(s_.options.strategy_options),
+      data_check_(options.files),
       validation_(options.validation && options.validation->size() > 0 ? options.validation
                                                                        : nullptr),
       loader_(train, {.sampling = {.batch_size = options.batch_size,
@@ -170,14 +171,33 @@ void FitLoop::regroup(const Error& cause) {
 // A newcomer has everything ready before it asks to be let in, so that the others wait for nothing
 // but its copy of the state.
 void FitLoop::knock() {
+  // Newcomers are compared before they are let in, and servers leave workers no common steps.
+  if (s_.cluster.outside() || s_.cluster.servers() > 0) data_check_.wait();
   if (!s_.cluster.elastic()) return;
-  Facts own = facts();
-  own.emplace_back("fewest workers", std::to_string(s_.cluster.options().least));
-  s_.cluster.introduce(to_text(own));
+  introduce();
   if (!s_.cluster.outside()) return;
   make_workload()->compile();
   s_.cluster.enter();
   rejoined_ = true;
+}
+
+void FitLoop::introduce() {
+  Facts own = facts();
+  own.emplace_back("fewest workers", std::to_string(s_.cluster.options().least));
+  for (const auto& file : data_check_.facts()) own.push_back(file);
+  s_.cluster.introduce(to_text(own));
+}
+
+// Collective. Files that were still being read when the workers began.
+void FitLoop::compare_data() {
+  comm::Group* const group = s_.cluster.group();
+  if (!group || s_.alone || !data_check_.pending()) return;
+  data_check_.compare(*group);
+  if (!data_check_.pending() && s_.cluster.elastic()) introduce();
+}
+
+bool FitLoop::accepts_newcomers() {
+  return data_check_.knows() && s_.cluster.accepts_newcomers(s_.lanes);
 }
 
 // Between two steps: this worker leaves if it was asked to, and newcomers are let in. Returns
@@ -201,7 +221,7 @@ bool FitLoop::change_members() {
     s_.cluster.wait_for_newcomers(most_workers(), [this] { return s_.stop || s_.leave; });
   }
   if (std::exchange(newcomers_, false)) s_.cluster.receive_newcomers();
-  if (!tells_newcomers() && s_.cluster.accepts_newcomers(most_workers())) s_.cluster.invite();
+  if (!tells_newcomers() && accepts_newcomers()) s_.cluster.invite();
   return false;
 }
 
@@ -299,25 +319,29 @@ void FitLoop::train() {
   strategy_->leave();
 }
 
-// Worker 0 and the others learn who has requested the stop. All know that there was a request.
-void FitLoop::find_out_who_stopped() {
+// All workers learn who has requested the stop, and how long the others have waited.
+void FitLoop::compare_endings() {
   result_.checkpoints = checkpoints_;
   comm::Group* const group = s_.cluster.group();
-  if (!group || s_.alone || !asked_to_stop_ || !strategy_->collective()) return;
-  struct Request {
-    int32_t made, signal;
+  if (!group || s_.alone || !strategy_->collective()) return;
+  struct Ending {
+    int32_t stops, signal;
+    double waited;
   };
-  const Request own = {s_.stop ? 1 : 0, s_.stop_signal};
-  std::vector<Request> all(static_cast<size_t>(group->size()));
+  const Ending own = {s_.stop && asked_to_stop_ ? 1 : 0, s_.stop_signal, now_.seconds_exchanging};
+  std::vector<Ending> all(static_cast<size_t>(group->size()));
   group->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
-                    {.label = "who stopped"});
+                    {.label = "ends"});
   std::vector<int> ranks;
   for (int rank = 0; rank < group->size(); ++rank) {
-    if (all[rank].made != 0) ranks.push_back(rank);
-    result_.stop_signal = std::max(result_.stop_signal, all[rank].signal);
+    if (all[rank].stops != 0) ranks.push_back(rank);
+    if (asked_to_stop_) result_.stop_signal = std::max(result_.stop_signal, all[rank].signal);
   }
   if (!ranks.empty() && ranks.size() < all.size())
     result_.stopped_at = worker_names_of(*group, ranks);
+  // In a mesh, workers also wait for other stages.
+  if (to_string(strategy_->coordinates()).empty())
+    result_.seconds_for_wire = std::ranges::min(all, {}, &Ending::waited).waited;
 }
 
 TrainingState FitLoop::step_on(const Tensor& x, const Tensor& y,
@@ -410,7 +434,7 @@ void FitLoop::step(const data::Batch& batch) {
       given_rate_ ? *given_rate_ : schedule_->at(number) * (plateau_ ? plateau_->factor() : 1);
   if (!strategy_->computes_first()) finish_saving();
   // Whoever gets the state in this step has no use for being disturbed.
-  s_.newcomers = tells_newcomers() && !arrival_ && s_.cluster.accepts_newcomers(most_workers());
+  s_.newcomers = tells_newcomers() && !arrival_ && accepts_newcomers();
   Strategy::Outcome outcome = strategy_->step(
       batch, {.number = number, .learning_rate = static_cast<float>(now_.learning_rate)});
   // Nothing that is kept has changed before this line; from here on the step is finished.
@@ -520,7 +544,7 @@ void FitLoop::read_traffic() {
 // for as long as the others train.
 void FitLoop::gather_traffic() {
   constexpr double kYear = 365 * 86400.0;
-  find_out_who_stopped();
+  compare_endings();
   comm::Group* const group = s_.cluster.group();
   if (!group || !(s_.cluster.elastic() || strategy_->collective())) return;
   read_traffic();
@@ -664,6 +688,7 @@ void FitLoop::end_epoch() {
 // Worker 0 writes; where state is divided, the others give it their parts meanwhile.
 void FitLoop::save(bool best) {
   finish_saving();
+  compare_data();
   if (best) best_ = s_.step;
   strategy_->settle(s_.step, {.regular = is_saved(s_.step), .ends = !result_.stopped_by.empty()});
   gathered_ = options_.whole && !result_.stopped_by.empty();

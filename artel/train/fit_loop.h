@@ -15,6 +15,7 @@
 #include "artel/optim/schedule.h"
 #include "artel/train/agreement.h"
 #include "artel/train/arrival.h"
+#include "artel/train/data_check.h"
 #include "artel/train/mirrors.h"
 #include "artel/train/restoration.h"
 #include "artel/train/strategies/registry.h"
@@ -41,6 +42,9 @@ class FitLoop {
   void with_whoever_is_left(const std::function<void()>& body);
   void regroup(const Error& cause);
   void knock();
+  void introduce();
+  void compare_data();
+  bool accepts_newcomers();
   bool change_members();
   bool tells_newcomers() const { return adds_exactly_ && s_.in_step; }
   // How many workers the run lets in: more than there are lanes where a worker can be without.
@@ -104,7 +108,7 @@ class FitLoop {
   bool improves_best();
   bool watch(double loss);
   void want_to_stop(const std::string& reason);
-  void find_out_who_stopped();
+  void compare_endings();
   bool report();
   void end_epoch();
   void save(bool best);
@@ -119,8 +123,9 @@ class FitLoop {
   Trainer& trainer_;
   TrainerState& s_;
   const FitOptions& options_;
-  const StrategyKind& kind_;           // that the options name
-  const StrategyOptions asked_;        // of a mesh that the present workers may be too few for
+  const StrategyKind& kind_;     // that the options name
+  const StrategyOptions asked_;  // of a mesh that the present workers may be too few for
+  DataCheck data_check_;
   const data::DatasetPtr validation_;  // none where the data set has no samples
   data::Loader loader_;
   int64_t per_epoch_;

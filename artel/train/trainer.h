@@ -36,6 +36,10 @@
 #include "artel/train/strategy_options.h"
 #include "artel/train/timeline.h"
 
+namespace artel::data {
+class FileDigests;
+}
+
 namespace artel {
 
 struct TrainerOptions {
@@ -140,6 +144,8 @@ struct FitOptions {
   NamedTensors around = {};
   // How many of its mistakes are kept, those that the network was most certain of.
   int64_t mistakes = 0;
+  // Digests of the files that the data comes from, which workers compare; null: none.
+  std::shared_ptr<data::FileDigests> files = {};
   // Other criteria to stop by; 0: unused.
   double target_accuracy = 0;  // on the validation set
   int64_t patience = 0;        // epochs without a better `best_by`
@@ -218,6 +224,9 @@ struct FitResult {
   std::string stopped_at;
   int stop_signal = 0;
   std::filesystem::path checkpoints;  // where worker 0 saves
+  // Of the seconds that this worker waited for others, those for the wire: as many as the worker
+  // that waited least. Nothing where that cannot be told.
+  std::optional<double> seconds_for_wire;
   std::vector<TrainingState> epochs;
   // The averaged weights (OptimizerConfig::average) and the states of the network, on all workers;
   // none if weights are not averaged or FitOptions::whole is false.

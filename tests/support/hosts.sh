@@ -88,6 +88,7 @@ StrictModes no
 PermitRootLogin yes
 AuthorizedKeysFile /root/.ssh/authorized_keys
 MaxStartups 100
+Subsystem sftp internal-sftp
 SetEnv PATH=/root/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 CONFIG
   # The first process of a machine collects the orphans, as an init does.
@@ -135,9 +136,18 @@ power_off() {
 }
 
 power_on() {
+  local other tries=0
   mend_wire "$1"
   start_machine "$1"
   await_machine "$1"
+  # The kernel needs a moment until the wire carries something again.
+  for other in "${!machine_init[@]}"; do
+    [[ $other != "$1" && -e $(home_of "$other")/.ssh/up ]] || continue
+    until on "$1" "timeout 1 bash -c '</dev/tcp/$other/22'" 2>/dev/null; do
+      sleep 0.1
+      ((++tries < 100)) || cannot "no way from $1 to $other"
+    done
+  done
 }
 
 remove_hosts() {

@@ -3,6 +3,8 @@
 
 const parts = [['computing', 'computing', 'computing'], ['data', 'waiting for data', 'waiting_for_data'],
                ['waiting', 'waiting for others', 'waiting_for_workers'], ['wire', 'exchanging', 'on_the_wire']];
+// A part of the time that a worker waits for others: as long as the one that waits least.
+const wireWait = w => w.waiting_for_the_wire == null ? '–' : percent(w.waiting_for_the_wire);
 
 function bytes(count) {
   if (count == null) return '–';
@@ -30,19 +32,19 @@ function bar(worker) {
 }
 
 function workerTable(live) {
-  const columns = ['who', 'mesh', 'host', 'doing', 'samples/s', 'time', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale'];
+  const columns = ['who', 'mesh', 'host', 'doing', 'samples/s', 'time', 'for the wire', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale'];
   const workers = [...live.workers].sort((a, b) => (b.name === live.culprit) - (a.name === live.culprit));
   const served = workers.some(w => w.server), arranged = workers.some(w => w.mesh);
   const shown = columns.filter(c => (c !== 'stale' || served) && (c !== 'mesh' || arranged));
   const cells = w => ({
     who: w.name, mesh: w.mesh ?? '', host: w.host, doing: w.silent_seconds >= 2 ? `silent for ${Math.round(w.silent_seconds)} s` : w.doing,
     'samples/s': w.samples_per_second == null ? '–' : short(Math.round(w.samples_per_second)), time: w.server ? '' : bar(w),
-    exchanging: percent(w.on_the_wire), cores: w.processor == null ? '–' : `${w.processor.toFixed(1)}${w.cores ? ' of ' + w.cores : ''}`,
+    'for the wire': wireWait(w), exchanging: percent(w.on_the_wire), cores: w.processor == null ? '–' : `${w.processor.toFixed(1)}${w.cores ? ' of ' + w.cores : ''}`,
     memory: bytes(w.memory_bytes), out: w.sent_per_second == null ? '–' : bytes(w.sent_per_second) + '/s',
     in: w.received_per_second == null ? '–' : bytes(w.received_per_second) + '/s', lanes: w.lanes || '–',
     stale: w.staleness == null ? '' : w.staleness.toFixed(1),
   });
-  const numeric = new Set(['samples/s', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale']);
+  const numeric = new Set(['samples/s', 'for the wire', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale']);
   const className = c => numeric.has(c) ? 'number' : '';
   return el('table', {},
     el('thead', {}, el('tr', {}, ...shown.map(c => el('th', {className: className(c)}, c)))),

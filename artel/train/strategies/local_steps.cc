@@ -211,7 +211,7 @@ void LocalSteps::judge_meeting(double seconds) {
   fit_.group()->all_reduce(std::as_writable_bytes(std::span(&meeting_cost_, 1)),
                            comm::ElementType::f64, comm::ReductionKind::min,
                            {.label = "cost of a meeting"});
-  const Economy rarer = stretched(economy_, meeting_cost_, computing_);
+  const Economy rarer = stretched(economy_, meeting_cost_, computing_, fit_.last_step - fit_.step);
   if (rarer.local_steps == economy_.local_steps) return;
   economy_ = rarer;
   keeper_.set_kind(kind_of(economy_));

@@ -18,8 +18,10 @@
 namespace artel {
 namespace {
 
-// The steps by which the network is judged; the first ones are slower than usual.
+// The network is judged by a few steps, after the first ones, which are slower than usual. Steps
+// that take long say enough after a second.
 constexpr int64_t kWarmUpSteps = 4, kMeasuredSteps = 12;
+constexpr double kWarmUpSeconds = 0.3, kMeasuredSeconds = 1;
 
 constexpr const char* kLinks = "links";
 
@@ -51,7 +53,7 @@ class Synchronous final : public Strategy {
   Traffic traffic() const override;
 
  private:
-  void weigh();
+  void weigh(int64_t step);
   void measure_links(const StrategyState& kept);
 
   Exchange exchange_;
@@ -61,7 +63,9 @@ class Synchronous final : public Strategy {
   double computing_ = 0;  // seconds of the last step
   // While it may still choose to exchange less: what the steps so far have cost.
   bool weighs_ = false;
-  int64_t measured_ = 0;
+  bool warm_ = false;
+  int64_t measured_ = 0;  // steps since it began to measure, or to warm up
+  Clock::time_point measured_from_ = Clock::now();
   StepCost cost_;
   Exchange::Traffic traffic_before_;
   Economy economy_;
@@ -135,7 +139,7 @@ Strategy::Outcome Synchronous::step(const data::Batch& batch, const StepOptions&
 }
 
 void Synchronous::after_step(int64_t step) {
-  if (weighs_) weigh();
+  if (weighs_) weigh(step);
   const bool balances = !exchange_.lossy() && !economy_.any() && fit_.cluster.size() > 1;
   if (balances && step % Division::kBalanceEvery == 0) fit_.division->balance(step);
 }
@@ -146,22 +150,32 @@ void Synchronous::settle(int64_t step, const Pause& pause) {
   if (fit_.saves || pause.ends) keeper_.gather(step);
 }
 
-// After the first steps: all workers learn the largest costs and make the same choice.
-void Synchronous::weigh() {
+// After the first steps. All workers learn the largest costs and times, so that they end measuring
+// after the same step and make the same choice.
+void Synchronous::weigh(int64_t step) {
   cost_.computing += computing_;
-  if (++measured_ == kWarmUpSteps) {
-    cost_ = {};
-    traffic_before_ = exchange_.traffic();
-  }
-  if (measured_ < kWarmUpSteps + kMeasuredSteps) return;
-  weighs_ = false;
+  ++measured_;
   const Exchange::Traffic& traffic = exchange_.traffic();
   std::array costs = {cost_.computing, traffic.waited_seconds - traffic_before_.waited_seconds,
-                      traffic.wire_seconds - traffic_before_.wire_seconds};
+                      traffic.wire_seconds - traffic_before_.wire_seconds,
+                      seconds_between(measured_from_, Clock::now())};
   fit_.group()->all_reduce(std::as_writable_bytes(std::span(costs)), comm::ElementType::f64,
                            comm::ReductionKind::max, {.label = "cost of steps"});
-  cost_ = {costs[0], costs[1], costs[2]};
-  economy_ = choose_economy(cost_);
+  const double seconds = costs[3];
+  if (measured_ < (warm_ ? kMeasuredSteps : kWarmUpSteps) &&
+      seconds < (warm_ ? kMeasuredSeconds : kWarmUpSeconds))
+    return;
+  if (warm_) {
+    weighs_ = false;
+    cost_ = {costs[0], costs[1], costs[2]};
+    economy_ = choose_economy(cost_, fit_.last_step - step);
+    return;
+  }
+  warm_ = true;
+  measured_ = 0;
+  cost_ = {};
+  traffic_before_ = traffic;
+  measured_from_ = Clock::now();
 }
 
 std::unique_ptr<Strategy> Synchronous::successor() {
@@ -173,7 +187,8 @@ std::unique_ptr<Strategy> Synchronous::successor() {
         economy_.compress.empty() ? "" : ", packed by ", economy_.compress);
   // A run that is resumed from here begins in the same way.
   fit_.division->set(comm::LaneLayout::even(fit_.lanes, fit_.cluster.size()));
-  return std::make_unique<LocalSteps>(fit_, economy_, cost_.computing / kMeasuredSteps, traffic());
+  return std::make_unique<LocalSteps>(fit_, economy_,
+                                      cost_.computing / static_cast<double>(measured_), traffic());
 }
 
 Strategy::Traffic Synchronous::traffic() const {

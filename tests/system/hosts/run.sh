@@ -141,5 +141,157 @@ test_names() {
   contains err "worker 1 on n03 trains with 1 other worker, from step 1; worker 0 on n01 reports and saves"
 }
 
-"test_$case"
+# A flipped byte in the middle of a file, with the same size and time, is found before the first step, and named.
+test_data() {
+  make_run
+  make_machines n01 n02 n03
+  give n01 n02 n03
+  local file
+  file=$(home_of n03)/data.csv
+  sed -i '217s/no$/xx/; 217s/yes$/no/; 217s/xx$/yes/' "$file"
+  touch -r data.csv "$file"
+  ! cmp -s data.csv "$file" || fail "the data is the same"
+  expect_on n01 1 'artel launch --hosts n01,n02,n03 -- train run.toml'
+  contains err "worker 2 on n03 has 'file data.csv = "
+  contains err ", workers 0 on n01, 1 on n02 have 'file data.csv = "
+  # A newcomer with other data does not disturb the run.
+  (umask 077; echo secret >secret)
+  for name in n01 n02 n03; do cp -p secret "$(home_of $name)"; done
+  local join="artel train run.toml --join n01:29400 --token-file secret --out runs/a -n 2..3 $endless"
+  on n01 "exec $join" >log1 2>&1 &
+  local first=$!
+  on n02 "exec $join" >log2 2>&1 &
+  local second=$!
+  wait_for_checkpoint "$(home_of n01)/runs/a"
+  expect_on n03 1 "$join"
+  contains err "it was started differently: it has 'file data.csv = "
+  on n02 "pkill -INT -o artel"
+  wait $first && fail "worker 0 ended as if nothing had happened"
+  wait $second && fail "worker 1 ended as if nothing had happened"
+  contains log1 "stopped by worker 1 on n02; to resume, on each machine: artel train run.toml --join n01:29400 --token-file secret --out runs/a --resume"
+  contains log2 "stopped by worker 1 on n02; to resume, on each machine: artel train run.toml --join n01:29400 --token-file secret --out runs/a --resume"
+}
+
+# join_on MACHINE NAME LINE: a worker in the background, with its output in the file NAME and its process in pid_of.
+declare -A pid_of=()
+join_on() {
+  on "$1" "exec $3" >"$2" 2>&1 &
+  pid_of[$2]=$!
+}
+# ends FILE CODE
+ends() {
+  local code=0
+  wait "${pid_of[$1]}" || code=$?
+  ((code == $2)) || { cat "$1" >&2; fail "exit code $code of $1, expected $2"; }
+}
+
+# The machine of worker 0 loses power. The others continue, tell where the run is kept, and let it in again at the port that
+# everybody knows. When all are stopped, the printed command resumes the run from the newest checkpoint, wherever that is.
+test_power() {
+  make_run
+  make_machines n01 n02 n03
+  give n01 n02 n03
+  (umask 077; echo secret >secret)
+  for name in n01 n02 n03; do cp -p secret "$(home_of $name)"; done
+  local options="--token-file secret --out runs/a -n 3 $endless --set cluster.patience=2"
+  join_on n01 log1 "artel train run.toml --join n01:29400 --rank 0 $options"
+  join_on n02 log2 "artel train run.toml --join n01:29400 $options"
+  join_on n03 log3 "artel train run.toml --join n01:29400 $options"
+  wait_for_checkpoint "$(home_of n01)/runs/a"
+  awaits log2 "reports and saves"
+  awaits log3 "reports and saves"
+  power_off n01
+  wait "${pid_of[log1]}" || true
+  local leader=n02 follower=n03
+  awaits_any "the run is kept in runs/a on n0" log2 log3
+  if grep -q "kept in runs/a on n03" log3; then leader=n03 follower=n02; fi
+  wait_for_checkpoint "$(home_of $leader)/runs/a"
+  power_on n01
+  # Nobody listens at the old address; any other machine of the run can be asked at the same port.
+  join_on n01 log4 "artel train run.toml --join n01:29400,$follower:29400 $options"
+  awaits log${leader#n0} "joins: going on with 3 workers"
+  contains log4 "nobody answers at n01:29400"
+  on $follower "pkill -INT -o artel"
+  for log in log2 log3 log4; do
+    ends $log 130
+    contains $log " on $follower; to resume, on each machine: "
+  done
+  local old
+  old=$(newest_step_of n01 a)
+  (($(newest_step_of $leader a) > old)) || fail "n01 has the newest checkpoint"
+  local steps=$(($(newest_step_of $leader a) + 20))
+  for i in 1 2 3; do
+    join_on n0$i again$i "$(sed -n 's/.*to resume, on each machine: //p' log2 | sed 's/--rank 0//') --set train.steps=$steps"
+  done
+  for i in 1 2 3; do ends again$i 0; done
+  contains again1 "runs/a on n01 has come from worker"
+  contains again1 "step $old was here; from now on the run is kept here"
+  expect 0 "$artel" train run.toml --out one --set train.steps=$steps
+  expect 0 "$artel" verify one "$(home_of n01)/runs/a"
+  [[ $(sed -n 's/^{"step":\([0-9]*\),.*/\1/p' "$(home_of n01)/runs/a/metrics.jsonl" | sort -nu | wc -l) -ge $((steps - 5)) ]] ||
+    fail "metrics were lost"
+  # A worker that reaches nobody says so.
+  expect_on n02 1 "artel train run.toml --join n03:29555 --rank 1 -n 2 --token-file secret --set cluster.join_timeout=4"
+  contains err "nobody listens at n03:29555: waiting up to 4 s for worker 0"
+}
+awaits_any() {
+  local tries=0
+  until grep -qF -- "$1" "${@:2}"; do
+    sleep 0.05
+    ((++tries < 1200)) || { tail -n 40 "${@:2}" >&2; fail "no '$1' within 60 s"; }
+  done
+}
+
+# Types the commands of docs/cluster.md: lines in its blocks that begin with the name of a machine and "$ ". The lines below a
+# command have to appear in its output, except for the name of the machine in front of what only that machine prints.
+# "COMMAND &" keeps running in the terminal of its machine; "^C" interrupts it there.
+test_page() {
+  local page=$1 in_block=0 line command= machine= output= number=0 text
+  make_machines n01 n02 n03
+  cp "$artel" "$(home_of n01)/bin/artel"
+  while IFS= read -r line; do
+    if [[ $line == '```'* ]]; then
+      in_block=$((1 - in_block))
+    elif ((in_block)) && [[ $line =~ ^(n0[0-9])\$\ (.*)$ ]]; then
+      machine=${BASH_REMATCH[1]} command=${BASH_REMATCH[2]}
+      type_line
+    elif ((in_block)); then
+      awaits_line "${line#"$machine: "}"
+    fi
+  done <"$page"
+}
+# A command that has ended is typed again: a user would not be that quick.
+awaits_line() {
+  local tries=0
+  until grep -qF -- "$1" "$output"; do
+    sleep 0.2
+    ((++tries < 150)) || { tail -n 30 "$output" >&2; fail "no '$1' after $machine\$ $command"; }
+    [[ $command == *"&" || $command == ^C || $command == power* ]] || on "$machine" "$command" >"$output" 2>&1
+  done
+}
+declare -A terminal=() output_of=()
+type_line() {
+  case $command in
+    ssh-copy-id*) ;;  # the emulated machines let each other in already
+    "poweroff -f") power_off "$machine"; machine=n03; output=${output_of[n03]} ;;
+    poweron) power_on "$machine" ;;
+    ^C)
+      on "$machine" "pkill -INT -o -x artel"
+      wait "${terminal[$machine]}" || true
+      output=${output_of[$machine]}
+      ;;
+    *"&")
+      output=typed$((++number))
+      on "$machine" "exec ${command%&}" >"$output" 2>&1 &
+      terminal[$machine]=$!
+      output_of[$machine]=$output
+      ;;
+    *)
+      output=typed$((++number))
+      on "$machine" "$command" >"$output" 2>&1 || { cat "$output" >&2; fail "$machine\$ $command"; }
+      ;;
+  esac
+}
+
+"test_$case" "${@:3}"
 echo "passed"

@@ -61,13 +61,14 @@ TEST(Live, AWorkerThatIsSlowerThanTheOthers) {
   LiveRun run = run_of({worker(0, 0.6, 0, 0.4), worker(1, 0.99, 0, 0.01), worker(2, 0.6, 0, 0.4)});
   run.workers[1].seconds_per_lane = 0.018;
   EXPECT_EQ(diagnose(run).text,
-            "worker 1 is 1.8x slower than the others: they wait for it 40 % of their time");
+            "worker 1 on n01 is 1.8x slower than the others: they wait for it 40 % of their time");
   run.workers[1].lanes = 2;
   const Diagnosis found = diagnose(run);
   EXPECT_EQ(found.kind, Kind::slow);
   EXPECT_EQ(found.culprit, "worker 1");
-  EXPECT_EQ(found.text,
-            "worker 1 is 1.8x slower than the others: it has been given fewer lanes (2 of 10)");
+  EXPECT_EQ(
+      found.text,
+      "worker 1 on n01 is 1.8x slower than the others: it has been given fewer lanes (2 of 10)");
 }
 
 TEST(Live, TheWireLimits) {
@@ -96,7 +97,32 @@ TEST(Live, OtherProgramsOnTheMachine) {
   run.workers[1].processor = 0.6;
   EXPECT_EQ(diagnose(run).text,
             "worker 1 gets only 0.6 of the 2 cores that it could use: other programs are busy on "
-            "n01");
+            "n01, or a quota limits it");
+}
+
+// The others use little of their processors because they wait; the one they wait for is to blame.
+TEST(Live, TheWorkerOnTheCriticalPathIsToBlame) {
+  LiveRun run =
+      run_of({worker(0, 0.15, 0, 0.85), worker(1, 0.2, 0, 0.8), worker(2, 0.85, 0, 0.15)});
+  run.workers[0].processor = 0.1;
+  run.workers[1].processor = 0.2;
+  run.workers[2].processor = 0.15;
+  EXPECT_EQ(diagnose(run).culprit, "worker 2");
+  run.workers[2].processor = 1.7;
+  run.workers[2].lanes = 12;
+  EXPECT_EQ(diagnose(run).text,
+            "the others wait for worker 2 on n02 up to 85 % of their time: it has 12 of 20 lanes");
+}
+
+TEST(Live, WaitingForTheWireIsWhatEveryWorkerWaits) {
+  LiveRun run = run_of({worker(0, 0.2, 0, 0.8), worker(1, 0.7, 0, 0.3)});
+  separate_waiting(run.workers);
+  EXPECT_EQ(run.workers[0].wire_wait, 0.3);
+  EXPECT_EQ(run.workers[1].wire_wait, 0.3);
+  EXPECT_EQ(live_from_json(to_json(run), "test").workers[0].wire_wait, 0.3);
+  LiveRun alone = run_of({worker(0, 1, 0, 0)});
+  separate_waiting(alone.workers);
+  EXPECT_FALSE(alone.workers[0].wire_wait);
 }
 
 TEST(Live, ASilentWorkerComesBeforeAllElse) {

@@ -113,6 +113,10 @@ TEST(Economy, FollowsWhatTheWireCosts) {
   EXPECT_EQ(more.compress, "int8");
   EXPECT_EQ(choose_economy({.computing = 0.001, .waiting = 9, .wire = 9}).local_steps, 128);
   EXPECT_EQ(stretched(more, 0.03, 0.013).local_steps, 128);
+  // There are at least three meetings in what is left of the run.
+  EXPECT_EQ(choose_economy({.computing = 0.001, .waiting = 9, .wire = 9}, 114).local_steps, 32);
+  EXPECT_EQ(choose_economy({.computing = 0.001, .waiting = 9, .wire = 9}, 3).local_steps, 2);
+  EXPECT_EQ(stretched(more, 0.03, 0.013, 200).local_steps, 64);
   EXPECT_EQ(stretched(more, 0.01, 0.013).local_steps, 64);
   EXPECT_EQ(stretched(more, 0.01, 0.013).compress, "int8");
 }
