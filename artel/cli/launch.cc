@@ -15,6 +15,7 @@
 #include "artel/base/text.h"
 #include "artel/base/version.h"
 #include "artel/cli/commands.h"
+#include "artel/cli/remote_shell.h"
 #include "artel/cluster/host_check.h"
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/remote_run.h"
@@ -33,16 +34,6 @@ struct Arguments {
   bool install = false, describe = false, follow = false;
 };
 
-// Runs a line on another machine; the variable lets tests and unusual clusters replace ssh. A dead
-// machine or wire is noticed within ten seconds.
-std::vector<std::string> remote_shell() {
-  const char* given = std::getenv("ARTEL_SSH");
-  return split(given ? given
-                     : "ssh -o BatchMode=yes -o ConnectTimeout=4 -o ServerAliveInterval=2 -o "
-                       "ServerAliveCountMax=4",
-               ' ');
-}
-
 std::vector<std::string> hosts_of(const Arguments& arguments) {
   std::vector<std::string> hosts = split(arguments.hosts, ',');
   for (std::string& host : hosts) {
@@ -52,6 +43,9 @@ std::vector<std::string> hosts_of(const Arguments& arguments) {
   }
   return hosts;
 }
+
+// The machine of "user@machine".
+std::string machine_of(const std::string& host) { return host.substr(host.find('@') + 1); }
 
 std::string own_instructions() { return instruction_names()[best_instructions()]; }
 
@@ -129,10 +123,11 @@ void launch(const Arguments& arguments) {
   require(!arguments.command.empty(), ErrorKind::invalid_argument,
           "[launch] got no command; try artel launch --hosts {} -- train FILE", arguments.hosts);
   std::map<std::string, std::string> programs = usable_programs(arguments, hosts);
-  comm::GroupOptions place = {.transport = "gloo",
-                              .size = static_cast<int>(hosts.size()),
-                              .address = fmt::format("{}:{}", hosts.front(), arguments.port),
-                              .token = given_token("", arguments.token_file)};
+  comm::GroupOptions place = {
+      .transport = "gloo",
+      .size = static_cast<int>(hosts.size()),
+      .address = fmt::format("{}:{}", machine_of(hosts.front()), arguments.port),
+      .token = given_token("", arguments.token_file)};
   if (place.token.empty()) place.token = random_token();
   std::vector<RemoteWorker> workers;
   for (; place.rank < place.size; ++place.rank) {

@@ -1,11 +1,15 @@
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
+#include <optional>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/log.h"
+#include "artel/base/process.h"
+#include "artel/base/text.h"
 #include "artel/cli/commands.h"
+#include "artel/cli/remote_shell.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/observe/terminal.h"
 #include "artel/observe/trace_summary.h"
@@ -43,8 +47,41 @@ fs::path run_of(const Arguments& arguments) {
   return !fs::exists(run) && fs::exists(inside) ? inside : run;
 }
 
+// "n01:runs/a", a run that worker 0 keeps on another machine; nothing for a path on this one.
+std::optional<std::pair<std::string, std::string>> machine_and_run(const std::string& subject) {
+  const size_t colon = subject.find(':');
+  if (colon == subject.npos || colon == 0 || subject.starts_with('-') || fs::exists(subject))
+    return {};
+  return std::pair(subject.substr(0, colon), subject.substr(colon + 1));
+}
+
+// Has the program on that machine trace the run, and brings the file here.
+fs::path trace_there(const std::string& host, const std::string& run, const Arguments& arguments) {
+  const std::string line = fmt::format(
+      "PATH=$PATH:$HOME/.local/bin; artel trace {0} --steps {1} --timeout {2} --json >/dev/null && "
+      "cat {0}/trace.json",
+      shell_word(run), arguments.wish.steps, arguments.wish.timeout);
+  const fs::path file =
+      fs::absolute(arguments.out.empty() ? fs::path("trace.json") : fs::path(arguments.out));
+  std::vector<std::string> words = {"sh", "-c", "out=$1; shift; exec \"$@\" >\"$out\"", "sh",
+                                    file.string()};
+  for (const std::string& word : remote_shell()) words.push_back(word);
+  words.push_back(host);
+  words.push_back("exec sh -c " + shell_word(line));
+  const double seconds = arguments.wish.timeout * static_cast<double>(1 + arguments.wish.steps);
+  const ProcessResult result = run_program(words, ".", Deadline::after(seconds));
+  require(result.exit_code == 0, ErrorKind::communication, "[{}] {}", host, trim(result.output));
+  return file;
+}
+
 void trace(const Arguments& arguments) {
   if (fs::is_regular_file(arguments.subject)) return summarize(arguments.subject, arguments.json);
+  if (const auto there = machine_and_run(arguments.subject)) {
+    const fs::path file = trace_there(there->first, there->second, arguments);
+    if (!arguments.json)
+      println("{}: open it in ui.perfetto.dev or chrome://tracing\n", file.string());
+    return summarize(file, arguments.json);
+  }
   fs::path file = trace_run(run_of(arguments), arguments.wish);
   if (!arguments.out.empty()) {
     write_file_atomically(arguments.out, read_file(file));
@@ -63,7 +100,7 @@ void add_trace(CLI::App& program) {
       "trace", "Record what every worker of a running training does in its next steps");
   command->add_option("RUN", arguments->subject,
                       "Folder of the run (default: the newest run that is being trained in runs), "
-                      "or the file of a trace");
+                      "HOST:FOLDER for the machine of worker 0, or the file of a trace");
   command->add_option("--steps", arguments->wish.steps, "How many steps are recorded")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, kMostTracedSteps));
@@ -85,6 +122,7 @@ void add_trace(CLI::App& program) {
       "would be without that. The same is said of a file that was recorded before.\n\n"
       "Examples:\n"
       "  artel trace runs/mnist --steps 20\n"
+      "  artel trace n01:runs/mnist                    # on another machine, through ssh\n"
       "  artel trace                                   # the newest run that is being trained\n"
       "  artel trace runs/mnist/trace.json             # what a trace says\n"
       "  artel trace runs/mnist --json | jq .times_faster");

@@ -131,6 +131,7 @@ struct ClusterConfig {
   std::string instructions = "own";
   bool elastic = true;
   int64_t restarts = 8;
+  int64_t checkpoint_copies = 1;
   double patience = 20;
   double join_timeout = 60;
   double timeout = 300;

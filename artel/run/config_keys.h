@@ -348,6 +348,12 @@ void visit_keys(RunConfig& config, auto& field) {
                "it, with pauses that grow. One that dies twice before the same step stops the run.",
        .most = 1000},
       cluster.restarts);
+  field({.name = "cluster.checkpoint_copies",
+         .help = "Machines that keep each checkpoint, that of worker 0 among them, in case one is "
+                 "lost for good. Nothing is sent: a worker of each writes its own state.",
+         .least = 1,
+         .most = 1000},
+        cluster.checkpoint_copies);
   field({.name = "cluster.patience",
          .help = "Seconds without a sign of life after which a worker or server counts as dead: it "
                  "is stopped, or its wire is cut. One that only computes gives signs of life.",

@@ -324,6 +324,15 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
     fit.around = kept_->frozen;
   }
   fit.mistakes = exhibits_.mistakes();
+  fit.checkpoint_copies = static_cast<int>(config_.cluster.checkpoint_copies);
+  fit.before_copying = [&](const fs::path& checkpoints) {
+    const RunFolder folder(checkpoints.parent_path());
+    fs::create_directories(folder.path());
+    write_file_atomically(folder.config(), to_toml(config_));
+    folder.save_layout(data_.layout(), fingerprint());
+    log(LogLevel::info, "{} on {} keeps a copy of each checkpoint", folder.path().string(),
+        host_name());
+  };
   // Until everything has been checked, nothing in the folder changes.
   fit.before_leading = [&](int64_t step, const fs::path& checkpoints) {
     if (!own) {

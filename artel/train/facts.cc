@@ -78,13 +78,13 @@ Facts facts_of(const TrainerOptions& options) {
 Facts facts_of(const FitOptions& options) {
   const auto& [batch_size, keep_last_batch, epochs, steps, augment, loader_threads, validation,
                around, mistakes, files, target_accuracy, patience, max_seconds, best_by,
-               noise_every, checkpoints, save_every, keep_last, resume, whole, timeline,
-               before_leading, after_leading, before_membership, before_save, while_testing,
-               after_step, after_epoch, after_trace] = options;
+               noise_every, checkpoints, save_every, keep_last, checkpoint_copies, before_copying,
+               resume, whole, timeline, before_leading, after_leading, before_membership,
+               before_save, while_testing, after_step, after_epoch, after_trace] = options;
   // Worker 0 alone reads and writes checkpoints. What a callback wants, all workers learn.
-  may_differ(loader_threads, around, files, checkpoints, keep_last, resume, before_leading,
-             after_leading, before_membership, before_save, while_testing, after_step, after_epoch,
-             after_trace);
+  may_differ(loader_threads, around, files, before_copying, checkpoints, keep_last, resume,
+             before_leading, after_leading, before_membership, before_save, while_testing,
+             after_step, after_epoch, after_trace);
   const auto& [transforms, mixup] = augment;
   std::vector<std::string> steps_of_augmentation;
   for (const data::Transform& transform : transforms)
@@ -102,6 +102,7 @@ Facts facts_of(const FitOptions& options) {
                  {"best_by", text_of(best_by)},
                  {"noise_every", text_of(noise_every)},
                  {"save_every", text_of(save_every)},
+                 {"checkpoint_copies", text_of(checkpoint_copies)},
                  {"whole", text_of(whole)},
                  {"timeline", text_of(timeline)}};
   const Facts judged = facts_of("validation", validation.get());

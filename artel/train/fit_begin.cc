@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "artel/base/error.h"
+#include "artel/base/file.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/base/version.h"
@@ -120,6 +121,31 @@ void FitLoop::join() {
     mirrors_.begin(*group, strategy_->updated_parts(),
                    static_cast<double>(s_.options.worker_memory));
   if (!late_.empty()) begin_arrival(*group);
+  if (group && options_.checkpoint_copies > 1) choose_copies();
+}
+
+// Collective. The first worker of each further machine keeps a copy, unless it sees the folder of
+// worker 0: a file system that they share needs none.
+void FitLoop::choose_copies() {
+  comm::Group& group = *s_.cluster.group();
+  const std::string mark =
+      broadcast_text(group, fmt::format("{}.{:x}", s_.cluster.membership().generation,
+                                        Clock::now().time_since_epoch().count()));
+  const std::filesystem::path file = checkpoints_.parent_path() / (".machine-" + mark);
+  const bool saves = !checkpoints_.empty();
+  if (group.rank() == 0 && saves) write_file_atomically(file, "");
+  group.barrier({.label = "copies"});
+  const std::vector<int> machines = group.host_numbers();
+  const int own = machines[group.rank()];
+  const bool first = std::ranges::find(machines, own) - machines.begin() == group.rank();
+  keeps_copy_ = saves && !divides_ && s_.cluster.servers() == 0 && group.rank() > 0 && first &&
+                own < options_.checkpoint_copies && !std::filesystem::exists(file);
+  if (divides_ && group.rank() == 0)
+    log(LogLevel::warning,
+        "cluster.checkpoint_copies has no effect where each worker has only a part of the state");
+  group.barrier({.label = "copies"});
+  if (group.rank() == 0 && saves) std::filesystem::remove(file);
+  if (keeps_copy_ && options_.before_copying) options_.before_copying(checkpoints_);
 }
 
 // Agrees with the others and goes on with the state of one of them, whose rank it returns. `text`

@@ -696,6 +696,7 @@ void FitLoop::save(bool best) {
   DividedState* const divided = strategy_->divided();
   if (s_.cluster.rank() != 0) {
     if (divided) saving_ = std::async(std::launch::async, [divided] { divided->serve(); });
+    if (keeps_copy_) copy_checkpoint(best);
     return;
   }
   if (begins_saving(best)) {
@@ -705,6 +706,18 @@ void FitLoop::save(bool best) {
   } else if (divided) {
     divided->release();
   }
+}
+
+// A copy is worth a warning, not the run.
+void FitLoop::copy_checkpoint(bool best) {
+  if ((saved_ == s_.step && !best) || !strategy_->has_state()) return;
+  saving_ = std::async(std::launch::async, [this, best, snapshot = s_.snapshot()] {
+    try {
+      write_checkpoint(snapshot, best, nullptr);
+    } catch (const Error& error) {
+      log(LogLevel::warning, "this copy of the checkpoint was not saved: {}", error.what());
+    }
+  });
 }
 
 // At worker 0: whether the present state is to be saved.

@@ -115,6 +115,8 @@ class FitLoop {
   bool begins_saving(bool best);
   void write_checkpoint(checkpoint::Snapshot snapshot, bool best, DividedState* divided) const;
   void finish_saving();
+  void choose_copies();
+  void copy_checkpoint(bool best);
   void not_saved(const Error& error);
   bool leaves_epoch_open() const;
   bool is_saved(int64_t step) const;
@@ -161,6 +163,7 @@ class FitLoop {
   std::filesystem::path checkpoints_;  // of all; worker 0 makes them
   int64_t saved_ = -1;
   int64_t best_ = -1;                         // the step of the best checkpoint of this fit
+  bool keeps_copy_ = false;                   // of each checkpoint, on its own machine
   bool leads_ = false;                        // this worker has been worker 0
   bool rejoined_ = false;                     // others, after a group had broken
   std::vector<MembershipChange::Gone> lost_;  // since the last membership

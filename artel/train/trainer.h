@@ -163,6 +163,12 @@ struct FitOptions {
   std::filesystem::path checkpoints = {};
   int64_t save_every = 0;
   int keep_last = 3;
+  // Machines that keep each checkpoint at that path, that of worker 0 among them. On the others,
+  // one worker writes it from its own state, so nothing is sent. Only where each has all of the
+  // state.
+  int checkpoint_copies = 1;
+  // Called there before the first checkpoint of a membership, with the folder of checkpoints.
+  std::function<void(const std::filesystem::path& checkpoints)> before_copying = {};
   bool resume = false;  // continue from the newest good checkpoint in that folder, if there is one
   // Where each worker keeps only a part of the network: after each epoch and at the end all have
   // all weights, and at the end worker 0 has what the optimizer remembers. Otherwise only

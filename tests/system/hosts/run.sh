@@ -4,7 +4,8 @@ set -euo pipefail
 artel=$1 case=$2
 source "$(dirname "$0")/../support.sh"
 source "$(dirname "$0")/../../support/hosts.sh"
-trap 'remove_hosts || true; remove_folder' EXIT
+slow_group=
+trap 'remove_hosts || true; [[ -z $slow_group ]] || rmdir "$slow_group" || true; remove_folder' EXIT
 
 # give MACHINE...: the program and the data.
 give() {
@@ -240,6 +241,52 @@ awaits_any() {
     sleep 0.05
     ((++tries < 1200)) || { tail -n 40 "${@:2}" >&2; fail "no '$1' within 60 s"; }
   done
+}
+
+# Another machine has each checkpoint, too; when that of worker 0 has lost its disk, the run continues from the copy.
+test_copies() {
+  make_run
+  make_machines n01 n02 n03
+  give n01 n02 n03
+  local hosts="artel launch --hosts n01,n02,n03 -- train run.toml --out runs/a"
+  expect_on n01 0 "$hosts --set cluster.checkpoint_copies=2"
+  contains err "n02: artel: runs/a on n02 keeps a copy of each checkpoint"
+  local newest
+  newest=$(ls "$(home_of n01)/runs/a/checkpoints" | grep step | tail -1)
+  for file in model.safetensors optimizer.safetensors; do
+    cmp "$(home_of n01)/runs/a/checkpoints/$newest/$file" "$(home_of n02)/runs/a/checkpoints/$newest/$file" ||
+      fail "the copy differs"
+  done
+  [[ ! -e $(home_of n03)/runs/a ]] || fail "there is a third copy"
+  rm -rf "$(home_of n01)/runs"
+  expect_on n01 0 "$hosts --resume --set train.epochs=6"
+  contains err "runs/a on n01 has come from worker 1 on n02"
+  contains err "nothing was here"
+  expect 0 "$artel" train run.toml --out one --set train.epochs=6
+  expect 0 "$artel" verify one "$(home_of n01)/runs/a"
+}
+
+# One machine has little of a core: it is the one that is blamed, and the one line about lanes names it. A trace can be taken
+# from there.
+test_slow() {
+  [[ -w /sys/fs/cgroup/cpu/cpu.cfs_quota_us || -w /sys/fs/cgroup/cpu/tasks ]] || cannot "no cgroups of the first version"
+  make_run
+  sed -i 's/"dense 16"/"dense 400", "relu", "dense 400"/' run.toml
+  make_machines n01 n02 n03
+  give n01 n02 n03
+  slow_group=/sys/fs/cgroup/cpu/$hosts_id
+  mkdir "$slow_group"
+  echo 20000 >"$slow_group/cpu.cfs_quota_us"
+  pgrep -P "${machine_init[n03]}" >"$slow_group/cgroup.procs"
+  for process in $(pgrep -f "sshd: /usr/sbin/sshd -f /root/.ssh/sshd_config"); do
+    [[ $(readlink /proc/$process/ns/uts) != $(readlink "/proc/$(pgrep -P "${machine_init[n03]}")/ns/uts") ]] ||
+      echo $process >"$slow_group/cgroup.procs"
+  done
+  on n01 "exec artel launch --hosts n01,n02,n03 -- train run.toml --out runs/a $endless" >log 2>&1 &
+  awaits "$(home_of n01)/runs/a/live.json" '"culprit":"worker 2"'
+  on n03 "artel trace n01:runs/a --steps 3" >out 2>err || { cat err >&2; fail "no trace from n03"; }
+  contains out "/root/trace.json"
+  awaits log "worker 2 on n03 is the slowest and gets "
 }
 
 # Types the commands of docs/cluster.md: lines in its blocks that begin with the name of a machine and "$ ". The lines below a
