@@ -95,7 +95,7 @@ std::optional<comm::GroupOptions> Run::place() const {
     if (by_folder)
       *place = place_in(RunFolder(join->address));
     else
-      place->token = joining_token(join->token, join->token_file, join->address);
+      place->token = joining_token(join->token, join->token_file, place->address);
   }
   if (!place) return {};
   const std::string& wanted = cluster.transport;
