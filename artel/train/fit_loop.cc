@@ -197,7 +197,7 @@ void FitLoop::compare_data() {
 }
 
 bool FitLoop::accepts_newcomers() {
-  return data_check_.knows() && s_.cluster.accepts_newcomers(s_.lanes);
+  return data_check_.knows() && s_.cluster.accepts_newcomers(most_workers());
 }
 
 // Between two steps: this worker leaves if it was asked to, and newcomers are let in. Returns
