@@ -327,7 +327,7 @@ void TrainerState::restore_state(const std::string& text) {
 }
 
 std::optional<int> lanes_in_state(const std::string& state) {
-  const Json json = Json::parse(state, nullptr, false);
+  const Json json = json_or_null(state);
   if (!json.is_object() || !json.contains("lanes")) return {};
   return whole_number(json, "lanes", 1, kMostLanes);
 }
