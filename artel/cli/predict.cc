@@ -116,8 +116,6 @@ void predict(Arguments& arguments, Cluster& cluster) {
     if (divided) texts([](std::string_view) {});
     return;
   }
-  if (const std::string used = describe_checkpoint(arguments.source); !used.empty())
-    log(LogLevel::info, "{}", used);
   PredictionOutput output(arguments.out);
   // Lines that people read as they come need no progress.
   const bool shown = !arguments.out.empty() || !observe::is_terminal(stdout);
@@ -130,6 +128,8 @@ void predict(Arguments& arguments, Cluster& cluster) {
   texts([&](std::string_view text) { output.write(text); });
   progress.clear();
   output.finish();
+  if (const std::string used = describe_checkpoint(arguments.source); !used.empty())
+    log(LogLevel::info, "{}", used);
 }
 
 void predict_here_or_with_others(Arguments& arguments) {
