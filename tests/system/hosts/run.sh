@@ -277,11 +277,9 @@ test_slow() {
   slow_group=/sys/fs/cgroup/cpu/$hosts_id
   mkdir "$slow_group"
   echo 20000 >"$slow_group/cpu.cfs_quota_us"
-  pgrep -P "${machine_init[n03]}" >"$slow_group/cgroup.procs"
-  for process in $(pgrep -f "sshd: /usr/sbin/sshd -f /root/.ssh/sshd_config"); do
-    [[ $(readlink /proc/$process/ns/uts) != $(readlink "/proc/$(pgrep -P "${machine_init[n03]}")/ns/uts") ]] ||
-      echo $process >"$slow_group/cgroup.procs"
-  done
+  local init process
+  init=$(pgrep -P "${machine_init[n03]}")
+  for process in $init $(pgrep -P "$init"); do echo "$process" >"$slow_group/cgroup.procs"; done
   on n01 "exec artel launch --hosts n01,n02,n03 -- train run.toml --out runs/a $endless" >log 2>&1 &
   awaits "$(home_of n01)/runs/a/live.json" '"culprit":"worker 2"'
   on n03 "artel trace n01:runs/a --steps 3" >out 2>err || { cat err >&2; fail "no trace from n03"; }
