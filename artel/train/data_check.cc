@@ -28,7 +28,7 @@ void DataCheck::wait() const {
   if (files_) files_->wait();
 }
 
-void DataCheck::compare(comm::Group& group) {
+std::optional<Facts> DataCheck::disputed(comm::Group& group) {
   struct State {
     uint64_t known, digest;
   };
@@ -37,10 +37,10 @@ void DataCheck::compare(comm::Group& group) {
   group.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
                    {.label = "digest of the data"});
   pending_ = std::ranges::any_of(all, [](const State& state) { return state.known == 0; });
-  if (pending_ || std::ranges::all_of(
-                      all, [&](const State& state) { return state.digest == all.front().digest; }))
-    return;
-  check_agreement(group, files_ ? facts_of(files_->files()) : Facts{});
+  const bool same = std::ranges::all_of(
+      all, [&](const State& state) { return state.digest == all.front().digest; });
+  if (pending_ || same) return {};
+  return files_ ? facts_of(files_->files()) : Facts();
 }
 
 }  // namespace artel

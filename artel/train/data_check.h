@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "artel/comm/group.h"
 #include "artel/data/file_digests.h"
@@ -21,9 +22,9 @@ class DataCheck {
   void wait() const;
   // Whether all of this worker's files have been read, so that newcomers can be compared with it.
   bool knows() const { return !files_ || files_->done(); }
-  // Collective. Compares the files once all workers have read theirs. Throws on every worker and
-  // names the files and the workers that differ.
-  void compare(comm::Group& group);
+  // Collective. If all workers have read their files, and these differ: the facts about each file,
+  // for check_agreement, which names those that differ. Nothing on any worker otherwise.
+  std::optional<Facts> disputed(comm::Group& group);
   // Whether some worker was still reading when they were last compared; the same on all.
   bool pending() const { return pending_; }
 

@@ -153,8 +153,10 @@ void FitLoop::choose_copies() {
 int FitLoop::take_over_state(comm::Group* group, std::string& text) {
   Source source;
   if (group) {
-    check_agreement(*group, facts());
-    data_check_.compare(*group);
+    // Files that differ come first: samples that differ follow from them.
+    Facts all = data_check_.disputed(*group).value_or(Facts());
+    for (auto& fact : facts()) all.push_back(std::move(fact));
+    check_agreement(*group, all);
     if (!data_check_.pending() && s_.cluster.elastic()) introduce();
   } else {
     check_first_worker();

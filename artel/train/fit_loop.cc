@@ -192,7 +192,7 @@ void FitLoop::introduce() {
 void FitLoop::compare_data() {
   comm::Group* const group = s_.cluster.group();
   if (!group || s_.alone || !data_check_.pending()) return;
-  data_check_.compare(*group);
+  if (const auto files = data_check_.disputed(*group)) check_agreement(*group, *files);
   if (!data_check_.pending() && s_.cluster.elastic()) introduce();
 }
 
