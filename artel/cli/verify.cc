@@ -2,6 +2,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
+#include "artel/base/text.h"
 #include "artel/checkpoint/compare.h"
 #include "artel/cli/commands.h"
 #include "artel/train/lane_count.h"
@@ -21,14 +22,14 @@ void verify(const Arguments& arguments) {
     difference = checkpoint::compare_checkpoints(arguments.first, arguments.second);
   } catch (const Error& error) {
     // "Different" and "cannot tell" must not look alike to a script.
-    tell(stderr, fmt::format("artel: error: {}\n", error.what()));
+    tell(stderr, fmt::format("artel: error: {}\n", printable(error.what())));
     throw CLI::RuntimeError(kUnreadable);
   }
   if (!difference) {
     println("identical");
     return;
   }
-  println("different: {}", difference->describe());
+  println("different: {}", printable_line(difference->describe()));
   const std::optional<int> first = lanes_in_state(difference->first_state);
   const std::optional<int> second = lanes_in_state(difference->second_state);
   if (first && second && first != second)

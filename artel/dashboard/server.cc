@@ -44,9 +44,12 @@ std::vector<std::string> runs_of(const httplib::Request& request) {
   return runs;
 }
 
-// The host of "example.org:8080" and "[::1]:8080".
+// The host of "example.org:8080" and "[::1]:8080"; empty if there is none.
 std::string host_of(const std::string& authority) {
-  if (authority.starts_with('[')) return authority.substr(1, authority.find(']') - 1);
+  if (authority.starts_with('[')) {
+    const size_t end = authority.find(']');
+    return end == authority.npos ? "" : authority.substr(1, end - 1);
+  }
   return authority.substr(0, authority.find(':'));
 }
 

@@ -247,12 +247,12 @@ class GlooTransport : public Transport {
   // than a rank, all ranks connect anew, at other ports.
   std::vector<shm::Whereabouts> connect(const GroupOptions& options, const std::string& machine) {
     for (int attempt = 1;; ++attempt) {
-      const auto table = control_.exchange(open_pairs(options, machine));
-      hosts_.clear();
-      for (const control::Member& member : table) hosts_.push_back(member.host);
       GroupOptions limited = options;
       limited.join_timeout = std::min(options.join_timeout, kFirstSeconds * (1 << (attempt - 1)));
       limited.watch.patience = 0;  // that is for ranks that are connected
+      const auto table = control_.exchange(open_pairs(limited, machine));
+      hosts_.clear();
+      for (const control::Member& member : table) hosts_.push_back(member.host);
       std::vector<shm::Whereabouts> places;
       if (agree_on(fault_of([&] { places = connect_pairs(table, limited); }), attempt))
         return places;
@@ -297,6 +297,8 @@ class GlooTransport : public Transport {
     device_ = ::gloo::transport::tcp::CreateDevice(attributes);
     poster_.emplace(dynamic_cast<::gloo::transport::tcp::Device&>(*device_));
     context_ = device_->createContext(rank_, options.size);
+    context_->setTimeout(  // before there are pairs, which take it over
+        std::chrono::milliseconds(static_cast<int64_t>(options.join_timeout * 1000)));
     std::vector<control::Member> addresses(options.size);
     addresses[rank_].blob = machine;
     for (int peer = 0; peer < options.size; ++peer) {
@@ -310,8 +312,6 @@ class GlooTransport : public Transport {
 
   std::vector<shm::Whereabouts> connect_pairs(const std::vector<control::Member>& table,
                                               const GroupOptions& options) {
-    context_->setTimeout(
-        std::chrono::milliseconds(static_cast<int64_t>(options.join_timeout * 1000)));
     std::vector<shm::Whereabouts> hosts;
     // Gloo waits for each peer until its timeout, also for one that has died meanwhile.
     gloo::Lookout lookout(

@@ -197,8 +197,8 @@ def png_of_a_million_by_a_million():
 
 
 def jpeg_of_many_scans():
-    """64 million pixels, which 882 scans of a few bytes each refine again and again."""
-    side, blocks = 8000, (8000 // 8) ** 2
+    """16 million pixels, which 882 scans of a few bytes each refine again and again."""
+    side, blocks = 4000, (4000 // 8) ** 2
 
     def segment(marker, data):
         return struct.pack(">BBH", 0xFF, marker, len(data) + 2) + data
@@ -308,13 +308,10 @@ def safetensors_shape_of_many_axes():
     return verify(write("axes.safetensors", safetensors(header, bytes(200))))
 
 
-def gzip_of_empty_members():
-    """The table stands behind 200,000 members without content; a megabyte in front makes each step costly if the output is resized."""
-    import gzip
-    text = b"a,b,kind\n" + b"1,2,x\n" * 200_000
-    command = table("members", "")
-    write("members.csv", gzip.compress(text, 1), gzip.compress(b"") * 200_000, gzip.compress(b"1,2\n"))
-    return command
+def table_with_names_of_megabytes():
+    """The column that the configuration asks for is compared with the names that there are, to make a suggestion."""
+    command = table("names", "a" * 2_000_000 + "," + "b" * 2_000_000 + ",kind\n1,2,x\n")
+    return command + ["--set", "data.target=" + "c" * 10_000]
 
 
 # ---- a run's folder
@@ -371,7 +368,8 @@ def names_that_speak_to_terminals():
     return [ARTEL, "verify", write("speaks.safetensors", one), write("silent.safetensors", other)]
 
 
-# Those that need not be refused, and what must be true after others.
+# Those that fail without an error, those that need not be refused, and what must be true after others.
+SILENT = {names_that_speak_to_terminals}
 HARMLESS = {summary_of_brackets, texts_of_brackets, pipe_as_metrics}
 AFTERWARDS = {lock_that_leads_elsewhere: precious_is_untouched}
 CASES = [pt_that_inflates, npz_that_inflates, npz_that_says_terabytes, npz_with_one_large_array, overlapping_entries, wrong_checksum,
@@ -379,7 +377,7 @@ CASES = [pt_that_inflates, npz_that_inflates, npz_that_says_terabytes, npz_with_
          safetensors_of_empty_lists, safetensors_of_names, toml_key_of_many_parts, toml_key_behind_a_string, toml_arrays_nested_deeply,
          checkpoint_with_a_nested_seed, columns_that_explode, png_of_a_million_by_a_million, jpeg_of_many_scans,
          hdf5_of_links, hdf5_of_messages, onnx_with_one_external_file, tfjs_that_names_a_file_again, safetensors_shape_of_many_axes,
-         gzip_of_empty_members, summary_of_brackets, texts_of_brackets, pipe_as_metrics, pipe_as_weights, names_that_speak_to_terminals, lock_that_leads_elsewhere]
+         table_with_names_of_megabytes, summary_of_brackets, texts_of_brackets, pipe_as_metrics, pipe_as_weights, names_that_speak_to_terminals, lock_that_leads_elsewhere]
 
 
 def made(case):
@@ -437,7 +435,7 @@ with tempfile.TemporaryDirectory() as folder:
         wrong = []
         if code not in ((0,) if case in HARMLESS else (1, 2)):
             wrong.append(f"exit code {code}")
-        if case not in HARMLESS and (not lines or len(lines[0]) > 2000):
+        if case not in HARMLESS | SILENT and (not lines or len(lines[0]) > 2000):
             wrong.append(f"it said {said[:300]!r}")
         if taken > ROOM + TIMES * size:
             wrong.append("too much memory")

@@ -25,6 +25,9 @@ TEST(Text, ForPeople) {
   EXPECT_EQ(did_you_mean("mes", {"l1", "mse"}), "; did you mean 'mse'?");
   EXPECT_EQ(did_you_mean("clarity", {"carat", "depth"}), "");
   EXPECT_EQ(did_you_mean("prec", {"recall", "precision"}), "; did you mean 'precision'?");
+  EXPECT_EQ(did_you_mean("epchs", {std::string(10'000'000, 'x'), "epochs"}),
+            "; did you mean 'epochs'?");
+  EXPECT_EQ(did_you_mean(std::string(10'000'000, 'x'), {std::string(10'000'000, 'x')}), "");
   EXPECT_EQ(join(split("a,b,,c", ','), "|"), "a|b||c");
   EXPECT_EQ(trim("  x y\n"), "x y");
 }

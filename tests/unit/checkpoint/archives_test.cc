@@ -120,6 +120,16 @@ TEST(Archives, GzipBombsAreRefusedBeforeTheyTakeMemory) {
   EXPECT_EQ(gunzip(make_bytes(gzip(""), "x")).data.size(), 0u);
 }
 
+// Minutes, if each member costs time for all of the output.
+TEST(Archives, ManyEmptyGzipMembersTakeLinearTime) {
+  const std::string empty = gzip("");
+  std::string file = gzip(std::string(4 << 20, 'x'));
+  for (int i = 0; i < 200'000; ++i) file += empty;
+  const Bytes all = gunzip(make_bytes(file + gzip("the end"), "x"));
+  EXPECT_EQ(all.data.size(), (size_t{4} << 20) + 7);
+  EXPECT_TRUE(all.text().ends_with("xthe end"));
+}
+
 TEST(Archives, EntriesThatOverlapOrOccurTwiceAreRefused) {
   const std::string array = npy("(3,)", 3);
   EXPECT_NE(refusal(zip_of({{"a.npy", array}, {"a.npy", array}})).find("occurs twice"),

@@ -195,7 +195,7 @@ TEST_F(ServerTest, OnlyNotesAreWrittenAndOnlyByThePage) {
   const auto longer =
       client.Post("/api/notes?run=b", ours, std::string(1 << 20, 'x'), "text/plain");
   EXPECT_TRUE(!longer || longer->status >= 400);
-  EXPECT_EQ(client.Put("/api/notes?run=b", ours, "x", "text/plain")->status, 404);
+  EXPECT_EQ(client.Put("/api/notes?run=b", ours, "x", "text/plain")->status, 403);
   EXPECT_EQ(read_file(folder_ / "runs" / "b" / "notes.txt"), "half the rate");
   // Of the target of the link in run a nothing is changed.
   EXPECT_EQ(client.Post("/api/notes?run=a", ours, "mine", "text/plain")->status, 200);
