@@ -1,6 +1,7 @@
 // Looks out while another library waits and cannot be interrupted by its caller.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -20,7 +21,12 @@ class Lookout {
   Lookout(const Lookout&) = delete;
   Lookout& operator=(const Lookout&) = delete;
 
-  // When the wait is over: throws what `look` has thrown.
+  // While waiting: throws what `look` has thrown.
+  void check() const {
+    if (has_seen_) std::rethrow_exception(seen_);
+  }
+
+  // When the wait is over: the same.
   void finish() {
     stop();
     if (seen_) std::rethrow_exception(seen_);
@@ -43,6 +49,7 @@ class Lookout {
         look_();
       } catch (...) {
         seen_ = std::current_exception();
+        has_seen_ = true;
         try {
           give_up_();
         } catch (const std::exception&) {
@@ -57,6 +64,7 @@ class Lookout {
   std::condition_variable changed_;
   bool stopping_ = false;
   std::exception_ptr seen_;
+  std::atomic<bool> has_seen_{false};
   std::thread thread_;
 };
 

@@ -179,6 +179,7 @@ class GlooTransport : public Transport {
   }
   void check() override {
     control_.throw_if_failed();
+    if (lookout_ != nullptr) lookout_->check();
     if (neighbours_) neighbours_->check();
   }
 
@@ -248,7 +249,8 @@ class GlooTransport : public Transport {
   std::vector<shm::Whereabouts> connect(const GroupOptions& options, const std::string& machine) {
     for (int attempt = 1;; ++attempt) {
       GroupOptions limited = options;
-      limited.join_timeout = std::min(options.join_timeout, kFirstSeconds * (1 << (attempt - 1)));
+      if (attempt < kMostAttempts)
+        limited.join_timeout = std::min(options.join_timeout, kFirstSeconds * attempt * attempt);
       limited.watch.patience = 0;  // that is for ranks that are connected
       const auto table = control_.exchange(open_pairs(limited, machine));
       hosts_.clear();
@@ -262,8 +264,17 @@ class GlooTransport : public Transport {
     }
   }
 
+  // Lets `check` ask a lookout for as long as it lives.
+  struct Watch {
+    Watch(const gloo::Lookout*& the_place, const gloo::Lookout* lookout) : place(the_place) {
+      place = lookout;
+    }
+    ~Watch() { place = nullptr; }
+    const gloo::Lookout*& place;
+  };
+
   static constexpr int kMostAttempts = 3;
-  static constexpr double kFirstSeconds = 4;  // of the first attempt; each next one has twice that
+  static constexpr double kFirstSeconds = 2;  // for the first attempt; the last one has all
 
   // What is wrong with the connections of this rank; empty: nothing.
   static std::string fault_of(const std::function<void()>& attempt) {
@@ -316,13 +327,16 @@ class GlooTransport : public Transport {
     // Gloo waits for each peer until its timeout, also for one that has died meanwhile.
     gloo::Lookout lookout(
         [&] {
-          look_around(options);
-          waits_.interrupt_all();
+          control_.throw_if_failed();
+          if (options.while_joining) options.while_joining();
         },
         [&] {
           for (int peer = 0; peer < options.size; ++peer)
             if (peer != rank_) context_->getPair(peer)->close();
         });
+    // Waits for messages end only when they are interrupted: `check` then says whether to go on.
+    const gloo::Lookout pulse([&] { waits_.interrupt_all(); }, [] {});
+    const Watch watch(lookout_, &lookout);
     for (int peer = 0; peer < options.size; ++peer) {
       const auto theirs = control::table_from(table[peer].blob);
       require(static_cast<int>(theirs.size()) == options.size, ErrorKind::corrupt,
@@ -391,6 +405,7 @@ class GlooTransport : public Transport {
   std::shared_ptr<::gloo::transport::Device> device_;
   std::shared_ptr<::gloo::transport::Context> context_;
   std::optional<gloo::Poster> poster_;
+  const gloo::Lookout* lookout_ = nullptr;  // while the group forms; for the thread that forms it
   std::unique_ptr<shm::Neighbours> neighbours_;
 };
 

@@ -311,7 +311,7 @@ def safetensors_shape_of_many_axes():
 def table_with_names_of_megabytes():
     """The column that the configuration asks for is compared with the names that there are, to make a suggestion."""
     command = table("names", "a" * 2_000_000 + "," + "b" * 2_000_000 + ",kind\n1,2,x\n")
-    return command + ["--set", "data.target=" + "c" * 10_000]
+    return command + ["--set", "data.target=" + "c" * 200]
 
 
 # ---- a run's folder
