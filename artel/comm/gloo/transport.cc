@@ -281,7 +281,7 @@ class GlooTransport : public Transport {
     try {
       attempt();
       return {};
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {  // ours, or one of Gloo's
       return error.what();
     }
   }
