@@ -4,18 +4,13 @@
 
 #include "artel/base/error.h"
 #include "artel/exec/libraries.h"
+#include "artel/graph/ops/shards.h"
 #include "artel/train/facts.h"
 #include "artel/train/strategies/tensor.h"
 #include "artel/train/trainer_state.h"
 
 namespace artel {
 namespace {
-
-// Kernels in which a lane waits for the other workers of its tensor group.
-bool is_exchange(std::string_view op) {
-  return op == "shard_sum" || op == "shard_gather" || op == "shard_cross_entropy" ||
-         op == "shard_count_top";
-}
 
 class Batches final : public Workload {
  public:
@@ -97,7 +92,7 @@ void Batches::record(Timeline* timeline) {
     const Plan& plan = stepper_->program(end - begin).plan();
     const std::string& op = plan.kernels[timing.kernel].op;
     const Clock::time_point now = Clock::now();
-    timeline_->add(is_exchange(op) ? "wait" : "compute", Timeline::kFirstLane + lane, op,
+    timeline_->add(exchanges_shards(op) ? "wait" : "compute", Timeline::kFirstLane + lane, op,
                    now - std::chrono::duration_cast<Clock::duration>(
                              std::chrono::duration<double>(timing.seconds)),
                    now);

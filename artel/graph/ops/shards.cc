@@ -157,6 +157,11 @@ bool is_label(const Attributes& attributes, int input) {
 
 }  // namespace
 
+bool exchanges_shards(std::string_view op) {
+  return op == "shard_sum" || op == "shard_gather" || op == "shard_cross_entropy" ||
+         op == "shard_count_top";
+}
+
 ShardPart part_of(const Attributes& attributes) {
   return {static_cast<int>(attributes.integer("shards")),
           static_cast<int>(attributes.integer("first")),

@@ -13,6 +13,7 @@
 //   });
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "artel/graph/graph.h"
@@ -49,6 +50,10 @@ WeightedMean shard_cross_entropy(const std::vector<Value>& pieces, Value labels,
                                  int64_t ignore_index, bool over_rows, const ShardPart& part);
 Value shard_count_top(const std::vector<Value>& pieces, Value labels, int64_t classes, int64_t k,
                       int64_t ignore_index, const ShardPart& part);
+
+// Whether kernels of this op exchange with the workers that have the other shards. All of them run
+// these in the same order, so they are never recomputed.
+bool exchanges_shards(std::string_view op);
 
 // Of a node of one of these ops.
 ShardPart part_of(const Attributes& attributes);

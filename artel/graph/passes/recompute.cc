@@ -7,6 +7,7 @@
 
 #include "artel/graph/cost.h"
 #include "artel/graph/op.h"
+#include "artel/graph/ops/shards.h"
 #include "artel/graph/passes/rewrite.h"
 
 namespace artel {
@@ -102,7 +103,7 @@ class Chooser {
         s.seconds += estimated_seconds(graph_, node);
         for (const ValueId output : node.outputs) {
           const auto bytes = static_cast<double>(bytes_of(graph_, output));
-          const bool leaves = last_forward_use_[output] >= end;
+          const bool leaves = last_forward_use_[output] >= end || exchanges_shards(node.op->name);
           if (leaves) s.out += bytes;
           if (backward_use_[output] || leaves) s.keep += bytes;
           if (!leaves) s.inside += bytes;
@@ -208,7 +209,8 @@ class Recomputer {
 
 std::vector<RecomputeChoice> recompute_choices(const Graph& graph) { return Chooser(graph).run(); }
 
-// What later segments do not read is dropped with its segment.
+// What later segments do not read is dropped with its segment. What other workers have a part in
+// stays: they may drop other values, and all exchange in the same order.
 Graph recompute(const Graph& graph, const RecomputeChoice& choice) {
   const NodeId forward = graph.forward_end();
   std::vector<NodeId> last_use(graph.values().size(), -1);
@@ -218,7 +220,8 @@ Graph recompute(const Graph& graph, const RecomputeChoice& choice) {
   for (const RecomputeSegment& segment : choice.segments)
     for (NodeId id = segment.begin; segment.recomputed && id < segment.end; ++id)
       for (const ValueId output : graph.node(id).outputs)
-        dropped[output] = last_use[output] < segment.end;
+        dropped[output] =
+            last_use[output] < segment.end && !exchanges_shards(graph.node(id).op->name);
   return Recomputer(graph, std::move(dropped)).run();
 }
 
