@@ -36,15 +36,25 @@ std::optional<std::string> read_all(int pipe) {
 
 }  // namespace
 
-AnyCase make_case(uint64_t seed, uint64_t number) {
-  if (number % 3 == 2) return random_graph(mix_key({seed, number}));
+AnyCase make_case(uint64_t seed, uint64_t number, const std::string& kind) {
+  constexpr const char* kTurns[] = {"networks", "meshes",   "graphs",
+                                    "networks", "networks", "graphs"};
+  const std::string made = kind == "all" ? kTurns[number % std::size(kTurns)] : kind;
+  if (made == "graphs") return random_graph(mix_key({seed, number}));
   Random random{seed, number};
-  return random_case(random);
+  if (made == "motions") return random_motion(random);
+  return made == "meshes" ? random_mesh_case(random) : random_case(random);
+}
+
+bool is_mesh(const AnyCase& any) {
+  const auto* network = std::get_if<NetworkCase>(&any);
+  return network && network->workers > 1;
 }
 
 AnyCase read_case(const std::string& file) {
   const std::string text = read_file(file);
   if (file.ends_with(".graph")) return parse_graph(text, file);
+  if (file.ends_with(".motion")) return parse_motion(text, file);
   return parse_case(text, file);
 }
 
@@ -53,8 +63,11 @@ void pretend(Pretence next) { pretence = std::move(next); }
 void set_patience(double seconds) { patience = seconds; }
 
 Verdict check(const AnyCase& any) {
+  const auto* network = std::get_if<NetworkCase>(&any);
   const auto* graph = std::get_if<GraphCase>(&any);
-  Verdict verdict = graph ? Verdict{what_is_wrong(*graph), {}} : check(std::get<NetworkCase>(any));
+  Verdict verdict = network ? check(*network)
+                    : graph ? Verdict{what_is_wrong(*graph), {}}
+                            : Verdict{what_is_wrong(std::get<MotionCase>(any)), {}};
   if (!verdict.wrong && !verdict.refused) verdict.wrong = pretended(any);
   return verdict;
 }
@@ -87,18 +100,21 @@ AnyCase reduce(const AnyCase& any, const std::string& wrong, bool apart) {
     return apart ? wrong_apart(next) : check(next).wrong;
   };
   if (const auto* graph = std::get_if<GraphCase>(&any)) return reduce(*graph, wrong, find);
+  if (const auto* motion = std::get_if<MotionCase>(&any)) return reduce(*motion, wrong, find);
   return reduce(std::get<NetworkCase>(any), wrong, find);
 }
 
 std::string to_text(const AnyCase& any) {
   if (const auto* graph = std::get_if<GraphCase>(&any)) return to_text(*graph);
+  if (const auto* motion = std::get_if<MotionCase>(&any)) return to_text(*motion);
   return to_toml(std::get<NetworkCase>(any));
 }
 
 std::string write_case(const AnyCase& any, const std::string& folder, const std::string& name) {
-  if (const auto* graph = std::get_if<GraphCase>(&any)) {
-    const std::string path = fmt::format("{}/{}.graph", folder, name);
-    write_file_atomically(path, to_text(*graph));
+  if (!std::holds_alternative<NetworkCase>(any)) {
+    const char* const kind = std::holds_alternative<GraphCase>(any) ? "graph" : "motion";
+    const std::string path = fmt::format("{}/{}.{}", folder, name, kind);
+    write_file_atomically(path, to_text(any));
     return path;
   }
   write_files(std::get<NetworkCase>(any), folder, name);

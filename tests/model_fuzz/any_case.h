@@ -1,18 +1,24 @@
-// A case of either kind: a network, or every third time a graph of ops.
+// A case of any kind: a network, a network for several workers, a graph of ops, or a motion.
 #pragma once
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "tests/model_fuzz/check.h"
+#include "tests/model_fuzz/motion_case.h"
 #include "tests/model_fuzz/random_graph.h"
 
 namespace artel::model_fuzz {
 
-using AnyCase = std::variant<NetworkCase, GraphCase>;
+using AnyCase = std::variant<NetworkCase, GraphCase, MotionCase>;
 
+// Which cases are made: networks, meshes and graphs in turn, or one kind.
+inline const std::vector<std::string> kKinds = {"all", "networks", "graphs", "meshes", "motions"};
 // Case `number` of a seed.
-AnyCase make_case(uint64_t seed, uint64_t number);
+AnyCase make_case(uint64_t seed, uint64_t number, const std::string& kind = "all");
+// Whether several workers train it.
+bool is_mesh(const AnyCase& any);
 // One that was written or printed.
 AnyCase read_case(const std::string& file);
 

@@ -15,8 +15,9 @@ struct Verdict {
 };
 
 // Compares losses, gradients, metrics and weights, and predictions outside training, with the
-// reference in double precision; checks for the same bits with other threads, less memory, other
-// workers and a second run; and that no kernel reads uninitialised memory.
+// reference in double precision. Checks for the same bits with several workers or, if the case has
+// one, with other threads, less memory and a second run. Checks that no kernel reads uninitialised
+// memory.
 Verdict check(const NetworkCase& network);
 
 // The parts of it: what is wrong, or nothing.

@@ -1,10 +1,7 @@
-// One case with other threads, less memory, other workers, and once more.
+// One case with other threads, less memory, and once more.
 #include <fmt/format.h>
 
 #include "artel/base/error.h"
-#include "artel/data/dataset.h"
-#include "artel/plan/schedule.h"
-#include "artel/train/strategies/pipeline.h"
 #include "tests/model_fuzz/check.h"
 #include "tests/model_fuzz/training.h"
 #include "tests/unit/train/workers.h"
@@ -61,56 +58,6 @@ std::optional<std::string> compare_bits(const NetworkCase& network) {
       if (error.kind() != ErrorKind::memory) throw;
     }
   }
-  return std::nullopt;
-}
-
-std::optional<std::string> compare_workers(const NetworkCase& network) {
-  const Tensor x = network.all_inputs(), y = network.all_targets();
-  // Weights, and what an evaluation gives.
-  const auto trained = [&](Cluster& cluster, const PipelineOptions& pipeline = {}) {
-    Trainer trainer(cluster, network.model(),
-                    {.optimizer = optim::optimizer_from_options(network.optimizer),
-                     .loss = network.loss,
-                     .metrics = metrics_by_name(network.metrics),
-                     .label_smoothing = network.label_smoothing,
-                     .seed = network.seed,
-                     .threads = 1,
-                     .lanes = static_cast<int>(network.lanes),
-                     .exact_convolutions = network.exact_convolutions,
-                     .freeze = network.freeze,
-                     .strategy_options = {pipeline}});
-    trainer.fit(
-        x, y,
-        {.batch_size = network.batch, .keep_last_batch = network.last_batch > 0, .epochs = 2});
-    std::vector<float> result = flat(trainer.weights());
-    const Evaluation evaluation =
-        trainer.evaluate(data::tensor_dataset(x, y), {}, std::max<int64_t>(1, network.batch - 1));
-    result.push_back(static_cast<float>(evaluation.loss));
-    for (const MetricValue& metric : evaluation.metrics)
-      for (const double sum : metric.sums) result.push_back(static_cast<float>(sum));
-    return result;
-  };
-  std::vector<float> expected;
-  try {
-    Cluster alone;
-    expected = trained(alone);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::numeric) throw;
-    return std::nullopt;  // an infinite loss ends all of them
-  }
-  std::vector<std::string> wrong(static_cast<size_t>(network.workers));
-  const std::vector<std::string> schedules = plan::schedule_names();
-  const PipelineOptions pipeline = {.pipeline = network.workers,
-                                    .schedule = schedules[network.seed % schedules.size()]};
-  for (const PipelineOptions& options : {PipelineOptions(), pipeline})
-    on_workers(static_cast<int>(network.workers), [&](int rank, Cluster& cluster) {
-      if (!same_bits(trained(cluster, options), expected))
-        wrong[static_cast<size_t>(rank)] =
-            fmt::format("worker {} of {} in pipelines of {} has other bits than one alone", rank,
-                        network.workers, options.pipeline);
-    });
-  for (const std::string& text : wrong)
-    if (!text.empty()) return text;
   return std::nullopt;
 }
 

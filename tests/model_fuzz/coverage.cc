@@ -5,10 +5,13 @@
 #include <cctype>
 #include <set>
 
+#include "artel/comm/codecs/codec.h"
 #include "artel/graph/ops/catalogue.h"
 #include "artel/graph/passes/lower.h"
 #include "artel/nn/parse_layers.h"
+#include "artel/plan/schedule.h"
 #include "artel/predict/batches.h"
+#include "artel/train/exchange.h"
 #include "tests/model_fuzz/any_case.h"
 #include "tests/model_fuzz/graph_maker.h"
 #include "tests/model_fuzz/layer_text.h"
@@ -36,8 +39,8 @@ class Seen {
     if (const auto* graph = std::get_if<GraphCase>(&any)) {
       const Graph made = make_graph(graph->recipes, graph->large);
       if (made.has_output("loss")) add(lower(made, Differentiation{}));
-    } else {
-      add(std::get<NetworkCase>(any));
+    } else if (const auto* network = std::get_if<NetworkCase>(&any)) {
+      add(*network);
     }
   }
 
@@ -53,6 +56,12 @@ class Seen {
     // compared in tests/unit/reference.
     for (const OpDefinition& op : builtin_ops())
       if (!op.name.starts_with("shard_")) all.push_back("op " + op.name);
+    for (const std::string& name : plan::schedule_names()) all.push_back("schedule " + name);
+    for (const std::string& name : exchange_names()) all.push_back("strategy " + name);
+    for (const char* level : {"optimizer", "gradients", "weights"})
+      all.push_back(fmt::format("sharding {}", level));
+    for (const std::string& form : comm::codec_names())
+      all.push_back("codec " + form.substr(0, form.find(' ')));
     for (const std::string& name : loss_names()) all.push_back("loss " + name);
     for (const std::string& name : metric_names()) all.push_back("metric " + name);
     for (const std::string& name : optim::optimizer_names()) all.push_back("optimizer " + name);
@@ -76,7 +85,12 @@ class Seen {
     seen_.insert("loss " + network.loss);
     for (const std::string& metric : network.metrics) seen_.insert("metric " + metric);
     seen_.insert("optimizer " + network.optimizer.at("name"));
-    const Loss loss = loss_by_name(network.loss, network.label_smoothing);
+    const Loss loss = network.training_loss();
+    seen_.insert("schedule " + network.mesh.schedule);
+    seen_.insert("sharding " + network.mesh.sharding);
+    seen_.insert("strategy " + network.mesh.strategy);
+    if (!network.mesh.is_exact())
+      seen_.insert("codec " + network.mesh.compress.substr(0, network.mesh.compress.find(' ')));
     const std::vector<Metric> metrics = metrics_by_name(network.metrics);
     const int64_t samples = (network.batch + network.lanes - 1) / network.lanes;
     const TensorType x = batch_of(network.x(), samples), y = batch_of(network.y(), samples);

@@ -53,8 +53,8 @@ Graph Expectation::plain_graph(int64_t samples, bool training) const {
   const Value y = graph.input("y", batch_of(network_.y(), samples));
   {
     const Graph::Scope scope(graph, "loss");
-    const double smoothing = training ? network_.label_smoothing : 0;
-    const WeightedMean loss = loss_by_name(network_.loss, smoothing)(prediction, y);
+    const Loss make = training ? network_.training_loss() : loss_by_name(network_.loss);
+    const WeightedMean loss = make(prediction, y);
     graph.set_output("loss", loss.weighted);
     if (loss.weight) graph.set_output("loss_weight", loss.weight);
   }

@@ -2,6 +2,7 @@
 //
 //   artel_model_fuzz --seconds 20             new networks, a new seed each time
 //   artel_model_fuzz --seconds 3600 --jobs 2  for long, on two cores
+//   artel_model_fuzz --kind meshes            networks for several workers only
 //   artel_model_fuzz --cases 1000 --seed 7    the same ones again
 //   artel_model_fuzz --seed 7 --case 12       one of them
 //   artel_model_fuzz FILE ...                 kept or written cases, .toml or .graph
@@ -18,6 +19,7 @@
 #include <random>
 #include <thread>
 
+#include "artel/base/log.h"
 #include "artel/base/time.h"
 #include "tests/model_fuzz/any_case.h"
 #include "tests/model_fuzz/coverage.h"
@@ -34,9 +36,17 @@ struct Options {
   int jobs = 1;
   double patience = 600;  // seconds for one case
   Pretence pretence;
+  std::string kind = "all";
   std::string failures;  // folder for failing cases
   std::string write;     // folder for all cases, which are not run
   std::vector<std::string> files;
+
+  AnyCase make(uint64_t number) const { return make_case(seed, number, kind); }
+  // The options that run a case again.
+  std::string again(uint64_t number) const {
+    return fmt::format("{}--seed {} --case {}", kind == "all" ? "" : "--kind " + kind + " ", seed,
+                       number);
+  }
 };
 
 // A generator whose networks are refused tests nothing.
@@ -45,14 +55,13 @@ constexpr double kMostRefused = 0.02;
 // What a job tells its supervisor, in shared memory, so that even a crash can be attributed to its
 // case.
 struct Progress {
-  std::atomic<int64_t> networks, graphs, wrong, refused;
+  std::atomic<int64_t> networks, graphs, motions, meshes, wrong, refused;
   std::atomic<uint64_t> current;
 };
 
 void report(const Options& options, uint64_t number, const AnyCase& any, const std::string& wrong,
             bool apart) {
-  fmt::print("\ncase {} (--seed {} --case {}): {}\nreducing ...\n", number, options.seed, number,
-             wrong);
+  fmt::print("\ncase {} ({}): {}\nreducing ...\n", number, options.again(number), wrong);
   std::fflush(stdout);
   const AnyCase small = reduce(any, wrong, apart);
   fmt::print("{}\n{}",
@@ -67,7 +76,7 @@ void report(const Options& options, uint64_t number, const AnyCase& any, const s
 
 void run_case(const Options& options, uint64_t number, Progress& progress) {
   progress.current = number;
-  const AnyCase any = make_case(options.seed, number);
+  const AnyCase any = options.make(number);
   const Verdict verdict = check(any);
   if (verdict.wrong) {
     ++progress.wrong;
@@ -76,10 +85,12 @@ void run_case(const Options& options, uint64_t number, Progress& progress) {
   if (verdict.refused) {
     constexpr int64_t kPrinted = 3;
     if (++progress.refused <= kPrinted)
-      fmt::print("case {} (--seed {} --case {}) is refused: {}\n", number, options.seed, number,
-                 *verdict.refused);
+      fmt::print("case {} ({}) is refused: {}\n", number, options.again(number), *verdict.refused);
   }
-  ++(std::holds_alternative<GraphCase>(any) ? progress.graphs : progress.networks);
+  ++(std::holds_alternative<GraphCase>(any)    ? progress.graphs
+     : std::holds_alternative<MotionCase>(any) ? progress.motions
+                                               : progress.networks);
+  if (is_mesh(any) && !verdict.wrong && !verdict.refused) ++progress.meshes;
 }
 
 // Cases `first`, first + jobs, ...
@@ -170,7 +181,7 @@ class Supervisor {
     jobs_[job] = 0;
     if (status == 0) return true;
     ++crashed_;
-    fmt::print("case {} (--seed {} --case {}) {} (status {:#x})\n", current, options_.seed, current,
+    fmt::print("case {} ({}) {} (status {:#x})\n", current, options_.again(current),
                hangs ? "hung" : "ended its process", status);
     reduce_apart(current);
     if (options_.only_case >= 0) return true;
@@ -183,7 +194,7 @@ class Supervisor {
     std::fflush(stdout);
     const pid_t pid = ::fork();
     if (pid == 0) {
-      const AnyCase any = make_case(options_.seed, number);
+      const AnyCase any = options_.make(number);
       if (const auto wrong = wrong_apart(any)) report(options_, number, any, *wrong, true);
       std::fflush(stdout);
       ::_exit(0);
@@ -205,9 +216,12 @@ class Supervisor {
   }
 
   void tell() const {
-    fmt::print("{} networks and {} graphs, {} wrong, {} refused, after {:.0f} s\n",
-               sum(&Progress::networks), sum(&Progress::graphs), sum(&Progress::wrong) + crashed_,
-               sum(&Progress::refused), seconds_between(begin_, Clock::now()));
+    fmt::print(
+        "{} networks and {} graphs, {} wrong, {} refused, {} clean meshes, {} motions, "
+        "after {:.0f} s\n",
+        sum(&Progress::networks), sum(&Progress::graphs), sum(&Progress::wrong) + crashed_,
+        sum(&Progress::refused), sum(&Progress::meshes), sum(&Progress::motions),
+        seconds_between(begin_, Clock::now()));
     std::fflush(stdout);
   }
 
@@ -222,6 +236,7 @@ class Supervisor {
 
 int run(Options options) {
   pretend(options.pretence);
+  set_log_level(LogLevel::error);
   set_patience(std::min(60.0, options.patience));
   if (!options.files.empty()) return run_files(options.files) > 0 ? 1 : 0;
   if (options.seed == 0) options.seed = std::random_device{}();
@@ -239,8 +254,8 @@ int run(Options options) {
   if (!options.write.empty()) {
     const int64_t first = std::max<int64_t>(0, options.only_case);
     for (int64_t i = first; i < std::max(options.cases, first + 1); ++i)
-      fmt::print("{}\n", write_case(make_case(options.seed, static_cast<uint64_t>(i)),
-                                    options.write, fmt::format("case_{}", i)));
+      fmt::print("{}\n", write_case(options.make(static_cast<uint64_t>(i)), options.write,
+                                    fmt::format("case_{}", i)));
     return 0;
   }
   return Supervisor(options).run() ? 0 : 1;
@@ -255,6 +270,9 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "How long")->capture_default_str();
   app.add_option("--cases", options.cases, "How many instead");
   app.add_option("--case", options.only_case, "Only this one of a seed");
+  app.add_option("--kind", options.kind, "Which cases")
+      ->check(CLI::IsMember(artel::model_fuzz::kKinds))
+      ->capture_default_str();
   app.add_option("--seed", options.seed, "The same cases again; a new one each time if absent");
   app.add_option("--jobs", options.jobs, "Processes side by side")->capture_default_str();
   app.add_option("--failures", options.failures, "A folder for failing cases, reduced");

@@ -119,6 +119,10 @@ Model NetworkCase::model() const {
   return nn::split_inputs(std::move(named), network);
 }
 
+Loss NetworkCase::training_loss() const {
+  return make_loss(loss, {.label_smoothing = label_smoothing, .class_weights = class_weights});
+}
+
 TensorType NetworkCase::x() const {
   const DType dtype = tokens > 0 ? DType::i32 : DType::f32;
   if (samples.size() == 1) return {dtype, samples[0]};
@@ -200,6 +204,8 @@ std::string to_toml(const NetworkCase& network) {
   text += fmt::format("optimizer = {{ {} }}\n", join(optimizer, ", "));
   if (network.label_smoothing > 0)
     text += fmt::format("label_smoothing = {}\n", network.label_smoothing);
+  if (!network.class_weights.empty())
+    text += fmt::format("class_weights = [{}]\n", fmt::join(network.class_weights, ", "));
   if (!network.metrics.empty()) text += fmt::format("metrics = {}\n", quoted_list(network.metrics));
   if (!network.freeze.empty()) text += fmt::format("freeze = {}\n", quoted_list(network.freeze));
   if (network.last_batch > 0) text += "keep_last_batch = true\n";
@@ -208,7 +214,7 @@ std::string to_toml(const NetworkCase& network) {
   if (network.exact_convolutions) text += "exact_convolutions = true\n";
   text += fmt::format("[cluster]\nlanes = {}\nthreads = {}\nworkers = {}\n", network.lanes,
                       network.threads, network.workers);
-  return text;
+  return text + to_toml(network.mesh);
 }
 
 NetworkCase parse_case(std::string_view text, std::string_view name) {
@@ -233,6 +239,7 @@ NetworkCase parse_case(std::string_view text, std::string_view name) {
   network.layers = config.model.layers;
   network.loss = config.train.loss;
   network.label_smoothing = config.train.label_smoothing;
+  network.class_weights = config.train.class_weights.numbers;
   network.metrics = config.train.metrics;
   network.freeze = config.train.freeze;
   network.optimizer = config.train.optimizer;
@@ -241,6 +248,7 @@ NetworkCase parse_case(std::string_view text, std::string_view name) {
   network.lanes = config.cluster.lanes;
   network.threads = config.cluster.threads;
   network.workers = config.cluster.workers.most;
+  network.mesh = mesh_of(config.cluster);
   network.limit_memory = config.train.memory_limit.bytes > 0;
   network.tune = config.train.tune;
   network.exact_convolutions = config.train.exact_convolutions;

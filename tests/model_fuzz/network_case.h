@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "artel/base/random.h"
+#include "artel/nn/loss.h"
 #include "artel/nn/model.h"
 #include "artel/optim/config.h"
 #include "artel/tensor/tensor.h"
+#include "tests/model_fuzz/mesh_setting.h"
 
 namespace artel::model_fuzz {
 
@@ -24,6 +26,7 @@ struct NetworkCase {
   bool ignored = false;        // some labels are -100, which cross entropy leaves out
   std::string loss = "mse";
   double label_smoothing = 0;
+  std::vector<double> class_weights;
   std::vector<std::string> metrics;
   std::vector<std::string> freeze;
   optim::Options optimizer = {{"name", "sgd"}};
@@ -31,12 +34,14 @@ struct NetworkCase {
   int64_t last_batch = 0;  // samples of the last step, if it has fewer
   int64_t steps = 3;
   int64_t lanes = 1, threads = 1, workers = 1;
+  MeshSetting mesh;  // of the workers
   bool limit_memory = false;
   bool tune = false;
   bool exact_convolutions = false;
   uint64_t seed = 0;  // of the weights and of the data
 
   Model model() const;
+  Loss training_loss() const;
   TensorType x() const;  // of one sample, its inputs side by side
   TensorType y() const;  // of one target, in the shape of the network's output
   // Samples of step `step`, counted from 1.
@@ -69,6 +74,8 @@ bool is_within(const Budget& budget, const NetworkCase& network);
 
 // Valid: the network can be built for training with the case's lanes.
 NetworkCase random_case(Random& random);
+// For several workers.
+NetworkCase random_mesh_case(Random& random);
 
 // Variants with one thing smaller or simpler, the boldest first; some may not be valid.
 std::vector<NetworkCase> simpler(const NetworkCase& network);

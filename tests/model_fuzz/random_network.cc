@@ -7,6 +7,7 @@
 
 #include "artel/base/error.h"
 #include "artel/graph/ops.h"
+#include "artel/graph/passes/split_layers.h"
 #include "artel/predict/batches.h"
 #include "artel/train/stepper.h"
 #include "tests/model_fuzz/network_case.h"
@@ -82,9 +83,8 @@ bool can_be_trained(const NetworkCase& network) {
     for (const int64_t samples : lane_sizes(network))
       training_graph(
           network.model(), batch_of(network.x(), samples), batch_of(network.y(), samples),
-          loss_by_name(network.loss, network.label_smoothing),
-          [&](const std::string& name) { return network.trained(name); },
-          metrics_by_name(network.metrics));
+          network.training_loss(), [&](const std::string& name) { return network.trained(name); },
+          metrics_by_name(network.metrics), ShardPart::all(static_cast<int>(network.mesh.shards)));
     return true;
   });
 }
@@ -196,9 +196,10 @@ void add_target(NetworkCase& network, Random& random) {
   if (network.loss == "cross_entropy") {
     if (one_in(random, 4)) network.label_smoothing = 0.1;
     network.shares = one_in(random, 4);
-    // In data sets, only some of several labels of a sample may be ignored.
-    const bool several = network.y().shape.rank() > 0;
-    network.ignored = !network.shares && (network.workers == 1 || several) && one_in(random, 3);
+    network.ignored = !network.shares && one_in(random, 3);
+    if (!network.shares && one_in(random, 4))
+      for (int64_t i = 0; i < output.back(); ++i)
+        network.class_weights.push_back(pick<double>(random, {0.25, 1, 3}));
   }
   // A confusion matrix of many classes is enormous.
   if (!one_in(random, 3) || !is_within(kSmall, network)) return;
@@ -224,7 +225,60 @@ void freeze_some(NetworkCase& network, Random& random) {
     network.freeze.clear();
 }
 
+// Layers that are wide enough to be cut into the shards of the case.
+void add_wide_layers(NetworkCase& network, Random& random, const Budget& budget) {
+  const int64_t least = kLeastColumns * network.mesh.shards;
+  const auto wide = [&] { return least + between(random, 0, 9); };
+  const Shape& sample = network.samples[0];
+  const bool image = network.tokens == 0 && network.samples.size() == 1 && sample.rank() == 3;
+  NetworkCase wider = network;
+  if (image && one_in(random, 2)) {
+    wider.layers.insert(wider.layers.begin(),
+                        {fmt::format("conv {} 3 padding 1", wide()),
+                         pick<std::string>(random, {"relu", "batch_norm", "gelu"})});
+  } else {
+    wider.layers.push_back("flatten");
+    for (int64_t n = between(random, 1, 3); n > 0; --n) {
+      wider.layers.push_back(fmt::format("dense {}", wide()));
+      wider.layers.push_back(pick<std::string>(random, {"relu", "tanh", "gelu", "dropout 0.2"}));
+    }
+    wider.layers.push_back(fmt::format("dense {}", one_in(random, 2) ? wide() : 3));
+  }
+  if (output_shape(wider, budget)) network = wider;
+}
+
+// Whether there is an op for each stage of the case's pipeline.
+bool has_stages(const NetworkCase& network) {
+  const int64_t samples = *lane_sizes(network).begin();
+  const ModelGraph graph = training_graph(network.model(), batch_of(network.x(), samples),
+                                          batch_of(network.y(), samples), network.training_loss());
+  return graph.graph.forward_end() >= network.mesh.stages();
+}
+
 }  // namespace
+
+NetworkCase random_mesh_case(Random& random) {
+  for (;;) {
+    NetworkCase network;
+    network.seed = random.next_u32();
+    network.workers = pick<int64_t>(random, {2, 2, 2, 2, 3, 3, 4, 4, 4, 6, 8});
+    network.mesh = random_mesh(random, network.workers);
+    network.lanes = network.workers + between(random, 0, 3);
+    network.batch = network.lanes + between(random, 0, 2 * network.lanes);
+    if (one_in(random, 3)) network.last_batch = between(random, 1, network.batch - 1);
+    network.steps = between(random, 1, 2);
+    network.limit_memory = one_in(random, 2);
+    network.exact_convolutions = one_in(random, 3);
+    network.optimizer = random_optimizer(random);
+    add_data(network, random);
+    add_layers(network, random, kSmall);
+    if (network.layers.empty()) continue;
+    if (network.mesh.shards > 1) add_wide_layers(network, random, kSmall);
+    add_target(network, random);
+    if (one_in(random, 5)) freeze_some(network, random);
+    if (can_be_trained(network) && has_stages(network)) return network;
+  }
+}
 
 NetworkCase random_case(Random& random) {
   for (;;) {
@@ -235,8 +289,6 @@ NetworkCase random_case(Random& random) {
     if (network.batch > 1 && one_in(random, 5))
       network.last_batch = between(random, 1, network.batch - 1);
     network.threads = between(random, 1, 3);
-    network.workers =
-        network.lanes > 1 && one_in(random, 8) ? between(random, 2, network.lanes) : 1;
     network.limit_memory = one_in(random, 4);
     network.tune = one_in(random, 12);
     network.exact_convolutions = one_in(random, 3);

@@ -79,17 +79,21 @@ class Simplification {
   }
 
   void simpler_run() {
-    if (network_.workers > 1) with([](NetworkCase& c) { c.workers = 1; });
-    if (network_.workers > 2) with([](NetworkCase& c) { --c.workers; });
+    if (network_.workers > 1) with([](NetworkCase& c) { c.workers = 1, c.mesh = {}; });
+    for (const MeshSetting& mesh : simpler(network_.mesh))
+      with([&](NetworkCase& c) { c.mesh = mesh; });
+    for (int64_t workers = 2; workers < network_.workers; ++workers)
+      with([&](NetworkCase& c) { c.workers = workers; });
     if (network_.threads > 1) with([](NetworkCase& c) { c.threads = 1; });
-    if (network_.lanes > 1) with([](NetworkCase& c) { c.lanes = c.workers = 1; });
+    if (network_.lanes > 1) with([](NetworkCase& c) { c.lanes = c.workers = 1, c.mesh = {}; });
     if (network_.lanes > std::max<int64_t>(2, network_.workers))
       with([](NetworkCase& c) { --c.lanes; });
     if (network_.last_batch > 0) with([](NetworkCase& c) { c.last_batch = 0; });
     if (network_.steps > 1) with([](NetworkCase& c) { c.steps = 1, c.last_batch = 0; });
     if (network_.steps > 1) with([](NetworkCase& c) { --c.steps; });
     if (network_.batch > 1)
-      with([](NetworkCase& c) { c.batch = c.lanes = c.workers = 1, c.last_batch = 0; });
+      with(
+          [](NetworkCase& c) { c.batch = c.lanes = c.workers = 1, c.last_batch = 0, c.mesh = {}; });
     if (network_.batch > std::max(network_.lanes, network_.last_batch + 1))
       with([](NetworkCase& c) { --c.batch; });
     off(&NetworkCase::limit_memory);
@@ -105,7 +109,9 @@ class Simplification {
     if (network_.loss != "mse")
       with([](NetworkCase& c) {
         c.loss = "mse", c.label_smoothing = 0, c.shares = c.ignored = false;
+        c.class_weights.clear();
       });
+    if (!network_.class_weights.empty()) with([](NetworkCase& c) { c.class_weights.clear(); });
     if (network_.label_smoothing > 0) with([](NetworkCase& c) { c.label_smoothing = 0; });
     off(&NetworkCase::shares);
     off(&NetworkCase::ignored);

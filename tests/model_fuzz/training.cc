@@ -18,8 +18,7 @@ Training::Training(const NetworkCase& network, const Setting& setting)
     parameters_.set(entry.name, nn::initial_value(network.seed, entry.name, entry.shape,
                                                   graph.initialisers.at(entry.name)));
   stepper_ = std::make_unique<Stepper>(
-      network.model(), network.x(), network.y(),
-      loss_by_name(network.loss, network.label_smoothing),
+      network.model(), network.x(), network.y(), network.training_loss(),
       optim::optimizer_from_options(network.optimizer), parameters_, choices_,
       StepperOptions{.threads = setting.threads,
                      .lanes = static_cast<int>(network.lanes),

@@ -17,6 +17,9 @@ using Arrays = std::map<std::string, reference::Array>;
 
 // Of the memory that a case needs, what it is given where that is limited.
 inline constexpr std::array<double, 3> kMemoryShares = {0.85, 0.65, 0.5};
+// The same for workers in a mesh, the tightest first. Just below 1, lanes of unequal size differ in
+// whether they fit.
+inline constexpr std::array<double, 5> kMeshMemoryShares = {0.5, 0.65, 0.8, 0.9, 0.97};
 
 struct Setting {
   int threads = 1;

@@ -67,17 +67,21 @@ inline NamedTensors train(Cluster& cluster, const Setting& setting) {
   return trainer.weights();
 }
 
-// Runs `body(rank, cluster)` on as many threads as workers and rethrows the first error.
-inline void on_workers(int workers, const std::function<void(int, Cluster&)>& body) {
+// Runs `body(rank, cluster)` on as many threads as workers, with servers behind them, if any, and
+// rethrows the first error.
+inline void on_workers(int workers, const std::function<void(int, Cluster&)>& body,
+                       int servers = 0) {
   static std::atomic<int> runs = 0;
   const std::string name =
       "distributed_test_" + std::to_string(::getpid()) + "_" + std::to_string(runs++);
   std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(workers));
-  for (int rank = 0; rank < workers; ++rank)
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(workers + servers));
+  for (int rank = 0; rank < workers + servers; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        Cluster cluster(comm::GroupOptions{.rank = rank, .size = workers, .address = name});
+        Cluster cluster(comm::GroupOptions{
+            .rank = rank, .size = workers + servers, .address = name, .servers = servers});
+        if (cluster.is_server()) return cluster.serve();
         body(rank, cluster);
       } catch (...) {
         errors[rank] = std::current_exception();

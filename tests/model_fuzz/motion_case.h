@@ -1,0 +1,43 @@
+// A training whose gradient is always 1: every step moves each weight by an amount that is known.
+//
+// The network is one dense layer on inputs of ones, and the loss is its distance from a target far
+// below. So a lost or repeated update shows in the weights, and so does a step number that is
+// wrong, however workers and servers share the steps and wherever the run is stopped and resumed.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "artel/base/random.h"
+
+namespace artel::model_fuzz {
+
+struct MotionCase {
+  std::string optimizer = "sgd";
+  std::string strategy = "auto";
+  int64_t workers = 1, servers = 0, lanes = 1;
+  int64_t delay = 0;        // of parameter servers; -1: no limit
+  int64_t local_steps = 1;  // of workers that train apart
+  int64_t steps = 8, epochs = 1;
+  int64_t resumed_after = 0;  // steps; 0: never stopped
+
+  // Whether the workers of a step push one after another.
+  bool is_asynchronous() const { return strategy == "downpour" || delay != 0; }
+};
+
+MotionCase random_motion(Random& random);
+std::optional<std::string> what_is_wrong(const MotionCase& motion);
+
+// Lines of a key and a value.
+std::string to_text(const MotionCase& motion);
+// Throws an Error for text that is not a case.
+MotionCase parse_motion(std::string_view text, std::string_view name);
+
+// The smallest case that is still wrong in the same way. `find` finds out what is wrong.
+MotionCase reduce(MotionCase motion, const std::string& wrong,
+                  const std::function<std::optional<std::string>(const MotionCase&)>& find);
+
+}  // namespace artel::model_fuzz
