@@ -27,6 +27,7 @@ struct RemoteOptions {
   int replicas = 1;                  // of each range
   std::optional<int64_t> delay = 0;  // nothing: no limit
   optim::Options rule = {};          // of the servers, see ps::make_rule
+  bool weighted = false;             // samples may have other weights in the loss than 1
   std::string compress = {};
   int64_t push_every = 1, fetch_every = 1;  // steps, while workers run apart
   uint64_t seed = 0;
@@ -45,6 +46,9 @@ class RemoteParameters {
   // on from what they have: it may be part of the next step already, which workers then repeat.
   void begin(bool together, int64_t steps);
   bool together() const { return together_; }
+  // Together: whether servers keep gradients back until workers know all of a step's sums, which
+  // say how to scale them.
+  bool holds_back() const { return stepper_.update().clips() || options_.weighted; }
   // Whether servers have part of a step that the workers have not finished: they repeat it.
   bool ahead() const { return ahead_; }
 
@@ -89,9 +93,6 @@ class RemoteParameters {
   void assign_all();
   void run_coded(ps::Request request);
   void start_coded(ps::Request request, bool last);
-  // Whether servers keep gradients back until workers know all of a step's sums, which say how to
-  // scale them.
-  bool holds_back() const { return stepper_.update().clips() || stepper_.region().weighted(); }
   void send(ps::Request request);
   void release_held();
   void wait_for_answers();

@@ -1,12 +1,27 @@
 #include "artel/train/strategies/served.h"
 
+#include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/train/strategies/shared_options.h"
 
 namespace artel {
 
+namespace {
+
+// Servers that know in advance that all samples count equally update as soon as they have a bucket.
+// Of samples with one label each, no data set that comes with Artel has any that is ignored.
+bool may_be_weighted(const Fit& fit) {
+  fit.stepper->buckets(fit.batch_size);
+  const bool one_label = loss_name(fit.options.loss) == "cross_entropy" &&
+                         fit.options.class_weights.empty() && fit.set.layout().target.rank() == 0;
+  return fit.stepper->region().weighted() && !one_label;
+}
+
+}  // namespace
+
 std::unique_ptr<RemoteParameters> remote_parameters(const Fit& fit, RemoteOptions remote) {
+  remote.weighted = may_be_weighted(fit);
   remote.compress = fit.options_of<PackingOptions>().compress;
   const bool lossy = !remote.compress.empty() && remote.compress != "none";
   if (fit.step > 0 && lossy && fit.cluster.rank() == 0)
@@ -70,6 +85,11 @@ Strategy::Outcome ServedTogether::step(const data::Batch& batch, const StepOptio
     const Timeline::Scope scope(fit_.timeline, "wait", Timeline::kMain, "servers");
     statistics = fit_.stepper->read_statistics(remote_->finish(), options.number);
   }
+  require(
+      remote_->holds_back() || statistics.gradient_scale() == 1, ErrorKind::unsupported,
+      "[step {}] some samples have a label that is ignored ({}), which parameter servers take for "
+      "samples with several labels only; leave such samples out",
+      options.number, data::kIgnoredTarget);
   return outcome_together(statistics, batch);
 }
 
