@@ -79,19 +79,49 @@ void Client::set_codec(const std::string& name) {
 
 void Client::set_up(const Setup& setup) {
   if (!placed_) place(1);
+  wait(start_texts(Kind::setup,
+                   [&](int server) {
+                     Setup own = setup;
+                     own.keys = map_.range(server);
+                     return to_text(own);
+                   },
+                   {}));
+}
+
+Client::Ticket Client::start_texts(Kind kind, const std::function<std::string(int)>& text,
+                                   const std::function<void(std::string_view)>& sink) {
   Ticket ticket;
   for (int server = 0; server < map_.servers(); ++server) {
-    Setup own = setup;
-    own.keys = map_.range(server);
-    const std::string text = to_text(own);
+    const std::string own = text(server);
+    const auto bytes = std::as_bytes(std::span(own));
+    const uint64_t here = map_.range(server).first;
     const std::lock_guard lock(mutex_);
     Connection& connection = *connections_[static_cast<size_t>(server)];
-    const auto bytes = std::as_bytes(std::span(text));
-    connection.outbox.send(Header{.kind = Kind::setup}, {bytes.begin(), bytes.end()});
-    connection.expected.emplace_back();
+    connection.outbox.send(
+        Header{.kind = kind, .received = connection.answers, .keys = {here, here}},
+        {bytes.begin(), bytes.end()});
+    connection.expected.push_back({.text_sink = sink});
     ticket.push_back(++connection.requests);
   }
-  wait(ticket);
+  return ticket;
+}
+
+// A contribution that has reached one server is on its way to all others. So each waits for those
+// that any of them has.
+Frozen Client::freeze() {
+  Frozen least;
+  for (int round = 0; round < 2; ++round) {
+    Frozen all;
+    wait(start_texts(
+        Kind::freeze, [&](int) { return to_text(least); },
+        [&](std::string_view text) { all.merge(frozen_from_text(text)); }));
+    least = all;
+  }
+  return least;
+}
+
+void Client::thaw() {
+  start_texts(Kind::thaw, [](int) { return ""; }, {});
 }
 
 Client::Ticket Client::start(const Request& request) {
@@ -140,7 +170,8 @@ uint64_t Client::send(Connection& connection, const Request& request, const KeyR
   }
   const size_t count = request.list ? list.size() : keys.size();
   send_values(connection, header, request, offset, count, sent_list);
-  connection.expected.push_back({offset, count, request.sink, request.text_sink});
+  connection.expected.push_back(
+      {offset, count, request.sink, request.text_sink, header.has(after_all)});
   return ++connection.requests;
 }
 
@@ -208,8 +239,12 @@ Client::Traffic Client::traffic() const {
 }
 
 void Client::receive(Connection& connection) {
+  const bool patient = [&] {
+    const std::lock_guard lock(mutex_);
+    return !connection.expected.empty() && connection.expected.front().patient;
+  }();
   const Message message =
-      receive_message(*group_, connection.rank, reply_tag(connection.range), false);
+      receive_message(*group_, connection.rank, reply_tag(connection.range), patient);
   Expected expected;
   {
     const std::lock_guard lock(mutex_);

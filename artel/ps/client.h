@@ -18,6 +18,7 @@
 
 #include "artel/comm/codecs/codec.h"
 #include "artel/comm/group.h"
+#include "artel/ps/cut.h"
 #include "artel/ps/filters/key_cache.h"
 #include "artel/ps/key_ranges.h"
 #include "artel/ps/messages.h"
@@ -87,6 +88,10 @@ class Client {
   // What all servers together have seen; `report` must live until the ticket has been waited for.
   Ticket start_report(Report& report);
   Report report();
+  // From worker 0: has all servers hold back contributions beyond one cut (ps/cut.h), and waits
+  // until they have applied all before it. Until `thaw`, values and states stay as they are.
+  Frozen freeze();
+  void thaw();
   // Says goodbye: no request may follow.
   void leave();
 
@@ -102,8 +107,9 @@ class Client {
  private:
   struct Expected {
     size_t offset = 0, count = 0;
-    Sink sink;
-    std::function<void(std::string_view)> text_sink;
+    Sink sink = {};
+    std::function<void(std::string_view)> text_sink = {};
+    bool patient = false;  // it may take arbitrarily long
   };
   struct Connection {
     Connection(const std::shared_ptr<comm::Group>& group, int rank, int range)
@@ -116,6 +122,9 @@ class Client {
     uint64_t version = 0;
   };
 
+  // Sends each server a text; `sink` receives their answers.
+  Ticket start_texts(Kind kind, const std::function<std::string(int server)>& text,
+                     const std::function<void(std::string_view)>& sink);
   uint64_t send(Connection& connection, const Request& request, const KeyRange& keys, size_t offset,
                 std::span<const uint64_t> list);
   void send_values(Connection& connection, Header header, const Request& request, size_t offset,

@@ -20,7 +20,7 @@ class DelayClock {
   // Each worker starts with iterations of its own.
   DelayClock(std::vector<int64_t> finished, std::optional<int64_t> delay);
 
-  // Throws if this is not the worker's next iteration, or if the worker should have waited.
+  // Throws if the worker has finished this iteration or a later one, or should have waited.
   void finish(int worker, int64_t iteration);
   // The worker is gone; nobody waits for it any more.
   void drop(int worker);

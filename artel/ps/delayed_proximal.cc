@@ -161,7 +161,7 @@ class DelayedProximal::Solver {
     push_sums(options_.passes_done);
     absorb(0);
     reports_.clear();
-    if (!options_.weights.empty() && moves_at_ == 0) fetch_weights();
+    if (!options_.weights.empty() && moves_at_ == 0) fetch_weights(packing());
     since_ = {.computed = seconds_computed()};
     begun_ = options_.passes_done;
   }
@@ -174,24 +174,35 @@ class DelayedProximal::Solver {
     ++moves_;
     shares_ = next_shares_;
     take_samples();
-    fetch_weights();
+    fetch_weights(packing());
     since_ = {.computed = seconds_computed()};
   }
 
-  void fetch_weights() {
+  // For a worker that has no weights yet. `packing`: how the answers are packed.
+  void fetch_weights(uint32_t packing) {
     absorb(0);
     for (int block = 0; block < problem_.blocks(); ++block) {
       const SparseBlock samples = visit(block);
       std::vector<float> weights(samples.features.size());
       const Clock::time_point begin = Clock::now();
       client_.run({.kind = Kind::pull,
-                   .flags = packing() | afresh,
+                   .flags = packing | afresh,
                    .keys = keys_of(block),
                    .list = samples.features,
                    .sink = copy_to(weights)});
       waited_ += seconds_between(begin, Clock::now());
       add(block, samples, weights);
     }
+  }
+
+  // The sums of the last pass are about the weights that the servers end with, not about those that
+  // a codec or a delay has left here. No worker pushes another gradient after its last answer.
+  void take_final_weights() {
+    absorb(0);
+    if (options_.filters.compress.empty()) return;
+    std::ranges::fill(margins_, 0.0f);
+    for (std::vector<float>& weights : weights_) std::ranges::fill(weights, 0.0f);
+    fetch_weights(0);
   }
 
   int64_t last_pass() const { return std::min(options_.passes, last_pass_); }
@@ -332,6 +343,7 @@ class DelayedProximal::Solver {
 
   void push_sums(int64_t pass) {
     absorb(ahead() - 1);
+    if (pass > options_.passes_done && pass >= last_pass()) take_final_weights();
     auto iteration = std::make_shared<Iteration>(kNoBlock, pass);
     double loss = 0;
     int64_t correct = 0;

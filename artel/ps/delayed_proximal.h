@@ -90,7 +90,9 @@ struct DelayedProximalOptions {
 // After a pass over all blocks.
 struct PassReport {
   int64_t pass = 0;
-  double loss = 0;       // sum over the samples of all workers
+  // Sum over the samples of all workers, with the weights that each knows. With a delay or a codec
+  // these differ from the servers', except in the report of the last pass.
+  double loss = 0;
   double objective = 0;  // with the penalty; only worker 0 knows it
   int64_t correct = 0;   // logistic: samples on the right side
   int64_t samples = 0;

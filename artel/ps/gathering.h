@@ -32,6 +32,7 @@ class Gathering {
   // The keys with contributions, and a few between them, in ranges of at most `most`.
   std::vector<KeyRange> ranges(uint64_t most) const;
 
+  int64_t iteration = 0;
   Step step;
   bool to_state = false;
   bool held = false;     // applied when a worker says how to scale it

@@ -15,7 +15,8 @@ using Json = nlohmann::json;
 
 KeptRange::KeptRange(const Setup& setup, const UserRules& rules, const Shard::Allocate& allocate)
     : setup_(setup),
-      shard_(std::make_unique<Shard>(setup, make_rule(setup.rule, rules), allocate)) {}
+      shard_(std::make_unique<Shard>(setup, make_rule(setup.rule, rules), allocate)),
+      updates_(setup.updates) {}
 
 void KeptRange::move_to(const UserRules& rules, const Shard::Allocate& allocate) {
   auto next = std::make_unique<Shard>(setup_, make_rule(setup_.rule, rules), allocate);
@@ -50,6 +51,15 @@ void KeptRange::note(const Change& change, std::string squares) {
   begun_ = true;
   made_[{change.worker, change.keys.first, change.keys.last}] = {change.iteration,
                                                                  std::move(squares)};
+  if (change.kind != Change::Kind::update || change.keys.empty()) return;
+  updates_ = std::max(updates_, change.step.number);
+  updated_[change.worker] = {change.iteration, change.step.number};
+}
+
+int64_t KeptRange::update_number(int worker, int64_t iteration) const {
+  const auto last = updated_.find(worker);
+  return last != updated_.end() && last->second.iteration == iteration ? last->second.number
+                                                                       : updates_ + 1;
 }
 
 const std::string* KeptRange::find(int worker, const KeyRange& keys, int64_t iteration) const {
@@ -69,9 +79,14 @@ std::string KeptRange::log_text() const {
   for (const auto& [key, each] : made_)
     made.push_back(
         {std::get<0>(key), std::get<1>(key), std::get<2>(key), each.iteration, each.squares});
+  Json updated = Json::array();
+  for (const auto& [worker, each] : updated_)
+    updated.push_back({worker, each.iteration, each.number});
   Json counts = Json::array();
   for (const auto& [updates, count] : staleness) counts.push_back({updates, count});
   return Json({{"changes", changes_},
+               {"updates", updates_},
+               {"updated", updated},
                {"begun", begun_},
                {"pushes", pushes},
                {"staleness", counts},
@@ -83,6 +98,9 @@ void KeptRange::restore_log(std::string_view text) {
   try {
     const Json json = parse_json(text, "ps range");
     changes_ = json.at("changes");
+    updates_ = json.at("updates");
+    updated_.clear();
+    for (const Json& item : json.at("updated")) updated_[item.at(0)] = {item.at(1), item.at(2)};
     begun_ = json.at("begun");
     pushes = json.at("pushes");
     staleness.clear();

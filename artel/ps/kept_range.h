@@ -45,6 +45,11 @@ class KeptRange {
   // Moves values and states to memory of another group.
   void move_to(const UserRules& rules, const Shard::Allocate& allocate);
 
+  // Updates that its weights have had. All contributions of a worker to one iteration make one.
+  int64_t updates() const { return updates_; }
+  // The number of the update that a contribution of this worker to this iteration belongs to.
+  int64_t update_number(int worker, int64_t iteration) const;
+
   // Makes a change to some of its keys; when all are made, `note` it.
   void make(const Change& change, const KeyRange& part, std::span<const float> values);
   void note(const Change& change, std::string squares);
@@ -71,11 +76,16 @@ class KeptRange {
     int64_t iteration = 0;
     std::string squares;
   };
+  struct Updated {
+    int64_t iteration = 0, number = 0;
+  };
   Setup setup_;
   std::unique_ptr<Shard> shard_;
   uint64_t changes_ = 0;
   bool begun_ = false;
   std::map<std::tuple<int, uint64_t, uint64_t>, Made> made_;  // by worker and keys: the last one
+  int64_t updates_ = 0;
+  std::map<int, Updated> updated_;  // by worker: its last update
 };
 
 // All that a server keeps, by range.

@@ -10,9 +10,9 @@
 namespace artel::ps {
 namespace {
 
-constexpr std::array<std::string_view, 13> kNames = {
-    "setup", "assign", "push", "pull",   "exchange", "report", "shares",
-    "leave", "change", "done", "values", "text",     "refusal"};
+constexpr std::array<std::string_view, 15> kNames = {
+    "setup", "assign", "push",   "pull", "exchange", "report", "shares", "freeze",
+    "thaw",  "leave",  "change", "done", "values",   "text",   "refusal"};
 constexpr int kMostPartials = 64;
 
 }  // namespace

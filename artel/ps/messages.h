@@ -29,6 +29,9 @@ enum class Kind : uint32_t {
   report,    // send what the server has seen, as text
   shares,    // send how many lanes each worker is to have from `iteration` on, as text; `scale` is
              // the seconds that the worker needs for one
+  freeze,    // hold back contributions beyond a cut (ps/cut.h), and send it as text when all
+             // contributions before it have been applied
+  thaw,      // lift the cut
   leave,     // the worker needs nothing more
   change,    // between servers: what to do to the copy of a range (ps/backup.h)
   // Replies.

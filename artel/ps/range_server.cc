@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "artel/base/log.h"
 #include "artel/ps/backup.h"
 #include "artel/ps/contribution.h"
+#include "artel/ps/cut.h"
 #include "artel/ps/delay_clock.h"
 #include "artel/ps/filters/value_packing.h"
 #include "artel/ps/gathering.h"
@@ -93,8 +95,14 @@ class RangeServer::State {
     try {
       body();
     } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
+      keep(std::current_exception());
     }
+  }
+
+  // Under the mutex.
+  void keep(const std::exception_ptr& failure) {
+    if (!failure_) failure_ = failure;
+    thawed_.notify_all();
   }
 
   // The thread of the server with the copy.
@@ -108,7 +116,7 @@ class RangeServer::State {
         failure = std::current_exception();
       }
       const std::lock_guard lock(mutex_);
-      if (failure && !failure_) failure_ = failure;
+      if (failure) keep(failure);
       if (failure_) return;
       attempt([&] {
         backup_->arrive(arrived);
@@ -123,7 +131,9 @@ class RangeServer::State {
     try {
       while (true) {
         Message message = receive_message(group_, connection.worker, request_tag(range_), true);
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
+        // Ends when worker 0 thaws the server or is lost, or the group fails.
+        thawed_.wait(lock, [&] { return failure_ || !waits(connection.worker, message.header); });
         try {
           handle(connection, message);
         } catch (const Error& error) {
@@ -143,12 +153,18 @@ class RangeServer::State {
         group_.dissolve(cause);
       else
         group_.abort(cause);
-      if (!failure_) failure_ = std::current_exception();
+      keep(std::current_exception());
     } catch (...) {
       group_.abort(fmt::format("server {} failed", number()));
       const std::lock_guard lock(mutex_);
-      if (!failure_) failure_ = std::current_exception();
+      keep(std::current_exception());
     }
+  }
+
+  // Whether a message must wait for the end of a cut.
+  bool waits(int worker, const Header& header) const {
+    return (header.kind == Kind::push || header.kind == Kind::exchange) &&
+           !cut_.admits(worker, header.iteration);
   }
 
   void refuse(Connection& connection, const Header& request, const Error& error) {
@@ -161,6 +177,7 @@ class RangeServer::State {
   }
 
   void lose(Connection& connection) {
+    if (connection.worker == 0) thaw();
     if (!clock_ || !clock_->present(connection.worker)) return;
     if (setup_.together && setup_.lanes != options_.workers)
       group_.abort(fmt::format("worker {} was lost while all went in step", connection.worker));
@@ -181,7 +198,20 @@ class RangeServer::State {
 
   void leave(int worker) {
     clock_->drop(worker);
+    if (worker == 0) thaw();
     settle_complete();
+  }
+
+  void freeze(int worker, const Message& message) {
+    require(worker == 0 && !setup_.together, ErrorKind::invalid_argument,
+            "[ps] freeze: expected one from worker 0, of workers that run apart");
+    cut_.set(frozen_from_text(message.value_text()).finished);
+    thawed_.notify_all();  // the cut may have moved
+  }
+
+  void thaw() {
+    cut_.lift();
+    thawed_.notify_all();
   }
 
   void handle(Connection& connection, Message& message) {
@@ -215,6 +245,13 @@ class RangeServer::State {
         pending.text = shares(connection.worker, header);
         pending.kind = Kind::text;
         break;
+      case Kind::freeze:
+        freeze(connection.worker, message);
+        pending.kind = Kind::text;
+        break;
+      case Kind::thaw:
+        thaw();
+        break;
       case Kind::leave:
         leave(connection.worker);
         return;
@@ -238,15 +275,14 @@ class RangeServer::State {
     for (const auto& other : connections_)
       if (!other->known) other->known.emplace(setup_.keys, allocator());
     if (backup_) backup_->set_up(setup_);
-    if (setup_.workers.empty()) {
-      clock_.emplace(options_.workers, setup_.delay, setup_.finished);
-    } else {
+    std::vector<int64_t> finished(static_cast<size_t>(options_.workers), setup_.finished);
+    if (!setup_.workers.empty()) {
       require(std::ssize(setup_.workers) == options_.workers, ErrorKind::invalid_argument,
               "[ps] setup: got {} workers, expected {}", setup_.workers.size(), options_.workers);
-      std::vector<int64_t> finished;
-      for (const Setup::Worker& worker : setup_.workers) finished.push_back(worker.finished);
-      clock_.emplace(std::move(finished), setup_.delay);
+      std::ranges::transform(setup_.workers, finished.begin(), &Setup::Worker::finished);
     }
+    cut_ = Cut(finished);
+    clock_.emplace(std::move(finished), setup_.delay);
     pushes_before_ = kept_->pushes;
     if (setup_.rule.contains("name") && setup_.rule.at("name") == "proximal")
       penalty_ = proximal_from_options(setup_.rule);
@@ -280,6 +316,7 @@ class RangeServer::State {
     require_finite(contribution, header.keys,
                    [this](uint64_t key) { return shard().name_of(key); });
     const uint64_t version = this->version();
+    cut_.contribute(connection.worker, header.iteration);
     if (header.has(finishes)) clock_->finish(connection.worker, header.iteration);
     // A step that is repeated after the loss of somebody.
     if (const std::string* const squares =
@@ -329,7 +366,9 @@ class RangeServer::State {
     std::shared_ptr<Gathering>& gathering = gatherings_[key];
     if (!gathering) {
       gathering = std::make_shared<Gathering>(header.keys, setup_.lanes);
-      gathering->step = {header.iteration, header.learning_rate, header.scale};
+      gathering->iteration = header.iteration;
+      gathering->step.learning_rate = header.learning_rate;
+      gathering->step.scale = header.scale;
       gathering->to_state = header.has(to_state);
       gathering->held = header.has(held);
     }
@@ -390,11 +429,12 @@ class RangeServer::State {
   void apply(Gathering& gathering) {
     const KeyRange keys = gathering.keys();
     const int all = setup_.observations > 0 ? setup_.observations : setup_.lanes;
+    gathering.step.number = kept_->update_number(-1, gathering.iteration);
     const Change change = {
         .kind = gathering.to_state ? Change::Kind::add_to_state : Change::Kind::update,
         .lanes = all,
         .own = all,
-        .iteration = gathering.step.number,
+        .iteration = gathering.iteration,
         .keys = keys,
         .step = gathering.step,
         .pushes = kept_->pushes};
@@ -415,16 +455,16 @@ class RangeServer::State {
                      const Contribution& contribution, int64_t staleness) {
     require(contribution.partials.size() == 1, ErrorKind::invalid_argument,
             "[ps] push: got {} partial sums, expected one", contribution.partials.size());
-    const uint64_t before = kept_->pushes - (header.has(finishes) ? 1 : 0);
-    const Change change = {
-        .worker = contributor(connection.worker),
-        .lanes = setup_.lanes,
-        .own = contribution.lanes.size(),
-        .iteration = header.iteration,
-        .keys = header.keys,
-        .step = {static_cast<int64_t>(before) + 1, header.learning_rate, header.scale},
-        .pushes = kept_->pushes,
-        .staleness = staleness};
+    const int worker = contributor(connection.worker);
+    const Change change = {.worker = worker,
+                           .lanes = setup_.lanes,
+                           .own = contribution.lanes.size(),
+                           .iteration = header.iteration,
+                           .keys = header.keys,
+                           .step = {kept_->update_number(worker, header.iteration),
+                                    header.learning_rate, header.scale},
+                           .pushes = kept_->pushes,
+                           .staleness = staleness};
     const float* values = contribution.partials.front();
     if (!contribution.listed) {
       kept_->make(change, header.keys, {values, header.keys.size()});
@@ -466,6 +506,7 @@ class RangeServer::State {
     if (backup_ && backup_->arrived() <
                        std::max(pending.needs, pending.gathering ? pending.gathering->needs : 0))
       return false;
+    if (pending.request.kind == Kind::freeze && !cut_.reached(*clock_)) return false;
     if (pending.request.has(after_all) && clock_->slowest() < pending.request.iteration)
       return false;
     const bool begins_another = pending.request.has(finishes) && !pending.gathering;
@@ -491,8 +532,17 @@ class RangeServer::State {
   // A report is made in its turn: it tells of the weights after all that was asked before it.
   std::string said_by(const Pending& pending) {
     if (pending.gathering) return pending.gathering->squares;
+    if (pending.kind == Kind::text && pending.request.kind == Kind::freeze)
+      return to_text(frozen());
     return pending.request.kind == Kind::report && pending.kind == Kind::text ? report()
                                                                               : pending.text;
+  }
+
+  Frozen frozen() const {
+    Frozen frozen = {.updates = kept_->updates(), .finished = cut_.iterations()};
+    for (const auto& [worker, finished] : lost_)
+      frozen.finished[static_cast<size_t>(worker)] = Frozen::kLost;
+    return frozen;
   }
 
   std::vector<std::byte> reply_values(Connection& connection, const Pending& pending,
@@ -554,11 +604,13 @@ class RangeServer::State {
   const ServerOptions options_;
   const int range_;
   std::mutex mutex_;  // protects everything that follows
+  std::condition_variable thawed_;
   std::shared_ptr<KeptRange>& kept_;
   std::optional<BackupLink> backup_;
   Setup setup_;
   std::unique_ptr<comm::Codec> codec_;
   std::optional<DelayClock> clock_;
+  Cut cut_;
   std::optional<Proximal> penalty_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::map<std::tuple<int64_t, uint64_t, uint64_t>, std::shared_ptr<Gathering>> gatherings_;

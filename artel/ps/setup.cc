@@ -30,6 +30,7 @@ std::string to_text(const Setup& setup) {
                {"observations", setup.observations},
                {"delay", setup.delay ? Json(*setup.delay) : Json("none")},
                {"finished", setup.finished},
+               {"updates", setup.updates},
                {"workers", workers},
                {"compress", setup.compress}})
       .dump();
@@ -46,6 +47,7 @@ Setup setup_from_text(std::string_view text) {
                    .observations = json.at("observations"),
                    .delay = {},
                    .finished = json.at("finished"),
+                   .updates = json.at("updates"),
                    .workers = {},
                    .compress = json.at("compress")};
     if (json.at("delay").is_number()) setup.delay = json.at("delay").get<int64_t>();
@@ -61,9 +63,9 @@ Setup setup_from_text(std::string_view text) {
                                 item.at(5)});
     }
     require(setup.keys.first <= setup.keys.last && setup.keys.size() <= kMostKeys &&
-                setup.lanes >= 1 && setup.lanes <= kMostLanes,
-            ErrorKind::corrupt, "[ps] setup: got keys {} to {} and {} lanes", setup.keys.first,
-            setup.keys.last, setup.lanes);
+                setup.lanes >= 1 && setup.lanes <= kMostLanes && setup.updates >= 0,
+            ErrorKind::corrupt, "[ps] setup: got keys {} to {}, {} lanes and {} updates",
+            setup.keys.first, setup.keys.last, setup.lanes, setup.updates);
     return setup;
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[ps] setup: not readable: {}", error.what());

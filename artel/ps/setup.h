@@ -38,6 +38,7 @@ struct Setup {
   int observations = 0;              // in a whole sum of averaged segments; 0: as many as lanes
   std::optional<int64_t> delay = 0;  // nothing: no limit
   int64_t finished = 0;              // iterations before this run
+  int64_t updates = 0;               // by the update rule, before this run
   // By rank, if some have finished more than others or have other numbers in the run than ranks.
   struct Worker {
     int number = 0;

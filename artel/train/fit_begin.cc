@@ -85,6 +85,7 @@ void FitLoop::join() {
                      .options = s_.options,
                      .parameters = s_.parameters,
                      .step = s_.step,
+                     .extra_updates = s_.extra_updates,
                      .stop = s_.stop,
                      .trace = s_.trace,
                      .newcomers = s_.newcomers,
@@ -182,6 +183,7 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
     }
     const std::string theirs = broadcast_text(*group, s_.state_text(), source.rank);
     if (!source.goes_on) s_.restore_state(theirs);
+    if (source.begins) continue_after_own_step();
   }
   require(s_.step >= 0, ErrorKind::cancelled,
           "the weights of this worker are incomplete: its group broke while it received them; "
@@ -215,6 +217,27 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
     checkpoints_ = broadcast_text(*group, checkpoints_.string(), source.rank);
   }
   return source.rank;
+}
+
+// Where workers ran apart before the run was saved, each continues after the last of its steps that
+// the weights contain. A worker that took no part then starts where worker 0 was.
+void FitLoop::continue_after_own_step() {
+  const auto kept = s_.kept.find(kind_.names.front());
+  if (kept == s_.kept.end()) return;
+  const std::map<int, int64_t> steps = own_steps(kept->second);
+  const bool differ =
+      std::ranges::any_of(steps, [&](auto& each) { return each.second != s_.step; });
+  if (differ && std::ssize(steps) != s_.cluster.size() && s_.cluster.rank() == 0)
+    log(LogLevel::warning,
+        "step {}: {} workers had made different numbers of steps when the run was saved, and it "
+        "continues with {}: some steps are repeated or left out",
+        s_.step, steps.size(), s_.cluster.size());
+  const auto own = steps.find(s_.cluster.membership().members[s_.cluster.rank()].number);
+  if (own == steps.end() || own->second == s_.step) return;
+  s_.extra_updates += s_.step - own->second;
+  s_.step = own->second;
+  s_.position = {s_.step / per_epoch_, s_.step % per_epoch_ * options_.batch_size};
+  s_.epoch = {};
 }
 
 // Chooses a mesh that fits into the memory of the workers. Those who are left and have too little
@@ -274,7 +297,7 @@ FitLoop::Source FitLoop::most_advanced(comm::Group& group) const {
     return {.in_parts = true};
   if (std::none_of(all.begin(), all.end(), [](const Place& p) { return p.regrouped != 0; })) {
     check_first_worker();
-    return {.first = true};
+    return {.first = true, .begins = true};
   }
   const auto by_rank = [](const Place& a, const Place& b) { return a.rank() < b.rank(); };
   const auto root = std::max_element(all.begin(), all.end(), by_rank);

@@ -288,6 +288,7 @@ void FitLoop::train() {
   if (traces()) end_trace();
   finish_saving();
   const bool changed = strategy_->finish();
+  if (changed) saved_ = -1;  // what was saved at this step lacks contributions of others
   if (s_.cluster.rank() == 0) result_.servers = strategy_->server_report();
   bool best = false;
   if (ends_within_epoch()) {
@@ -435,8 +436,10 @@ void FitLoop::step(const data::Batch& batch) {
   if (!strategy_->computes_first()) finish_saving();
   // Whoever gets the state in this step has no use for being disturbed.
   s_.newcomers = tells_newcomers() && !arrival_ && accepts_newcomers();
-  Strategy::Outcome outcome = strategy_->step(
-      batch, {.number = number, .learning_rate = static_cast<float>(now_.learning_rate)});
+  Strategy::Outcome outcome =
+      strategy_->step(batch, {.number = number,
+                              .update = number + s_.extra_updates,
+                              .learning_rate = static_cast<float>(now_.learning_rate)});
   // Nothing that is kept has changed before this line; from here on the step is finished.
   s_.step = now_.step = number;
   mirrors_.confirm(number);

@@ -58,6 +58,7 @@ class FitLoop {
   void join();
   void join_if_changed();
   int take_over_state(comm::Group* group, std::string& text);
+  void continue_after_own_step();
   void find_room(comm::Group* group);
   struct Source {
     int rank = 0;                 // whose state all go on with
@@ -65,6 +66,7 @@ class FitLoop {
     bool first = false;           // so has worker 0,
     bool everywhere = false;      // and so have all
     bool goes_on = false;         // each goes its own way: this one from its own step
+    bool begins = false;          // no worker has trained in another membership
     bool in_parts = false;        // nobody has all of it: it is put together from parts
     std::vector<bool> late = {};  // by rank: if those who do not have it are newcomers, who is one
   };

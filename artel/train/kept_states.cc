@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "artel/base/json.h"
 #include "artel/base/json_values.h"
 #include "artel/train/agreement.h"
 
@@ -105,6 +106,27 @@ std::optional<size_t> worker_of(std::string_view name) {
 void drop_tensors_of_workers(StrategyState& state) {
   std::erase_if(state.tensors,
                 [](const NamedTensor& each) { return worker_of(each.name).has_value(); });
+}
+
+std::string own_steps_text(const std::map<int, int64_t>& steps) {
+  return nlohmann::json(std::vector<std::pair<int, int64_t>>(steps.begin(), steps.end())).dump();
+}
+
+std::map<int, int64_t> own_steps(const StrategyState& state) {
+  const auto found = state.values.find(std::string(kOwnSteps));
+  if (found == state.values.end()) return {};
+  try {
+    std::map<int, int64_t> steps;
+    for (const auto& [worker, step] :
+         parse_json(found->second, kOwnSteps).get<std::vector<std::pair<int, int64_t>>>()) {
+      require(step >= 0, ErrorKind::corrupt, "[checkpoint] {}: got {} of worker {}", kOwnSteps,
+              step, worker);
+      steps[worker] = step;
+    }
+    return steps;
+  } catch (const nlohmann::json::exception& error) {
+    fail(ErrorKind::corrupt, "[checkpoint] {}: not readable: {}", kOwnSteps, error.what());
+  }
 }
 
 NamedTensors to_tensors(const StrategyStates& states) {

@@ -21,6 +21,13 @@ std::optional<size_t> worker_of(std::string_view name);
 // Leaves only what is the same on all workers.
 void drop_tensors_of_workers(StrategyState& state);
 
+// A value of a strategy in which workers run apart: the last step of each worker, by its number,
+// that the weights contain. A resumed run continues there.
+constexpr std::string_view kOwnSteps = "steps of workers";
+std::string own_steps_text(const std::map<int, int64_t>& steps);
+// Nothing if the state does not tell. Throws an Error of kind corrupt.
+std::map<int, int64_t> own_steps(const StrategyState& state);
+
 // As they lie among the tensors of a checkpoint, and in its text.
 NamedTensors to_tensors(const StrategyStates& states);
 nlohmann::json to_json(const StrategyStates& states);

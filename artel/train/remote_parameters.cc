@@ -92,12 +92,12 @@ float* RemoteParameters::by_key(const Memory& region, const ps::KeyRange& keys) 
   return by_key_.data();
 }
 
-void RemoteParameters::begin(bool together, int64_t steps) {
+void RemoteParameters::begin(bool together, int64_t steps, int64_t updates) {
   comm::Group& workers = *membership_.group;
   together_ = together;
-  pushes_ = together ? steps : steps / options_.push_every;
+  pushed_ = steps;
   std::vector<int64_t> finished(static_cast<size_t>(workers.size()));
-  workers.all_gather(std::as_bytes(std::span(&pushes_, 1)),
+  workers.all_gather(std::as_bytes(std::span(&pushed_, 1)),
                      std::as_writable_bytes(std::span(finished)), {}, {.label = "pushes"});
   if (!placed_) place_ranges();
   if (client_.worker() == 0) {
@@ -112,7 +112,8 @@ void RemoteParameters::begin(bool together, int64_t steps) {
                     .lanes = by_worker ? workers.size() : stepper_.lanes(),
                     .observations = stepper_.lanes(),
                     .delay = together ? 0 : options_.delay,
-                    .finished = pushes_,
+                    .finished = pushed_,
+                    .updates = updates,
                     .workers = each,
                     .compress = options_.compress});
     if (!assigned_) assign_all();
@@ -121,7 +122,7 @@ void RemoteParameters::begin(bool together, int64_t steps) {
   client_.set_version(static_cast<uint64_t>(finished.front()));
   // Coded answers are changes of what a worker has had in full. Nobody pushes before all have.
   if (assigned_ && !options_.compress.empty()) {
-    fetch(false, false);
+    fetch();
     workers.barrier({.label = "values of servers"});
   }
   assigned_ = true;
@@ -129,7 +130,7 @@ void RemoteParameters::begin(bool together, int64_t steps) {
   if (together || !options_.delay) return;
   // Whoever was as far ahead as it may be, and had seen a push of the slowest that is still to be
   // repeated, waits for that before its next push.
-  const int64_t needed = pushes_ - std::max<int64_t>(1, *options_.delay) + 1;
+  const int64_t needed = pushed_ - std::max<int64_t>(1, *options_.delay) + 1;
   if (needed > *std::ranges::min_element(finished)) awaited_ = needed;
 }
 
@@ -152,7 +153,7 @@ void RemoteParameters::place_ranges() {
   placed_ = true;
   assigned_ = places.front().source >= 0;
   ahead_ = together_ && std::ranges::any_of(places, [this](const ps::Placement& place) {
-             return place.source >= 0 && place.latest > pushes_;
+             return place.source >= 0 && place.latest > pushed_;
            });
 }
 
@@ -177,7 +178,7 @@ void RemoteParameters::start(int bucket, const std::vector<Memory>& partials, co
                          .keys = keys_of(part),
                          .lanes = step.lanes,
                          .learning_rate = step.learning_rate};
-  pushes_ = step.number;
+  pushed_ = step.number;
   if (!options_.compress.empty()) {
     add_here(partials, {part.offset / sizeof(float), (part.offset + part.bytes) / sizeof(float)});
     request.values = {by_key(partials.front(), request.keys)};
@@ -253,7 +254,7 @@ void RemoteParameters::release_held() {
   double squares = 0;
   for (const auto& [key, square] : squares_) squares += square;
   Update& update = stepper_.update();
-  float scale = stepper_.read_statistics(statistics_, pushes_).gradient_scale();
+  float scale = stepper_.read_statistics(statistics_, pushed_).gradient_scale();
   if (update.clips()) scale *= update.clip_scale(squares, scale);
   for (ps::Request& request : held_) {
     request.kind = ps::Kind::pull;
@@ -293,43 +294,50 @@ std::span<const float> RemoteParameters::step_apart(const std::vector<Memory>& p
             segment.kind == ps::SegmentKind::weight ? accrued[key] + sums[key] : sums[key];
   }
   if (accrued_) sums = accrued_.floats().data();
-  const bool pushes = step.number % options_.push_every == 0 || step.last || step.stop;
+  last_ = step;
   const bool fetches = step.number % options_.fetch_every == 0 || step.last;
   if (!fetches) update_here(partials.front().floats().data(), step.learning_rate);
-  if (pushes && accrued_shares_ == 0) {
-    // There is nothing to add, but the servers' clock has to advance.
-    client_.run({.kind = ps::Kind::push,
-                 .flags = ps::finishes | (step.stop ? ps::stop : 0u),
-                 .iteration = ++pushes_,
-                 .keys = {},
-                 .lanes = step.lanes});
-    if (fetches) fetch(false, false);
-  } else if (pushes) {
-    const float weight = accrued_shares_;
-    ps::Request request = {.kind = fetches ? ps::Kind::exchange : ps::Kind::push,
-                           .flags = ps::finishes | (step.stop ? ps::stop : 0u),
-                           .iteration = ++pushes_,
-                           .keys = all,
-                           .values = {sums},
-                           .lanes = step.lanes,
-                           .learning_rate = step.learning_rate * weight,
-                           .scale = 1 / weight,
-                           .sink = sink(0)};
-    if (options_.compress.empty())
-      client_.run(request);
-    else
-      run_coded(request);
-    accrued_shares_ = 0;
-    if (accrued_) std::ranges::fill(accrued_.floats(), 0.0f);
-  } else if (fetches) {
-    fetch(false, false);
-  }
+  if (step.number % options_.push_every == 0 || step.last || step.stop || step.pushes)
+    push(sums, step, fetches);
+  else if (fetches)
+    fetch();
   return partials.front().floats();
+}
+
+void RemoteParameters::push(float* sums, const Step& step, bool fetches) {
+  pushed_ = step.number;
+  ps::Request request = {.kind = ps::Kind::push,
+                         .flags = ps::finishes | (step.stop ? ps::stop : 0u),
+                         .iteration = step.number,
+                         .keys = {},
+                         .lanes = step.lanes};
+  if (accrued_shares_ == 0) {
+    // There is nothing to add, but the servers' clock has to advance.
+    client_.run(request);
+    if (fetches) fetch();
+    return;
+  }
+  if (fetches) request.kind = ps::Kind::exchange;
+  request.keys = {0, client_.map().keys()};
+  request.values = {sums};
+  request.learning_rate = step.learning_rate * accrued_shares_;
+  request.scale = 1 / accrued_shares_;
+  request.sink = sink(0);
+  if (options_.compress.empty())
+    client_.run(request);
+  else
+    run_coded(request);
+  accrued_shares_ = 0;
+  if (accrued_) std::ranges::fill(accrued_.floats(), 0.0f);
+}
+
+void RemoteParameters::push_rest() {
+  if (last_.number > pushed_) push(accrued_.floats().data(), last_, false);
 }
 
 void RemoteParameters::scale_own(const Memory& region, float share) {
   Update& update = stepper_.update();
-  float scale = stepper_.read_statistics(region.floats(), pushes_).gradient_scale();
+  float scale = stepper_.read_statistics(region.floats(), pushed_).gradient_scale();
   if (update.clips()) scale *= update.clip_scale(region, scale / share);
   if (scale == 1) return;
   for (const Update::Target& part : parts_) {
@@ -374,14 +382,30 @@ comm::LaneLayout RemoteParameters::shares(int64_t step, double seconds) {
   return {std::accumulate(lanes.begin(), lanes.end(), 0), lanes};
 }
 
-void RemoteParameters::fetch(bool with_state, bool after_all) {
-  for (int state = -1; state < (with_state ? states_ : 0); ++state)
-    client_.run({.kind = ps::Kind::pull,
-                 .flags = after_all ? uint32_t{ps::after_all} : 0,
-                 .iteration = pushes_,
-                 .keys = {0, client_.map().keys()},
-                 .state = state,
-                 .sink = sink(0, state)});
+void RemoteParameters::pull(int state, bool after_all) {
+  client_.run({.kind = ps::Kind::pull,
+               .flags = after_all ? uint32_t{ps::after_all} : 0,
+               .iteration = pushed_,
+               .keys = {0, client_.map().keys()},
+               .state = state,
+               .sink = sink(0, state)});
+}
+
+void RemoteParameters::fetch(bool after_all) { pull(-1, after_all); }
+
+void RemoteParameters::fetch_state() {
+  const auto pull_all = [this] {
+    for (int state = -1; state < states_; ++state) pull(state, false);
+  };
+  if (together_ || client_.worker() != 0) return pull_all();
+  const ps::Frozen frozen = client_.freeze();
+  pull_all();
+  client_.thaw();
+  updates_ = frozen.updates;
+  steps_.clear();
+  for (size_t rank = 0; rank < frozen.finished.size(); ++rank)
+    if (frozen.finished[rank] != ps::Frozen::kLost)
+      steps_[membership_.members[rank].number] = frozen.finished[rank];
 }
 
 ps::Sink RemoteParameters::sink(uint64_t first_key, int state) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,9 +43,10 @@ class RemoteParameters {
 
   // From now on the sums of all workers make one update (together), or those of each worker do. A
   // collective call of the workers. `steps` have been made so far, by this one. If the servers have
-  // nothing yet, they get the values and the optimizer's state of worker 0. If they have, they go
-  // on from what they have: it may be part of the next step already, which workers then repeat.
-  void begin(bool together, int64_t steps);
+  // nothing yet, they get the values and the optimizer's state of worker 0, which `updates` updates
+  // have made. If they have, they go on from what they have: it may be part of the next step
+  // already, which workers then repeat.
+  void begin(bool together, int64_t steps, int64_t updates);
   bool together() const { return together_; }
   // Together: whether servers keep gradients back until workers know all of a step's sums, which
   // say how to scale them.
@@ -58,6 +60,7 @@ class RemoteParameters {
     comm::LaneRange lanes;  // that this worker has computed
     bool stop = false;      // this worker wants to stop
     bool last = false;      // no step follows this one
+    bool pushes = false;    // even if it is not this step's turn
   };
   // Together: begins to exchange a bucket, as soon as it is ready; `partials` as Stepper::Ready
   // gives them. Any thread.
@@ -72,12 +75,20 @@ class RemoteParameters {
   std::span<const float> step_apart(const std::vector<Memory>& partials, const Step& step,
                                     float share);
 
+  // Apart, after the last step: pushes sums that no push has contained yet.
+  void push_rest();
+
   // How many lanes each worker has from this step on; `seconds` is what a lane takes here.
   comm::LaneLayout shares(int64_t step, double seconds);
 
-  // Gets new values, and the optimizer's state if `with_state`. `after_all`: once all workers have
-  // come as far as this one.
-  void fetch(bool with_state, bool after_all);
+  // Gets new values. `after_all`: once all workers have come as far as this one.
+  void fetch(bool after_all = false);
+  // Gets new values and the optimizer's state; on worker 0, all of one moment.
+  void fetch_state();
+  // Apart: which steps of each worker, by its number, are in what `fetch_state` last got; and how
+  // many updates they made.
+  const std::map<int, int64_t>& steps() const { return steps_; }
+  int64_t updates() const { return updates_; }
   ps::Report report() { return client_.report(); }
   // Nobody waits for further iterations of this worker.
   void rest() { client_.run({.kind = ps::Kind::report, .flags = ps::rests, .keys = {}}); }
@@ -91,7 +102,9 @@ class RemoteParameters {
   float* by_key(const Memory& region, const ps::KeyRange& keys);
   void place_ranges();
   void assign_all();
+  void push(float* sums, const Step& step, bool fetches);
   void run_coded(ps::Request request);
+  void pull(int state, bool after_all);
   void start_coded(ps::Request request, bool last);
   void send(ps::Request request);
   void release_held();
@@ -119,7 +132,8 @@ class RemoteParameters {
   bool placed_ = false;
   bool assigned_ = false;  // the servers have values
   bool ahead_ = false;
-  int64_t pushes_ = 0;
+  int64_t pushed_ = 0;  // the last step that a push contained
+  Step last_;
   std::optional<int64_t> awaited_;  // apart: all must have come so far before this one goes on
   std::vector<ps::Client::Ticket> tickets_;
   struct Arrived {
@@ -135,6 +149,8 @@ class RemoteParameters {
   std::vector<float> by_key_;      // with a codec: sums
   Memory accrued_;                 // sums of steps not pushed yet, if there can be any
   float accrued_shares_ = 0;       // how much of a batch those sums cover
+  std::map<int, int64_t> steps_;
+  int64_t updates_ = 0;
 };
 
 }  // namespace artel

@@ -99,7 +99,7 @@ void Strategy::measure_noise(int64_t batch, double squares, float scale) {
 void Strategy::update(const StepOptions& options, int64_t batch, double scale, int lanes,
                       const std::function<Memory(int bucket)>& total) {
   Update& update = fit_.stepper->update();
-  Update::Options how = {.step = options.number,
+  Update::Options how = {.step = options.update,
                          .learning_rate = options.learning_rate,
                          .gradient_scale = static_cast<float>(scale),
                          .lanes = lanes};

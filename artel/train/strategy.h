@@ -33,6 +33,7 @@ struct Fit {
   const TrainerOptions& options;
   Parameters& parameters;
   const int64_t& step;                // the last finished one
+  int64_t& extra_updates;             // of the optimizer, beyond one in each step
   const std::atomic<bool>& stop;      // this worker wants to stop
   const std::atomic<int64_t>& trace;  // above 0: it wants so many steps traced
   const bool& newcomers;              // others are to be let in after this step; of worker 0
@@ -82,6 +83,7 @@ class Strategy {
 
   struct StepOptions {
     int64_t number = 0;  // from 1
+    int64_t update = 0;  // of the optimizer, from 1: see Fit::extra_updates
     float learning_rate = 0;
   };
   // Sums over samples since the workers last counted together.

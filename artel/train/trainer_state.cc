@@ -224,6 +224,7 @@ void TrainerState::set_strategy(Strategy* next) {
 std::string TrainerState::state_text(const StrategyStates& strategies) const {
   const GradientNoise& noise = epoch.noise;
   return Json({{"step", step},
+               {"extra_updates", extra_updates},
                {"lanes", lanes},
                {"lanes_asked", options.lanes},
                {"shards", shards},
@@ -292,6 +293,9 @@ void TrainerState::restore_state(const std::string& text) {
             "other bits; try cluster.shards = {}",
             shards, saved_shards, saved_shards);
     step = whole_number<int64_t>(state, "step", 0);
+    // Earlier versions did not count them.
+    extra_updates =
+        state.contains("extra_updates") ? whole_number<int64_t>(state, "extra_updates", -step) : 0;
     const Json& loader = state.at("loader");
     position = {whole_number<int64_t>(loader, "epoch", 0),
                 whole_number<int64_t>(loader, "position", 0)};

@@ -43,6 +43,7 @@ struct TrainerState {
   StrategyStates kept;              // without the tensors of the strategy at work
   Strategy* strategy = nullptr;     // at work, with a state of its own
   int64_t step = 0;                 // the last finished one, which everything here reflects
+  int64_t extra_updates = 0;        // of the optimizer, beyond one in each step
   int64_t generation = -1;          // of the membership that it was finished in
   data::LoaderState position;
   optim::PlateauState plateau;

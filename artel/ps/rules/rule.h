@@ -14,7 +14,7 @@
 namespace artel::ps {
 
 struct Step {
-  int64_t number = 1;  // of this update, from 1
+  int64_t number = 1;  // of this update of the weights, from 1; set by the server
   float learning_rate = 0;
   float scale = 1;  // of the gradient
 };

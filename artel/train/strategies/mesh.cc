@@ -236,7 +236,7 @@ Strategy::Outcome Mesh::step(const data::Batch& batch, const StepOptions& option
   const Sums sums = add_up(total, options.number);
   const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
   Update& update = fit_.stepper->update();
-  Update::Options how = {.step = options.number,
+  Update::Options how = {.step = options.update,
                          .learning_rate = options.learning_rate,
                          .gradient_scale = sums.statistics.gradient_scale(),
                          .lanes = fit_.lanes};

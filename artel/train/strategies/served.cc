@@ -3,6 +3,7 @@
 #include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
+#include "artel/train/kept_states.h"
 #include "artel/train/strategies/shared_options.h"
 
 namespace artel {
@@ -48,14 +49,13 @@ RemoteParameters::Step Served::remote_step(const StepOptions& options) const {
           .learning_rate = options.learning_rate,
           .lanes = fit_.division->own(),
           .stop = fit_.stop,
-          .last = options.number >= fit_.last_step};
+          .last = options.number >= fit_.last_step,
+          .pushes = fit_.saves && fit_.saves_after(options.number)};
 }
 
 bool Served::finish() {
-  if (!collective()) remote_->rest();  // the others may be ahead, and stop later
-  if (fit_.cluster.rank() != 0) return false;
-  remote_->fetch(false, !collective());
-  return !collective();
+  if (fit_.cluster.rank() == 0) remote_->fetch();
+  return false;
 }
 
 // Servers have the averages. If part of a step that is to be repeated is in them already, those
@@ -72,7 +72,7 @@ Strategy::Traffic Served::traffic() const {
 ServedTogether::ServedTogether(const Fit& fit, std::unique_ptr<RemoteParameters> remote,
                                std::optional<int64_t> until)
     : Served(fit, std::move(remote)), until_(until) {
-  remote_->begin(true, fit.step);
+  remote_->begin(true, fit.step, fit.step + fit.extra_updates);
 }
 
 Strategy::Outcome ServedTogether::step(const data::Batch& batch, const StepOptions& options) {
@@ -104,7 +104,7 @@ std::unique_ptr<Strategy> ServedTogether::successor() {
 
 ServedApart::ServedApart(const Fit& fit, std::unique_ptr<RemoteParameters> remote)
     : Served(fit, std::move(remote)) {
-  remote_->begin(false, fit.step);
+  remote_->begin(false, fit.step, fit.step + fit.extra_updates);
 }
 
 Strategy::Outcome ServedApart::step(const data::Batch& batch, const StepOptions& options) {
@@ -118,6 +118,9 @@ Strategy::Outcome ServedApart::step(const data::Batch& batch, const StepOptions&
     statistics = fit_.stepper->read_statistics(
         remote_->step_apart(sums, remote_step(options), static_cast<float>(share)), options.number);
   }
+  // The end of the last epoch is about the weights that all workers have made.
+  complete_ = options.number >= fit_.last_step && fit_.cluster.rank() == 0;
+  if (complete_) remote_->fetch(true);
   Outcome outcome = outcome_of(statistics);
   // A worker treats what it has seen of a batch as the whole.
   const double whole = share > 0 ? 1 / share : 0;
@@ -138,5 +141,25 @@ void ServedApart::after_step(int64_t step) {
 }
 
 bool ServedApart::stops(const Outcome&, bool wish) const { return wish || remote_->stopping(); }
+
+void ServedApart::fetch() {
+  Served::fetch();
+  fit_.extra_updates = remote_->updates() - fit_.step;
+}
+
+// The others may be ahead, and stop later: worker 0 waits for all that are behind.
+bool ServedApart::finish() {
+  remote_->push_rest();
+  remote_->rest();
+  if (fit_.cluster.rank() != 0 || complete_) return false;
+  remote_->fetch(true);
+  fetch();
+  return true;
+}
+
+StrategyState ServedApart::state() const {
+  if (remote_->steps().empty()) return {};
+  return {.values = {{std::string(kOwnSteps), own_steps_text(remote_->steps())}}};
+}
 
 }  // namespace artel

@@ -15,7 +15,7 @@ class Served : public Strategy {
  public:
   Served(const Fit& fit, std::unique_ptr<RemoteParameters> remote);
 
-  void fetch() override { remote_->fetch(true, false); }
+  void fetch() override { remote_->fetch_state(); }
   bool has_state() const override { return !remote_->ahead(); }
   void with_averages(const std::function<void()>& test) override;
   bool finish() override;
@@ -54,6 +54,13 @@ class ServedApart final : public Served {
   void after_step(int64_t step) override;
   bool collective() const override { return false; }
   bool stops(const Outcome& outcome, bool wish) const override;
+  void fetch() override;
+  bool finish() override;
+  // The steps of each worker that the weights contain (own_steps in train/kept_states.h).
+  StrategyState state() const override;
+
+ private:
+  bool complete_ = false;  // this worker has the weights after the last step of all
 };
 
 }  // namespace artel

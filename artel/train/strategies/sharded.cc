@@ -77,7 +77,7 @@ Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& opt
   Memory total;
   for (int b = 0; b < static_cast<int>(buckets.size()); ++b) total = exchange_.wait(b);
   const Timeline::Scope scope(fit_.timeline, "update", Timeline::kMain, "update");
-  Update::Options how = {.step = options.number,
+  Update::Options how = {.step = options.update,
                          .learning_rate = options.learning_rate,
                          .gradient_scale = statistics.gradient_scale(),
                          .lanes = fit_.lanes};

@@ -1,3 +1,4 @@
+#include "artel/ps/cut.h"
 #include "artel/ps/placement.h"
 #include "artel/ps/report.h"
 #include "artel/ps/setup.h"
@@ -21,6 +22,8 @@ void read(const Bytes& bytes) {
   const std::string_view text = bytes.text().substr(1);
   with_name(bytes, [&] {
     switch (bytes.text()[0]) {
+      case 'f':
+        return read_twice(text, ps::frozen_from_text);
       case 'h':
         return read_twice(text, ps::holdings_from_text);
       case 'p':
@@ -36,7 +39,8 @@ void read(const Bytes& bytes) {
 }
 
 std::vector<std::string> seeds() {
-  return {"h" + ps::to_text(std::vector<ps::Holding>{{.range = 1, .changes = 7, .begun = true}}),
+  return {"f" + ps::to_text(ps::Frozen{.updates = 7, .finished = {4, ps::Frozen::kLost}}),
+          "h" + ps::to_text(std::vector<ps::Holding>{{.range = 1, .changes = 7, .begun = true}}),
           "p" + ps::to_text(std::vector<ps::Placement>{{.primary = 1, .copies = {0, 2}}}),
           "s" + ps::to_text(ps::Setup{.keys = {0, 4},
                                       .segments = {{.name = "w", .keys = {0, 4}}},

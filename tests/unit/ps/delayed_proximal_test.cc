@@ -179,6 +179,36 @@ TEST(DelayedProximal, GivenOrderAndSquaredLoss) {
   EXPECT_NEAR(solve(2, 1, options).report.objective, given, 1e-3 * given);
 }
 
+// In double precision.
+double objective_of(const std::vector<float>& weights, const Proximal& penalty) {
+  const Samples samples = samples_of(0, kRows);
+  std::vector<double> margins(samples.targets.size(), 0);
+  for (int b = 0; b < kBlocks; ++b)
+    for (size_t f = 0; f < samples.features[b].size(); ++f)
+      for (uint64_t i = samples.starts[b][f]; i < samples.starts[b][f + 1]; ++i)
+        margins[samples.rows[b][i]] +=
+            static_cast<double>(samples.values[b][i]) * weights[samples.features[b][f]];
+  double objective = penalty.penalty(std::span(weights).first(kFeatures));
+  for (size_t row = 0; row < margins.size(); ++row)
+    objective += std::log1p(std::exp(-samples.targets[row] * margins[row]));
+  return objective;
+}
+
+// After a few passes, when each still changes much.
+TEST(DelayedProximal, TheLastReportIsAboutTheFinalWeights) {
+  for (const char* const codec : {"", "fp16", "int8", "top-k 10%"})
+    for (const std::optional<int64_t> delay : {std::optional<int64_t>(0), {4}, {}}) {
+      DelayedProximalOptions options = kLasso;
+      options.passes = 5;
+      options.delay = delay;
+      options.filters.compress = codec;
+      const Outcome outcome = solve(3, 2, options);
+      const double expected = objective_of(outcome.weights, options.penalty);
+      EXPECT_NEAR(outcome.report.objective, expected, 1e-5 * expected)
+          << "codec '" << codec << "', delay " << delay.value_or(-1);
+    }
+}
+
 TEST(DelayedProximal, FiltersKeepTheResultAndSaveBytes) {
   const Outcome plain = [] {
     DelayedProximalOptions options = kLasso;

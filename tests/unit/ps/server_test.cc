@@ -277,11 +277,11 @@ TEST(Server, RefusesWithTheWorkersName) {
                     [](Client& client) {
                       const std::vector<float> gradient = filled(10, 1);
                       client.run({.flags = finishes,
-                                  .iteration = 2,
+                                  .iteration = 0,
                                   .keys = {0, 10},
                                   .values = {gradient.data()}});
                     })
-                .find("worker 0: got iteration 2, expected 1"),
+                .find("worker 0: got iteration 0, expected one after 0"),
             std::string::npos);
   EXPECT_NE(refusal(weights_of(10, {{"name", "sgdd"}}), [](Client&) {}).find("sgd"),
             std::string::npos);
