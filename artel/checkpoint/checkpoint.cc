@@ -32,17 +32,6 @@ constexpr uint64_t kMaxManifest = 64 << 20;
 
 std::string folder_name(int64_t step) { return fmt::format("{}{:09}", kPrefix, step); }
 
-// The step in a folder's name, if it is the name of a checkpoint.
-std::optional<int64_t> step_of(const fs::path& path) {
-  const std::string name = path.filename().string();
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  int64_t step = 0;
-  const char* end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
-  if (error != std::errc() || stop != end || step < 0) return std::nullopt;
-  return step;
-}
-
 json describe(const FileSummary& file) {
   return {{"bytes", file.bytes}, {"crc32", fmt::format("{:08x}", file.crc32)}};
 }
@@ -102,6 +91,16 @@ void remove_old(const fs::path& folder, int keep_last) {
 }
 
 }  // namespace
+
+std::optional<int64_t> step_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (error != std::errc() || stop != end || step < 0) return std::nullopt;
+  return step;
+}
 
 fs::path save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
                          const SaveOptions& options) {

@@ -60,6 +60,9 @@ void sweep(const std::filesystem::path& folder);
 // The checkpoints in a folder, oldest first. No file is opened.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
 
+// The step in the name of a checkpoint's folder; nothing for other names.
+std::optional<int64_t> step_of(const std::filesystem::path& path);
+
 // Maps one checkpoint after comparing sizes and checksums. Throws an Error of kind corrupt or
 // not_found with the reason: incomplete, truncated, changed, or not Artel's.
 Checkpoint load_checkpoint(const std::filesystem::path& checkpoint);

@@ -111,11 +111,12 @@ void add_comm(CLI::App& program) {
       command->add_subcommand("schedule", "Show the messages of an all-reduce, in order");
   showing
       ->add_option("--algorithm", arguments->algorithm,
-                   "ring, tree, halving_doubling, two_level or direct")
+                   "ring, tree, halving, hierarchical or direct")
       ->capture_default_str();
   add_workers(showing);
   showing
-      ->add_option("--hosts", arguments->hosts, "Machines that the workers are on, for two_level")
+      ->add_option("--hosts", arguments->hosts,
+                   "Machines that the workers are on, for hierarchical")
       ->type_name("N")
       ->check(at_least(1))
       ->capture_default_str();

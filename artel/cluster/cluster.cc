@@ -268,6 +268,8 @@ void Cluster::announce() {
   listen_at_known_port();
   std::string news = "met " + door_->address();
   for (const Participant& member : everybody) news += "," + member.door;
+  for (const Participant& member : everybody)
+    if (member.number == number_) news += " " + name_of(member);
   tell_launcher(news);
 }
 

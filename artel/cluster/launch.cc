@@ -146,16 +146,16 @@ class News {
     to_ = comm::FileHandle(ends[1]);
   }
   int handed_on() const { return to_.get(); }
-  // Calls handle(process, what, rest) for each line that has arrived.
-  void read(const std::function<void(pid_t, const std::string&, const std::string&)>& handle) {
+  // Calls handle(process, words) for each line that has arrived; there are at least five words.
+  void read(const std::function<void(pid_t, const std::vector<std::string>&)>& handle) {
     std::array<char, 4096> buffer;
     for (ssize_t got = 0; (got = ::read(from_.get(), buffer.data(), buffer.size())) > 0;)
       pending_.append(buffer.data(), static_cast<size_t>(got));
     for (size_t end = 0; (end = pending_.find('\n')) != pending_.npos;) {
       std::vector<std::string> words = split(pending_.substr(0, end), ' ');
       pending_.erase(0, end + 1);
-      words.resize(std::max<size_t>(words.size(), 3));
-      handle(static_cast<pid_t>(std::atoi(words[0].c_str())), words[1], words[2]);
+      words.resize(std::max<size_t>(words.size(), 5));
+      handle(static_cast<pid_t>(std::atoi(words[0].c_str())), words);
     }
   }
 
@@ -241,13 +241,16 @@ class Supervision {
   }
 
   void hear() {
-    news_.read([&](pid_t process, const std::string& what, const std::string& doors) {
+    news_.read([&](pid_t process, const std::vector<std::string>& words) {
+      const std::string& what = words[1];
       for (size_t i = 0; i < places_.size(); ++i) {
         if (passed_on_to[i] != process) continue;
         begun_ = true;
         if (what == "met") {
-          doors_ = split(doors, ',');
+          doors_ = split(words[2], ',');
           places_[i].door = doors_.front();
+          // One that was started again has another number in the run than the one before it.
+          if (!words[4].empty()) places_[i].command.name = words[3] + " " + words[4];
         }
         if (what == "left") places_[i].left = true;
         if (what == "apart") places_[i].apart = true;

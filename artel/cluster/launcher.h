@@ -13,8 +13,10 @@ namespace artel {
 std::optional<comm::GroupOptions> launched_group();
 
 // The number of a file in which a worker tells its launcher, a line each, that it has met the
-// others ("PROCESS met DOOR,DOOR,...": its own, then those of all), that it leaves the run to them
-// ("PROCESS left"), and that it cannot reach them, who may go on ("PROCESS apart").
+// others ("PROCESS met DOOR,DOOR,... worker 4": its own door, then those of all, and its name in
+// the run), that it leaves the run to them ("PROCESS left"), and that it cannot reach them, who may
+// go on
+// ("PROCESS apart").
 constexpr const char* kNewsVariable = "ARTEL_NEWS";
 void tell_launcher(const std::string& news);
 // The doors of a run that is under way, separated by commas, for a worker that is started again.

@@ -29,6 +29,10 @@ struct Membership {
 
   int rank() const { return group ? group->rank() : 0; }
   int size() const { return group ? group->size() : 1; }
+  // The number in the run of the worker with this rank.
+  int number_of(int rank) const {
+    return members.empty() ? rank : members[static_cast<size_t>(rank)].number;
+  }
   // Workers and servers by their ranks in the world.
   std::vector<comm::control::Participant> everybody() const {
     std::vector<comm::control::Participant> all = members;

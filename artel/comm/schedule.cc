@@ -13,8 +13,11 @@
 namespace artel::comm {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNames{"automatic", "ring",   "tree",  "halving_doubling",
-                                                 "two_level", "direct", "native"};
+constexpr std::array<std::string_view, 7> kNames{"automatic",    "ring",   "tree",  "halving",
+                                                 "hierarchical", "direct", "native"};
+// Earlier names.
+constexpr std::array<std::pair<std::string_view, Algorithm>, 2> kAliases{
+    {{"halving_doubling", Algorithm::halving_doubling}, {"two_level", Algorithm::two_level}}};
 
 int modulo(int value, int size) { return (value % size + size) % size; }
 
@@ -97,7 +100,7 @@ Schedule halving_doubling(int size, int rank) {
 // The ranks of each host, hosts in the order of their first rank.
 std::vector<std::vector<int>> ranks_by_host(int size, std::span<const int> hosts) {
   require(hosts.empty() || hosts.size() == static_cast<size_t>(size), ErrorKind::invalid_argument,
-          "[comm] two_level: got the hosts of {} ranks, expected {}", hosts.size(), size);
+          "[comm] hierarchical: got the hosts of {} ranks, expected {}", hosts.size(), size);
   std::vector<int> names;
   std::vector<std::vector<int>> ranks;
   for (int rank = 0; rank < size; ++rank) {
@@ -201,6 +204,8 @@ Schedule star(int size, int rank, int root, Direction at_root) {
 std::string_view to_string(Algorithm algorithm) { return kNames[static_cast<size_t>(algorithm)]; }
 
 Algorithm algorithm_from_string(std::string_view name) {
+  for (const auto& [alias, algorithm] : kAliases)
+    if (name == alias) return algorithm;
   const auto found = std::find(kNames.begin(), kNames.end(), name);
   require(found != kNames.end(), ErrorKind::invalid_argument,
           "[comm] algorithm: got '{}', expected one of {}{}", name, fmt::join(kNames, ", "),
@@ -226,8 +231,8 @@ Schedule all_reduce_schedule(Algorithm algorithm, int size, int rank, std::span<
       break;
   }
   fail(ErrorKind::invalid_argument,
-       "[comm] schedule: '{}' has no schedule of its own; try ring, tree, halving_doubling, "
-       "two_level or direct",
+       "[comm] schedule: '{}' has no schedule of its own; try ring, tree, halving, hierarchical "
+       "or direct",
        to_string(algorithm));
 }
 

@@ -65,6 +65,8 @@ void visit_run(Run& run, auto&& field) {
   field("samples_per_second", run.samples_per_second);
   field("seconds_left", run.seconds_left);
   field("strategy", run.strategy);
+  field("exchange", run.exchange);
+  field("lanes", run.lanes);
 }
 
 // Members that are not known are left out.

@@ -55,6 +55,8 @@ struct LiveRun {
   double samples_per_second = 0;
   double seconds_left = 0;
   std::string strategy;
+  std::string exchange;  // how sums are added: "ring, fast"; empty: one worker, or not known
+  int64_t lanes = 0;     // of a batch; 0: not known
   std::vector<LiveWorker> workers;
   std::vector<LiveEvent> events;  // the last ones
 };

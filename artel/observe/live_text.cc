@@ -107,6 +107,8 @@ std::string heading(const LiveRun& run, std::string_view name, std::string_view 
   if (run.epochs > 0) parts.push_back(fmt::format("epoch {}/{}", run.epoch, run.epochs));
   if (run.loss) parts.push_back(fmt::format("loss {:.4f}", *run.loss));
   if (run.samples_per_second > 0) parts.push_back(rate_text(run.samples_per_second) + " samples/s");
+  if (!run.exchange.empty()) parts.push_back(run.exchange);
+  if (run.lanes > 0) parts.push_back(fmt::format("{} lanes", run.lanes));
   if (run.seconds_left > 0 && status == "running")
     parts.push_back(format_duration(run.seconds_left) + " left");
   return join(parts, "  ");

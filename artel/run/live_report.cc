@@ -158,6 +158,8 @@ void LiveReport::after_step(const TrainingState& state) {
   state_.epochs = state.epochs;
   state_.loss = state.loss;
   state_.seconds = state.seconds;
+  state_.exchange = to_string(state.exchange);
+  state_.lanes = state.lanes;
   samples_ = state.samples;
 }
 

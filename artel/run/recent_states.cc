@@ -21,10 +21,10 @@ int64_t RecentStates::step_before(int64_t finished) const {
   return states_.empty() ? finished : states_.front().state.step - 1;
 }
 
-void RecentStates::tell(RunReport& report) {
+void RecentStates::tell(RunReport& report, int64_t printed) {
   for (const Kept& kept : std::exchange(states_, {}))
     if (kept.epoch)
-      report.after_epoch(kept.state);
+      report.after_epoch(kept.state, kept.state.step > printed);
     else
       report.after_step(kept.state);
 }

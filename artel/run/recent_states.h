@@ -20,8 +20,9 @@ class RecentStates {
   void add(const TrainingState& state, bool epoch);
   // The last step before those that are kept.
   int64_t step_before(int64_t finished) const;
-  // Whoever has told them need not keep them: it writes the next ones itself.
-  void tell(RunReport& report);
+  // Writes them to the report, and forgets them: from here on this worker reports. The lines of
+  // epochs up to step `printed` are not printed again.
+  void tell(RunReport& report, int64_t printed);
 
  private:
   struct Kept {

@@ -67,9 +67,13 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
                                  {"seconds_waiting_for_workers", last.seconds_exchanging},
                                  {"sent_bytes", last.sent_bytes},
                                  {"received_bytes", last.received_bytes},
+                                 {"workers", last.workers},
                                  {"peak_memory_bytes", peak_memory_bytes()},
                                  {"stopped_by", result.stopped_by}};
   if (last.lanes > 0) json["lanes"] = last.lanes;
+  if (!last.exchange.algorithm.empty())
+    json["exchange"] = {{"algorithm", last.exchange.algorithm},
+                        {"reduction", last.exchange.reduction}};
   if (last.tested) {
     const TrainingState& epoch = result.epochs.back();
     json[judge + "_loss"] = epoch.test_loss;
@@ -208,7 +212,7 @@ void RunReport::after_step(const TrainingState& state) {
   write([&] { metrics_->write(state.step, scalars); });
 }
 
-void RunReport::after_epoch(const TrainingState& state) {
+void RunReport::after_epoch(const TrainingState& state, bool prints) {
   // The epochs of a strategy that measures by itself are short: not each of them has a line.
   const bool shown = state.measures.empty() || state.tested || is_round(state.epoch);
   std::string line = fmt::format("epoch {}/{}: loss {:.4f}", state.epoch, state.epochs, state.loss);
@@ -222,7 +226,7 @@ void RunReport::after_epoch(const TrainingState& state) {
     add_scalars(scalars, judge_, state.test_metrics);
   }
   for (const auto& [name, value] : state.measures) line += fmt::format(", {} {:.6g}", name, value);
-  if (shown) note(fmt::format("{}, {}", line, format_duration(state.seconds)));
+  if (shown && prints) note(fmt::format("{}, {}", line, format_duration(state.seconds)));
   write([&] { metrics_->write(state.step, scalars); });
 }
 

@@ -30,7 +30,7 @@ class RunReport {
   }
   // The callbacks of `fit`.
   void after_step(const TrainingState& state);
-  void after_epoch(const TrainingState& state);
+  void after_epoch(const TrainingState& state, bool prints = true);
 
   void while_testing(int64_t done, int64_t samples) {
     if (progress_) progress_->work("testing", done, samples);

@@ -253,7 +253,9 @@ void Worker::begin(const RunFolder& folder, int64_t step) {
   report_->write([&] { exhibits_.begin(folder, step, report_->metrics()); });
   if (config_.observe.live) live_.emplace(folder, cluster_.vitals(), config_);
   traces_.emplace(folder, [this](int64_t steps) { trainer_.request_trace(steps); });
-  recent_.tell(*report_);
+  // An epoch is saved after its line was printed.
+  const std::vector<fs::path> saved = checkpoint::list_checkpoints(folder.checkpoints());
+  recent_.tell(*report_, saved.empty() ? 0 : checkpoint::step_of(saved.back()).value_or(0));
 }
 
 // For `artel leave` and newcomers.

@@ -15,15 +15,23 @@ namespace {
 struct Way {
   const char* name;
   comm::Algorithm algorithm;
+  bool own_order = false;  // it adds in an order of its own, unless asked otherwise
+  bool exact = true;       // it can add in the canonical order
 };
 
 constexpr Way kWays[] = {{"auto", comm::Algorithm::automatic},
                          {"allreduce", comm::Algorithm::automatic},
-                         {"ring", comm::Algorithm::ring},
-                         {"tree", comm::Algorithm::tree},
-                         {"halving", comm::Algorithm::halving_doubling},
-                         {"hierarchical", comm::Algorithm::two_level},
+                         {"ring", comm::Algorithm::ring, true, false},
+                         {"tree", comm::Algorithm::tree, true, false},
+                         {"halving", comm::Algorithm::halving_doubling, true, false},
+                         {"hierarchical", comm::Algorithm::two_level, true, true},
                          {"coordinator", comm::Algorithm::direct}};
+
+const Way* find_way(const std::string& strategy) {
+  const auto* const found =
+      std::ranges::find_if(kWays, [&](const Way& way) { return strategy == way.name; });
+  return found == std::end(kWays) ? nullptr : found;
+}
 
 // Puts gradients that lie side by side back to their places.
 void scatter(const Bucket& part, std::span<const float> gradients, const Memory& region) {
@@ -59,25 +67,48 @@ std::vector<std::string> exchange_names() {
   return names;
 }
 
+bool has_own_order(const std::string& strategy) {
+  const Way* const way = find_way(strategy);
+  return way && way->own_order;
+}
+
+bool can_be_exact(const std::string& strategy) {
+  const Way* const way = find_way(strategy);
+  return !way || way->exact;
+}
+
 void check_options(const ExchangeOptions& options) {
   require(options.reduction == "exact" || options.reduction == "fast", ErrorKind::invalid_argument,
           "cluster.reduction: got '{}', expected 'exact' or 'fast'", options.reduction);
   require(options.coordinators >= 1, ErrorKind::invalid_argument,
           "cluster.coordinators: got {}, expected at least 1", options.coordinators);
   const std::vector<std::string> names = exchange_names();
-  require(std::find(names.begin(), names.end(), options.strategy) != names.end(),
-          ErrorKind::invalid_argument, "cluster.strategy: got '{}'{}; known: {}", options.strategy,
+  require(find_way(options.strategy) != nullptr, ErrorKind::invalid_argument,
+          "cluster.strategy: got '{}'{}; known: {}", options.strategy,
           did_you_mean(options.strategy, names), join(names, ", "));
 }
 
 Exchange::Exchange(const Membership& membership, const ExchangeOptions& options, Timeline* timeline)
     : membership_(membership), options_(options), timeline_(timeline) {
   check_options(options);
-  for (const Way& way : kWays)
-    if (options.strategy == way.name) algorithm_ = way.algorithm;
+  algorithm_ = find_way(options.strategy)->algorithm;
   if (!options.compress.empty() && options.compress != "none")
     codec_ = comm::make_codec(options.compress);
   if (options.shards && options.frees_sums) staying_ = options.shards->staying(membership.rank());
+}
+
+ExchangePath Exchange::path() const {
+  if (codec_) return {.algorithm = std::string(codec_->name()), .reduction = "lossy"};
+  if (options_.shards) return {.algorithm = "reduce-scatter", .reduction = "exact"};
+  if (options_.strategy == "coordinator")
+    return {.algorithm = options_.strategy, .reduction = "exact"};
+  const bool named = algorithm_ != comm::Algorithm::automatic;
+  const bool exact = options_.reduction == "exact";
+  // In the canonical order, each worker adds a slice of the sum, unless hosts add theirs first.
+  return {.algorithm = named   ? options_.strategy
+                       : exact ? std::string(to_string(comm::Algorithm::direct))
+                               : std::string(to_string(algorithm_)),
+          .reduction = options_.reduction};
 }
 
 Exchange::~Exchange() {

@@ -9,6 +9,7 @@
 
 #include "artel/cluster/membership.h"
 #include "artel/comm/codecs/codec.h"
+#include "artel/train/exchange_path.h"
 #include "artel/train/own_state.h"
 #include "artel/train/shards.h"
 #include "artel/train/stepper.h"
@@ -17,8 +18,8 @@
 namespace artel {
 
 struct ExchangeOptions {
-  // "auto" or "allreduce" (as measured), "ring", "tree", "halving", "hierarchical" or
-  // "coordinator": the way that sums take.
+  // "auto" or "allreduce", "ring", "tree", "halving", "hierarchical" or "coordinator": the way that
+  // sums take.
   std::string strategy = "auto";
   // "exact": one canonical order, the same bits on any number of workers. "fast": whatever order
   // the strategy adds in.
@@ -35,6 +36,10 @@ struct ExchangeOptions {
 
 // The names that ExchangeOptions::strategy accepts.
 std::vector<std::string> exchange_names();
+// Whether a strategy names an algorithm that adds in an order of its own, which depends on the
+// number of workers; and whether that algorithm can add in the canonical order, too.
+bool has_own_order(const std::string& strategy);
+bool can_be_exact(const std::string& strategy);
 
 // Throws for unknown names and numbers out of range.
 void check_options(const ExchangeOptions& options);
@@ -58,6 +63,8 @@ class Exchange {
   bool lossy() const { return codec_ != nullptr; }
   // Whether sums take the way that is fastest according to the calibration of the group.
   bool chooses_by_links() const;
+  // How sums are added at present.
+  ExchangePath path() const;
   // What the codec has held back, bucket by bucket, and how to continue with it.
   OwnState state() const;
   void set_state(const OwnState& state, const std::vector<Bucket>& buckets);

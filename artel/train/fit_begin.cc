@@ -224,16 +224,17 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
 void FitLoop::continue_after_own_step() {
   const auto kept = s_.kept.find(kind_.names.front());
   if (kept == s_.kept.end()) return;
-  const std::map<int, int64_t> steps = own_steps(kept->second);
+  const std::optional<OwnSteps> steps = own_steps(kept->second);
+  if (!steps || steps->step != s_.step) return;  // another strategy was at work since
   const bool differ =
-      std::ranges::any_of(steps, [&](auto& each) { return each.second != s_.step; });
-  if (differ && std::ssize(steps) != s_.cluster.size() && s_.cluster.rank() == 0)
+      std::ranges::any_of(steps->finished, [&](auto& each) { return each.second != s_.step; });
+  if (differ && std::ssize(steps->finished) != s_.cluster.size() && s_.cluster.rank() == 0)
     log(LogLevel::warning,
         "step {}: {} workers had made different numbers of steps when the run was saved, and it "
         "continues with {}: some steps are repeated or left out",
-        s_.step, steps.size(), s_.cluster.size());
-  const auto own = steps.find(s_.cluster.membership().members[s_.cluster.rank()].number);
-  if (own == steps.end() || own->second == s_.step) return;
+        s_.step, steps->finished.size(), s_.cluster.size());
+  const auto own = steps->finished.find(s_.cluster.membership().number_of(s_.cluster.rank()));
+  if (own == steps->finished.end() || own->second == s_.step) return;
   s_.extra_updates += s_.step - own->second;
   s_.step = own->second;
   s_.position = {s_.step / per_epoch_, s_.step % per_epoch_ * options_.batch_size};

@@ -6,6 +6,7 @@
 
 #include "artel/base/disk.h"
 #include "artel/base/log.h"
+#include "artel/base/plural.h"
 #include "artel/base/text.h"
 #include "artel/cluster/worker_name.h"
 #include "artel/train/divided_state.h"
@@ -130,6 +131,7 @@ void FitLoop::regroup(const Error& cause) {
   if (strategy_ && !strategy_->can_lose_workers()) throw cause;
   broken_at_ = Clock::now();
   read_traffic();
+  if (!interrupted_) interrupted_ = phase_began_;
   try {
     finish_saving();
   } catch (const Error& error) {
@@ -250,6 +252,7 @@ void FitLoop::lead() {
 
 // What the others say of this worker if it falls silent.
 void FitLoop::set_phase(std::string_view what, int64_t step) {
+  phase_began_ = Clock::now();
   if (!s_.cluster.group()) return;
   const std::string mesh = strategy_ ? to_string(strategy_->coordinates()) : "";
   s_.cluster.group()->set_phase(
@@ -420,6 +423,21 @@ void FitLoop::set_strategy(std::unique_ptr<Strategy> strategy) {
   strategy_ = std::move(strategy);
   s_.alone = !strategy_->collective();
   s_.in_step = strategy_->in_step();
+  tell_path();
+}
+
+// At worker 0, when it changes: how sums are added, and what the bits of the result depend on.
+void FitLoop::tell_path() {
+  const ExchangePath path = s_.cluster.size() > 1 ? strategy_->path() : ExchangePath();
+  now_.lanes = s_.lanes;
+  if (std::exchange(now_.exchange, path) == path || path.algorithm.empty() ||
+      s_.cluster.rank() != 0)
+    return;
+  log(LogLevel::info, "{}, {}: {}{}", counted(s_.cluster.size(), "worker"),
+      counted(s_.lanes, "lane"), to_string(path),
+      path.reduction == "exact"  ? "; any number of workers gives the same bits"
+      : path.reduction == "fast" ? "; another number of workers gives other bits"
+                                 : "");
 }
 
 // Where each worker keeps only a part of the state, it is copied to another one now and then.
@@ -506,13 +524,15 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   const bool repeated = s_.step <= told_;  // its part of the state was lost
   if (!repeated && !result_.changes.empty() && result_.changes.back().until_next_step == 0) {
     ChangedWorkers& change = result_.changes.back();
-    now_.seconds_lost = change.until_next_step = seconds_between(broken_at_, Clock::now());
+    change.until_next_step = seconds_between(broken_at_, Clock::now());
+    now_.seconds_lost = seconds_between(interrupted_.value_or(broken_at_), phase_began_);
     now_.left = static_cast<int>(change.gone.size());
     now_.joined = static_cast<int>(change.came.size());
     now_.repeated = change.repeated;
   }
   bool go_on = true;
   if (!repeated) {
+    interrupted_.reset();
     told_ = s_.step;
     for (const Callback& callback : options_.after_step) go_on = callback(now_) && go_on;
   }

@@ -86,6 +86,7 @@ class FitLoop {
   void catch_up(comm::Group& group, int root);
   void begin_counting();
   void set_strategy(std::unique_ptr<Strategy> strategy);
+  void tell_path();
   std::optional<data::Batch> next_batch();
 
   bool next_step();
@@ -170,8 +171,10 @@ class FitLoop {
   bool rejoined_ = false;                     // others, after a group had broken
   std::vector<MembershipChange::Gone> lost_;  // since the last membership
   Clock::time_point broken_at_;
-  int64_t broken_after_ = -1;     // the step after which a group broke last
-  std::optional<Error> unsaved_;  // why the last state that was to be saved was not
+  Clock::time_point phase_began_ = Clock::now();
+  std::optional<Clock::time_point> interrupted_;  // when the step began that was broken off first
+  int64_t broken_after_ = -1;                     // the step after which a group broke last
+  std::optional<Error> unsaved_;                  // why the last state that was to be saved was not
   // Writes the state after a step while the next one computes, which only reads it.
   std::future<void> saving_;
 };

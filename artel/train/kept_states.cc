@@ -108,20 +108,24 @@ void drop_tensors_of_workers(StrategyState& state) {
                 [](const NamedTensor& each) { return worker_of(each.name).has_value(); });
 }
 
-std::string own_steps_text(const std::map<int, int64_t>& steps) {
-  return nlohmann::json(std::vector<std::pair<int, int64_t>>(steps.begin(), steps.end())).dump();
+std::string to_text(const OwnSteps& steps) {
+  nlohmann::json finished = nlohmann::json::array();
+  for (const auto& [worker, step] : steps.finished) finished.push_back({worker, step});
+  return nlohmann::json({{"step", steps.step}, {"finished", finished}}).dump();
 }
 
-std::map<int, int64_t> own_steps(const StrategyState& state) {
+std::optional<OwnSteps> own_steps(const StrategyState& state) {
   const auto found = state.values.find(std::string(kOwnSteps));
-  if (found == state.values.end()) return {};
+  if (found == state.values.end()) return std::nullopt;
   try {
-    std::map<int, int64_t> steps;
-    for (const auto& [worker, step] :
-         parse_json(found->second, kOwnSteps).get<std::vector<std::pair<int, int64_t>>>()) {
+    const nlohmann::json json = parse_json(found->second, kOwnSteps);
+    OwnSteps steps = {.step = json.at("step")};
+    for (const nlohmann::json& item : json.at("finished")) {
+      const int worker = item.at(0);
+      const int64_t step = item.at(1);
       require(step >= 0, ErrorKind::corrupt, "[checkpoint] {}: got {} of worker {}", kOwnSteps,
               step, worker);
-      steps[worker] = step;
+      steps.finished[worker] = step;
     }
     return steps;
   } catch (const nlohmann::json::exception& error) {

@@ -21,12 +21,16 @@ std::optional<size_t> worker_of(std::string_view name);
 // Leaves only what is the same on all workers.
 void drop_tensors_of_workers(StrategyState& state);
 
-// A value of a strategy in which workers run apart: the last step of each worker, by its number,
-// that the weights contain. A resumed run continues there.
+// A value of a strategy in which workers run apart: the steps of each that the weights contain. A
+// resumed run continues there.
+struct OwnSteps {
+  int64_t step = 0;                      // of worker 0, when the weights were saved
+  std::map<int, int64_t> finished = {};  // by the number of a worker: its last step
+};
 constexpr std::string_view kOwnSteps = "steps of workers";
-std::string own_steps_text(const std::map<int, int64_t>& steps);
+std::string to_text(const OwnSteps& steps);
 // Nothing if the state does not tell. Throws an Error of kind corrupt.
-std::map<int, int64_t> own_steps(const StrategyState& state);
+std::optional<OwnSteps> own_steps(const StrategyState& state);
 
 // As they lie among the tensors of a checkpoint, and in its text.
 NamedTensors to_tensors(const StrategyStates& states);

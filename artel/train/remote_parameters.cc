@@ -99,6 +99,7 @@ void RemoteParameters::begin(bool together, int64_t steps, int64_t updates) {
   std::vector<int64_t> finished(static_cast<size_t>(workers.size()));
   workers.all_gather(std::as_bytes(std::span(&pushed_, 1)),
                      std::as_writable_bytes(std::span(finished)), {}, {.label = "pushes"});
+  first_step_of_all_ = *std::ranges::max_element(finished);
   if (!placed_) place_ranges();
   if (client_.worker() == 0) {
     std::vector<ps::Setup::Worker> each;
@@ -405,7 +406,7 @@ void RemoteParameters::fetch_state() {
   steps_.clear();
   for (size_t rank = 0; rank < frozen.finished.size(); ++rank)
     if (frozen.finished[rank] != ps::Frozen::kLost)
-      steps_[membership_.members[rank].number] = frozen.finished[rank];
+      steps_[membership_.number_of(static_cast<int>(rank))] = frozen.finished[rank];
 }
 
 ps::Sink RemoteParameters::sink(uint64_t first_key, int state) {

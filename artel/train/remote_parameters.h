@@ -78,6 +78,8 @@ class RemoteParameters {
   // Apart, after the last step: pushes sums that no push has contained yet.
   void push_rest();
 
+  // The most steps that a worker had made when they began.
+  int64_t first_step_of_all() const { return first_step_of_all_; }
   // How many lanes each worker has from this step on; `seconds` is what a lane takes here.
   comm::LaneLayout shares(int64_t step, double seconds);
 
@@ -133,6 +135,7 @@ class RemoteParameters {
   bool assigned_ = false;  // the servers have values
   bool ahead_ = false;
   int64_t pushed_ = 0;  // the last step that a push contained
+  int64_t first_step_of_all_ = 0;
   Step last_;
   std::optional<int64_t> awaited_;  // apart: all must have come so far before this one goes on
   std::vector<ps::Client::Ticket> tickets_;

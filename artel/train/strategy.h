@@ -197,6 +197,8 @@ class Strategy {
   };
   // Of this fit, including the strategies before this one.
   virtual Traffic traffic() const { return {}; }
+  // How workers bring their sums together, for reports.
+  virtual ExchangePath path() const { return {}; }
   // What parameter servers have seen.
   virtual ps::Report server_report() { return {}; }
 

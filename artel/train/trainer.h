@@ -32,6 +32,7 @@
 #include "artel/optim/config.h"
 #include "artel/optim/schedule.h"
 #include "artel/ps/report.h"
+#include "artel/train/exchange_path.h"
 #include "artel/train/gradient_noise.h"
 #include "artel/train/strategy_options.h"
 #include "artel/train/timeline.h"
@@ -106,10 +107,12 @@ struct TrainingState {
   int64_t own_samples = 0;    // of `samples`, those that this worker has computed
   int own_lanes = 0;          // of the batch, in the last step; 0: not known
   int lanes = 0;              // of the batch, of all workers; 0: it is not cut into lanes
+  ExchangePath exchange = {};  // of the last step
   int workers = 1;            // that made the step
   MeshCoordinates mesh = {};  // of this worker
   // Of the first step after a change of the workers: how many went and came before it, the steps
-  // that were repeated, and the seconds since the step was broken off.
+  // that were repeated, and the seconds from when the step began that was broken off until this one
+  // began, which include the silence of a worker before it was given up.
   int left = 0, joined = 0;
   int64_t repeated = 0;
   double seconds_lost = 0;

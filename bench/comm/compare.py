@@ -101,9 +101,9 @@ class Bench:
                         self.add(f"{transport}{name} {label(size)}, {hosts} hosts at 1 Gbit/s, wire bound", hosts,
                                  times[case, size], wire, "wire bound")
         if "gloo" in self.options.transports:
-            times = self.emulated("2x2", "gloo", "ring,two_level", sizes)
+            times = self.emulated("2x2", "gloo", "ring,hierarchical", sizes)
             for size in sizes:
-                for algorithm in ("ring", "two_level"):
+                for algorithm in ("ring", "hierarchical"):
                     self.add(f"gloo {algorithm} {label(size)}, 2 hosts x 2 ranks at 1 Gbit/s, wire bound", 4,
                              times[algorithm, size], size * 8 / 1e9, "wire bound")
 

@@ -156,6 +156,10 @@ class SparseLinear final : public Strategy {
   }
   void leave() override { client_.leave(); }
   Traffic traffic() const override { return traffic_; }
+  ExchangePath path() const override {
+    return {.algorithm = "parameter servers",
+            .reduction = options_.delay == 0 ? "exact" : "asynchronous"};
+  }
   ps::Report server_report() override { return client_.report(); }
 
  private:

@@ -129,6 +129,12 @@ LocalSteps::LocalSteps(const Fit& fit, const Economy& economy, bool chosen)
 
 std::string LocalSteps::kept_as() const { return kOwner; }
 
+ExchangePath LocalSteps::path() const {
+  return {.algorithm = fmt::format("average every {} steps{}{}", economy_.local_steps,
+                                   economy_.compress.empty() ? "" : " by ", economy_.compress),
+          .reduction = "local"};
+}
+
 StrategyState LocalSteps::state() const {
   StrategyState state;
   if (chosen_)

@@ -31,6 +31,7 @@ class LocalSteps final : public Strategy {
   void settle(int64_t step, const Pause& pause) override;
   void with_averages(const std::function<void()>& test) override;
   Traffic traffic() const override { return traffic_; }
+  ExchangePath path() const override;
   // The economy, if it was chosen, the velocity, and what each worker keeps for itself.
   StrategyState state() const override;
   void restore(const StrategyState& kept) override;

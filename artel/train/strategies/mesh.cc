@@ -36,6 +36,7 @@ class Mesh final : public DividedStrategy {
   MeshCoordinates coordinates() const override;
   DividedState* divided() override { return divided_.get(); }
   Traffic traffic() const override;
+  ExchangePath path() const override { return exchange_->path(); }
 
  private:
   // Something that is summed over lanes.
@@ -102,7 +103,7 @@ Mesh::Mesh(const Fit& fit)
   exchange_ = std::make_unique<Exchange>(
       axes_.across,
       ExchangeOptions{.strategy = fit.options.strategy,
-                      .reduction = sums.reduction,
+                      .reduction = reduction_of(fit.options),
                       .coordinators = static_cast<int>(sums.coordinators),
                       .seed = fit.options.seed,
                       .shards = sharded_ ? &sharded_->shards() : nullptr,

@@ -69,6 +69,15 @@ Strategy::Traffic Served::traffic() const {
   return {.waited_seconds = remote_->traffic().waited_seconds};
 }
 
+ExchangePath Served::path() const {
+  const std::string& compress = fit_.options_of<PackingOptions>().compress;
+  const bool lossy = !compress.empty() && compress != "none";
+  return {.algorithm = "parameter servers",
+          .reduction = !collective() ? "asynchronous"
+                       : lossy       ? "lossy"
+                                     : "exact"};
+}
+
 ServedTogether::ServedTogether(const Fit& fit, std::unique_ptr<RemoteParameters> remote,
                                std::optional<int64_t> until)
     : Served(fit, std::move(remote)), until_(until) {
@@ -134,7 +143,8 @@ Strategy::Outcome ServedApart::step(const data::Batch& batch, const StepOptions&
 
 // A server decides which worker has which lanes.
 void ServedApart::after_step(int64_t step) {
-  if (step % Division::kBalanceEvery != 0) return;
+  // All workers must change their shares at the same step.
+  if (step % Division::kBalanceEvery != 0 || step <= remote_->first_step_of_all()) return;
   comm::LaneLayout better = remote_->shares(step, fit_.division->take_seconds_of_a_lane());
   if (better.lanes_of_rank != fit_.division->layout().lanes_of_rank)
     fit_.division->set(std::move(better));
@@ -159,7 +169,7 @@ bool ServedApart::finish() {
 
 StrategyState ServedApart::state() const {
   if (remote_->steps().empty()) return {};
-  return {.values = {{std::string(kOwnSteps), own_steps_text(remote_->steps())}}};
+  return {.values = {{std::string(kOwnSteps), to_text(OwnSteps{fit_.step, remote_->steps()})}}};
 }
 
 }  // namespace artel

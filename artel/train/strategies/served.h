@@ -21,6 +21,7 @@ class Served : public Strategy {
   bool finish() override;
   void leave() override { remote_->leave(); }
   Traffic traffic() const override;
+  ExchangePath path() const override;
   ps::Report server_report() override { return remote_->report(); }
 
  protected:

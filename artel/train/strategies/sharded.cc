@@ -28,6 +28,7 @@ class Sharded final : public DividedStrategy {
   bool computes_first() const override { return true; }
   DividedState* divided() override { return &divided_; }
   Traffic traffic() const override;
+  ExchangePath path() const override { return exchange_.path(); }
 
  private:
   void spread_weights() override;

@@ -12,6 +12,7 @@
 #include "artel/train/strategies/local_steps_strategy.h"
 #include "artel/train/strategies/mesh.h"
 #include "artel/train/strategies/own_keeper.h"
+#include "artel/train/strategies/sharded.h"
 #include "artel/train/strategies/shared_options.h"
 #include "artel/train/strategy.h"
 
@@ -28,10 +29,23 @@ constexpr const char* kLinks = "links";
 ExchangeOptions exchange_options(const TrainerOptions& options) {
   const auto& own = options.strategy_options.of<SynchronousOptions>();
   return {.strategy = options.strategy,
-          .reduction = own.reduction,
+          .reduction = reduction_of(options),
           .compress = options.strategy_options.of<PackingOptions>().compress,
           .coordinators = static_cast<int>(own.coordinators),
           .seed = options.seed};
+}
+
+// Throws for a named algorithm that cannot add in the canonical order, if that is asked for.
+void check_reduction(const Situation& now) {
+  const std::string& strategy = now.options.strategy;
+  const StrategyOptions& options = now.options.strategy_options;
+  require(options.of<SynchronousOptions>().reduction != "exact" || can_be_exact(strategy) ||
+              options.of<ShardingOptions>().any(),
+          ErrorKind::invalid_argument,
+          "cluster.reduction: got \"exact\" with cluster.strategy = \"{}\", which adds in an order "
+          "that depends on the number of workers; try cluster.strategy = \"auto\" or "
+          "\"hierarchical\", or cluster.reduction = \"fast\"",
+          strategy);
 }
 
 class Synchronous final : public Strategy {
@@ -51,6 +65,7 @@ class Synchronous final : public Strategy {
   // slow.
   std::unique_ptr<Strategy> successor() override;
   Traffic traffic() const override;
+  ExchangePath path() const override { return exchange_.path(); }
 
  private:
   void weigh(int64_t step);
@@ -198,10 +213,19 @@ Strategy::Traffic Synchronous::traffic() const {
 
 }  // namespace
 
+std::string reduction_of(const TrainerOptions& options) {
+  const std::string& asked = options.strategy_options.of<SynchronousOptions>().reduction;
+  if (asked != "auto") return asked;
+  const bool sharded = options.strategy_options.of<ShardingOptions>().any();
+  return has_own_order(options.strategy) && !sharded ? "fast" : "exact";
+}
+
 void SynchronousOptions::visit(KeyVisitor& field) {
   field({.name = "cluster.reduction",
-         .help = "`exact`: the same bits on any number of workers; `fast`: not necessarily.",
-         .choices = {"exact", "fast"}},
+         .help = "`exact`: the same bits on any number of workers; `fast`: in the order of the "
+                 "strategy, which depends on that number; `auto`: `fast` with the strategies "
+                 "`ring`, `tree`, `halving` and `hierarchical`, otherwise `exact`.",
+         .choices = {"auto", "exact", "fast"}},
         reduction);
   field({.name = "cluster.coordinators",
          .help = "Workers that sum for the others, with the strategy `coordinator`.",
@@ -220,14 +244,11 @@ StrategyKind synchronous_kind() {
       .names = exchange_names(),
       .visit_keys =
           keys_of<SynchronousOptions, PackingOptions, EconomyOptions, ShardsOptions, MeshOptions>(),
+      .check = check_reduction,
       .compared_as = exchange_names(),
       .compared_settings =
           [](const std::string& name) {
-            // The canonical order hides the path that sums take; to compare paths, it is off.
-            const bool canonical = name == "auto" || name == "coordinator";
-            return std::vector<std::string>{
-                "cluster.strategy=" + name,
-                std::string("cluster.reduction=") + (canonical ? "exact" : "fast")};
+            return std::vector<std::string>{"cluster.strategy=" + name, "cluster.reduction=auto"};
           },
       .adds_exactly =
           [](const TrainerOptions& options) {

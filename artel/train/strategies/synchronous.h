@@ -9,11 +9,15 @@
 namespace artel {
 
 struct SynchronousOptions {
-  std::string reduction = "exact";
+  std::string reduction = "auto";  // see reduction_of
   int64_t coordinators = 1;
 
   void visit(KeyVisitor& field);
 };
+
+// "exact" or "fast", where the options say "auto": fast with a strategy that names an algorithm,
+// exact otherwise, and wherever state is sharded.
+std::string reduction_of(const TrainerOptions& options);
 
 StrategyKind synchronous_kind();
 

@@ -90,9 +90,17 @@ test_strategies() {
   sed -i 's/^clip_norm.*/clip_norm = 0.1/; s/^steps.*/steps = 6/' gpt.toml
   expect 0 "$artel" train gpt.toml --out runs/one
   local strategy
-  for strategy in allreduce ring tree halving hierarchical coordinator ps; do
-    expect 0 "$artel" train gpt.toml --out runs/$strategy -n 3 --set cluster.strategy=$strategy
+  for strategy in allreduce hierarchical coordinator ps; do
+    expect 0 "$artel" train gpt.toml --out runs/$strategy -n 3 --set cluster.strategy=$strategy --set cluster.reduction=exact
     expect 0 "$artel" verify runs/one runs/$strategy
+  done
+  # The others are taken at their word, and say so.
+  for strategy in ring tree halving; do
+    expect 0 "$artel" train gpt.toml --out runs/$strategy -n 3 --set cluster.strategy=$strategy
+    contains err "$strategy, fast; another number of workers gives other bits"
+    contains runs/$strategy/summary.json '"reduction": "fast"'
+    expect 1 "$artel" train gpt.toml --out runs/no -n 3 --set cluster.strategy=$strategy --set cluster.reduction=exact
+    contains err "cluster.reduction: got \"exact\" with cluster.strategy = \"$strategy\""
   done
 }
 

@@ -152,7 +152,10 @@ TEST(Schedule, TableShowsTheHops) {
 }
 
 TEST(Schedule, NamesAreParsedAndSuggested) {
+  EXPECT_EQ(algorithm_from_string("halving"), Algorithm::halving_doubling);
+  EXPECT_EQ(algorithm_from_string("hierarchical"), Algorithm::two_level);
   EXPECT_EQ(algorithm_from_string("halving_doubling"), Algorithm::halving_doubling);
+  EXPECT_EQ(algorithm_from_string("two_level"), Algorithm::two_level);
   try {
     algorithm_from_string("rign");
     FAIL();

@@ -94,7 +94,7 @@ TEST(Agreement, CoversEveryOptionThatCanChangeABit) {
        [](Start& s) { s.trainer.check_numbers = true; }},
       {"check_memory = yes", "check_memory = no", [](Start& s) { s.trainer.check_memory = true; }},
       {"freeze = 0", "freeze = ", [](Start& s) { s.trainer.freeze = {"0"}; }},
-      {"cluster.reduction = \"fast\"", "cluster.reduction = \"exact\"",
+      {"cluster.reduction = \"fast\"", "cluster.reduction = \"auto\"",
        [](Start& s) { s.trainer.strategy_options.of<SynchronousOptions>().reduction = "fast"; }},
       {"optimizer.momentum = 0.8", "optimizer.momentum = 0.9",
        [](Start& s) { s.trainer.optimizer = optim::sgd(0.1, {.momentum = 0.8}); }},

@@ -17,12 +17,52 @@ TEST(Distributed, SameBitsOnAnyNumberOfWorkers) {
     });
 }
 
-TEST(Distributed, EveryStrategyGivesTheSameBits) {
+TEST(Distributed, ExactReductionsGiveTheSameBits) {
   const std::vector<float> expected = alone({});
-  for (const char* strategy : {"ring", "tree", "halving", "hierarchical", "coordinator"})
+  for (const Setting& setting :
+       {Setting{.strategy = "allreduce"}, Setting{.strategy = "coordinator"},
+        Setting{.strategy = "hierarchical", .reduction = "exact"}})
     on_workers(3, [&](int, Cluster& cluster) {
-      EXPECT_TRUE(same_bits(expected, flat(train(cluster, {.strategy = strategy})))) << strategy;
+      EXPECT_TRUE(same_bits(expected, flat(train(cluster, setting)))) << setting.strategy;
     });
+}
+
+// A name that says how to add is taken at its word.
+TEST(Distributed, ANamedAlgorithmAddsInItsOwnOrder) {
+  const auto path = [](const Setting& setting) {
+    std::string text;
+    on_workers(3, [&](int rank, Cluster& cluster) {
+      Trainer trainer(cluster, network(), trainer_options(setting));
+      const FitResult result = trainer.fit(samples(), {.batch_size = 13, .epochs = 1});
+      EXPECT_EQ(result.last.lanes, 8);
+      if (rank == 0) text = to_string(result.last.exchange);
+    });
+    return text;
+  };
+  for (const char* strategy : {"ring", "tree", "halving", "hierarchical"}) {
+    EXPECT_EQ(path({.strategy = strategy}), std::string(strategy) + ", fast");
+    EXPECT_EQ(path({.strategy = strategy, .reduction = "fast"}), std::string(strategy) + ", fast");
+  }
+  EXPECT_EQ(path({.strategy = "hierarchical", .reduction = "exact"}), "hierarchical, exact");
+  EXPECT_EQ(path({}), "direct, exact");
+  EXPECT_EQ(path({.reduction = "fast"}), "automatic, fast");
+  EXPECT_EQ(path({.strategy = "coordinator"}), "coordinator, exact");
+  EXPECT_EQ(path({.compress = "int8"}), "int8, lossy");
+  EXPECT_EQ(path({.local_steps = 4}), "average every 4 steps, local");
+}
+
+TEST(Distributed, ANamedAlgorithmThatCannotBeExactIsRefused) {
+  for (const char* strategy : {"ring", "tree", "halving"}) try {
+      on_workers(2, [&](int, Cluster& cluster) {
+        train(cluster, {.strategy = strategy, .reduction = "exact"});
+      });
+      ADD_FAILURE() << strategy;
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("cluster.reduction"), std::string::npos) << text;
+      EXPECT_NE(text.find(std::string("cluster.strategy = \"") + strategy), std::string::npos)
+          << text;
+    }
 }
 
 TEST(Distributed, AnyNumberOfCoordinatorsGivesTheSameBits) {

@@ -34,7 +34,7 @@ inline data::DatasetPtr samples(const Shape& shape = {40, 1, 6, 6}) {
 
 struct Setting {
   std::string strategy = "auto";
-  std::string reduction = "exact";
+  std::string reduction = "auto";
   int lanes = 8;
   int64_t batch = 13;
   std::string compress = "";
