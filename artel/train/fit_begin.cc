@@ -12,6 +12,7 @@
 #include "artel/train/divided_state.h"
 #include "artel/train/facts.h"
 #include "artel/train/fit_loop.h"
+#include "artel/train/history.h"
 #include "artel/train/kept_states.h"
 #include "artel/train/strategies/fitting_mesh.h"
 #include "artel/train/strategies/mesh_choice.h"
@@ -51,6 +52,7 @@ void FitLoop::join() {
     traffic_before_ = traffic_;
   }
   keep_parts();
+  const bool joins = s_.generation < 0;
   const bool progressed = begun_at_ >= 0 && s_.step > begun_at_;
   if (s_.cluster.membership().generation > 0)
     s_.options.strategy_options = fitting_mesh(asked_, s_.cluster.size());
@@ -75,7 +77,10 @@ void FitLoop::join() {
   begin_counting();
   if (plateau_) plateau_.emplace(std::get<optim::Plateau>(s_.options.schedule.shape), s_.plateau);
   now_.step = s_.step;
-  if (group) catch_up(*group, source);
+  if (group) {
+    share_history(*group, source, joins);
+    catch_up(*group, source);
+  }
   loader_.seek(s_.position);
   workload_->begin(adds_exactly_);
   if (adds_exactly_ && workload_->division()) workload_->division()->align();
@@ -353,6 +358,21 @@ Facts FitLoop::facts() const {
        {facts_of(asked), facts_of(options_), facts_of("training", &loader_.set())})
     facts.insert(facts.end(), part.begin(), part.end());
   return facts;
+}
+
+// A worker that joins continues the times of the others and their list of changes, should it have
+// to report them.
+void FitLoop::share_history(comm::Group& group, int root, bool joins) {
+  const std::string text = broadcast_text(
+      group, to_text(History{seconds_between(begin_, Clock::now()), now_.samples, result_.changes}),
+      root);
+  if (!joins || group.rank() == root) return;
+  History history = history_from_text(text);
+  broken_at_ = Clock::now();
+  begin_ = broken_at_ - std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(history.seconds));
+  now_.samples = history.samples;
+  result_.changes = std::move(history.changes);
 }
 
 // A worker that goes on after a step that only others have finished reports it as they did: each

@@ -83,6 +83,7 @@ class FitLoop {
   void put_together(comm::Group* group, DividedState* divided);
   void tell_repeated(int64_t steps);
   void mirror();
+  void share_history(comm::Group& group, int root, bool joins);
   void catch_up(comm::Group& group, int root);
   void begin_counting();
   void set_strategy(std::unique_ptr<Strategy> strategy);

@@ -61,6 +61,10 @@ namespace hdf5 {
 Read read;
 Seeds seeds;
 }  // namespace hdf5
+namespace history {
+Read read;
+Seeds seeds;
+}  // namespace history
 namespace hub {
 Read read;
 Seeds seeds;
@@ -186,6 +190,7 @@ const std::vector<Target>& targets() {
       {"environment", environment::read, environment::seeds},
       {"handshake", handshake::read, handshake::seeds},
       {"hdf5", hdf5::read, hdf5::seeds},
+      {"history", history::read, history::seeds},
       {"hub", hub::read, hub::seeds},
       {"idx", idx::read, idx::seeds},
       {"labelled_text", labelled_text::read, labelled_text::seeds},

@@ -228,8 +228,25 @@ test_restart() {
   kill_worker 0 2
   awaits "going on with 3 workers" 2
   goes_on
+  # The launcher calls those that it has started again by their numbers in the run.
+  local again
+  again=$(pgrep -n -P $launcher)
+  kill -KILL "$again"
+  awaits "(process $again) was ended by signal 9"
+  grep -qE "worker [45] \(process $again\) was ended" err || fail "the launcher gives another number: $(cat err)"
+  goes_on
   same_as_undisturbed
   contains run/metrics.jsonl '"cluster/joined":'
+  # The last one that reports has joined later, and knows what was before.
+  python3 - <<'PYTHON'
+import json
+summary = json.load(open("run/summary.json"))
+first = summary["changes"][0]
+assert first["left"][0]["worker"] == 1 and first["went_on"] == [0, 2], summary["changes"]
+seconds = [json.loads(line)["seconds"] for line in open("run/metrics.jsonl") if "train/loss" in line]
+assert seconds == sorted(seconds)
+assert all(a["at_second"] <= b["at_second"] for a, b in zip(summary["changes"], summary["changes"][1:])), summary["changes"]
+PYTHON
 }
 
 # A worker that cannot finish a step, without which the others wait, is not started for ever.
@@ -455,6 +472,12 @@ test_stopped() {
     goes_on
   done
   same_as_undisturbed
+  # They waited for the stopped one for a second after its last sign of life, of which there are two a second.
+  python3 - <<'PYTHON'
+import json
+lost = [each["cluster/seconds_lost"] for each in map(json.loads, open("run/metrics.jsonl")) if each.get("cluster/left")]
+assert len(lost) == 2 and min(lost) >= 0.5, lost
+PYTHON
 }
 # Whoever finds most of the others silent stops, since they may go on without it; when they do, it is started again.
 test_apart() {
