@@ -31,6 +31,7 @@ struct Arguments {
   std::string profiled;
   std::vector<std::string> overrides;
   int threads = 0, lanes = 1;
+  int64_t batch = 0;
   double seconds = 3;
   bool json = false, interactive = false;
 };
@@ -129,7 +130,7 @@ StepBench make_bench(const BenchModel& model, const Arguments& arguments) {
   return StepBench(model.network(), {.x = model.x,
                                      .y = model.y,
                                      .classes = model.options.classes,
-                                     .batch = model.batch,
+                                     .batch = arguments.batch > 0 ? arguments.batch : model.batch,
                                      .threads = arguments.threads,
                                      .lanes = arguments.lanes,
                                      .freeze = model.freeze,
@@ -158,6 +159,7 @@ nlohmann::ordered_json measure(const std::string& name, StepBench& bench, double
           {"threads", bench.options().threads},
           {"lanes", bench.options().lanes},
           {"samples_per_second", samples / result.seconds},
+          {"cpu_seconds_per_step", result.cpu_seconds / static_cast<double>(result.steps)},
           {"peak_rss_mb", static_cast<double>(peak_memory_bytes()) / (1 << 20)}};
 }
 
@@ -245,6 +247,9 @@ void add_measurement(CLI::App* command, Arguments& arguments) {
       ->type_name("N")
       ->check(at_least(1))
       ->capture_default_str();
+  command->add_option("--batch", arguments.batch, "Samples of a step (default: the benchmark's)")
+      ->type_name("N")
+      ->check(at_least(1));
   command->add_option("--seconds", arguments.seconds, "Duration")
       ->type_name("S")
       ->check(at_least(0))

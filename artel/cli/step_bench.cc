@@ -1,5 +1,7 @@
 #include "artel/cli/step_bench.h"
 
+#include <ctime>
+
 #include "artel/base/time.h"
 #include "artel/predict/batches.h"
 #include "artel/train/name_prefixes.h"
@@ -17,6 +19,13 @@ Tensor random_tensor(const TensorType& type, int64_t limit, uint64_t seed) {
   else
     for (float& value : tensor.values<float>()) value = random.normal();
   return tensor;
+}
+
+// Of all threads of this process.
+double cpu_seconds() {
+  timespec now;
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 }  // namespace
@@ -42,11 +51,13 @@ StepBench::Result StepBench::run(double seconds) {
   Result result;
   const auto rate = static_cast<float>(options_.optimizer.learning_rate);
   const Clock::time_point begin = Clock::now();
+  const double cpu_begin = cpu_seconds();
   do {
     stepper_->step(x_, y_, ++step_, rate);
     ++result.steps;
     result.seconds = seconds_between(begin, Clock::now());
   } while (result.seconds < seconds);
+  result.cpu_seconds = cpu_seconds() - cpu_begin;
   return result;
 }
 

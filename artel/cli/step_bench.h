@@ -27,6 +27,7 @@ class StepBench {
   struct Result {
     int64_t steps = 0;
     double seconds = 0;
+    double cpu_seconds = 0;  // of all threads
   };
   // Runs whole steps (forward, loss, backward, update) for about that long, at least one.
   Result run(double seconds);

@@ -55,7 +55,24 @@ void add_pair(const Reduction& reduction, ElementType type, const std::byte* lef
   reduction.function(target, right, count);
 }
 
+void append_merges(LaneRange node, std::vector<int>& merges) {
+  if (node.size() == 1) {
+    merges.push_back(0);
+    return;
+  }
+  const int middle = lane_split(node);
+  append_merges({node.first, middle}, merges);
+  append_merges({middle, node.last}, merges);
+  ++merges.back();
+}
+
 }  // namespace
+
+std::vector<int> lane_merges(LaneRange node) {
+  std::vector<int> merges;
+  append_merges(node, merges);
+  return merges;
+}
 
 int lane_split(LaneRange range) {
   require(range.size() > 1, ErrorKind::internal, "[comm] lane_split: got {} lanes, expected two",

@@ -32,6 +32,10 @@ int lane_split(LaneRange range);
 // The maximal subtrees of the tree over [0, lanes) that cover `range`, from left to right.
 std::vector<LaneRange> lane_subtrees(int lanes, LaneRange range);
 
+// The tree over one node in postfix form: for each of its lanes, how many pairs of sums are added
+// once the sums up to that lane are there.
+std::vector<int> lane_merges(LaneRange node);
+
 // Whether two ranges are the children of one node of the tree, so that their sums are added.
 bool are_halves(int lanes, LaneRange left, LaneRange right);
 

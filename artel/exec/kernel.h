@@ -36,6 +36,15 @@ struct StepContext {
       nullptr;  // for a graph without some of the shards (exec/shard_exchange.h)
 };
 
+// Adjacent lanes that are added up to one sum, in postfix form: after lane `first + i`, merges[i]
+// pairs of the latest sums are added.
+struct LaneSubtree {
+  int first = 0;  // counted from the first lane that runs
+  std::vector<int> merges;
+
+  int size() const { return static_cast<int>(merges.size()); }
+};
+
 // The arguments of one call: addresses on the kernel's device, 64-byte aligned, of dense values in
 // the layouts asked for.
 struct KernelRun {
@@ -44,6 +53,7 @@ struct KernelRun {
   std::span<std::byte* const> outputs;
   std::byte* workspace;
   const StepContext& context;
+  int64_t rows = 0;  // Kernel::rows of the lane's own kernel
 
   const float* in(int i) const { return reinterpret_cast<const float*>(inputs[i]); }
   float* out(int i) const { return reinterpret_cast<float*>(outputs[i]); }
@@ -64,6 +74,21 @@ struct Kernel {
   std::function<void(const KernelRun&)> run;
   // Pairs (output, input) that may share memory if the input is not used afterwards.
   std::vector<std::pair<int, int>> in_place = {};
+  // Rows that a lane has: lanes of other sizes may run together with those of this kernel.
+  int64_t rows = 0;
+  // Runs several lanes at once, in the workspace of this kernel's lane, which is the first and has
+  // the most rows. Each lane gets the bits that `run` gives it. Absent: one by one.
+  std::function<void(std::span<const KernelRun>)> run_lanes = {};
+  // Instead, for a kernel whose outputs are summed over lanes: the first lane's outputs get the
+  // sum, those of the others may be overwritten. The bits are those of `run` and of adding in the
+  // order of `merges` (LaneSubtree).
+  std::function<void(std::span<const KernelRun>, std::span<const int> merges)> run_sums = {};
+};
+
+// The lanes of a batch, of which a graph computes one.
+struct LaneCounts {
+  int all = 1;       // whatever decides about bits may depend on it
+  int together = 1;  // the most that run at once on a thread
 };
 
 // What the maker of a kernel sees of its node.
@@ -75,6 +100,7 @@ struct KernelRequest {
   int threads;  // of the pool it will run on
   KernelChoices& choices;
   Device& device;  // of the kind in the definition
+  LaneCounts lanes = {};
 
   const Shape& in(int i) const { return graph.type(node.inputs[i]).shape; }
   const Shape& out(int i = 0) const { return graph.type(node.outputs[i]).shape; }

@@ -13,8 +13,13 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Graph& graph, int threads, KernelChoices& choices, Device& device)
-      : graph_(graph), threads_(threads), choices_(choices), layouts_(graph.values().size()) {
+  Planner(const Graph& graph, int threads, KernelChoices& choices, Device& device,
+          const LaneCounts& lanes)
+      : graph_(graph),
+        threads_(threads),
+        choices_(choices),
+        lanes_(lanes),
+        layouts_(graph.values().size()) {
     for (const Node& node : graph.nodes()) {
       devices_.push_back(has_kernel(device, node.op->name) ? &device : &cpu());
       fusible_.push_back(is_elementwise(node) && devices_.back() == &cpu());
@@ -42,6 +47,7 @@ class Planner {
     place_gradients();
     reuse_inputs(graph_, plan_);
     place_activations(plan_);
+    find_sums();
     while (plan_.forward_end < now() &&
            plan_.kernels[plan_.forward_end].direction == Direction::forward)
       ++plan_.forward_end;
@@ -276,8 +282,8 @@ class Planner {
       planned.inputs.push_back(available(node.inputs[k], wanted.inputs[k], device));
     if (is_view(node)) return add_views(node, planned.inputs[0]);
     const KernelDefinition& definition = find_kernel(device, node.op->name);
-    planned.kernel =
-        definition.make({graph_, node, wanted.inputs, wanted.outputs, threads_, choices_, device});
+    planned.kernel = definition.make(
+        {graph_, node, wanted.inputs, wanted.outputs, threads_, choices_, device, lanes_});
     for (const ValueId output : node.outputs) planned.outputs.push_back(add_buffer(output, device));
     finish(std::move(planned));
   }
@@ -357,6 +363,29 @@ class Planner {
     }
   }
 
+  // Marks kernels and gradients of which only sums over lanes are needed. Observations are not
+  // among them: lanes scale theirs first.
+  void find_sums() {
+    std::vector<int> uses(plan_.buffers.size(), 0);  // by root: buffers, and those who read them
+    for (const Buffer& buffer : plan_.buffers) ++uses[buffer.root];
+    for (const PlannedKernel& kernel : plan_.kernels)
+      for (const int input : kernel.inputs) ++uses[plan_.buffers[input].root];
+    for (const auto& [name, value] : graph_.outputs())
+      ++uses[plan_.buffers[plan_.buffer_of[value]].root];
+    const auto slot_of = [&](int output) -> GradientSlot* {
+      const Buffer& buffer = plan_.buffers[output];
+      if (buffer.region != Region::gradients || buffer.root != output || uses[output] > 1)
+        return nullptr;
+      const auto slot = std::ranges::find(plan_.gradients, buffer.offset, &GradientSlot::offset);
+      return slot->is_state ? nullptr : &*slot;
+    };
+    for (PlannedKernel& kernel : plan_.kernels) {
+      kernel.only_sums = std::ranges::all_of(kernel.outputs, slot_of);
+      if (!kernel.only_sums) continue;
+      for (const int output : kernel.outputs) slot_of(output)->only_sum = true;
+    }
+  }
+
   int copy_to_slot(int source, const Layout& layout) {
     const ValueId value = plan_.buffers[source].value;
     return insert("copy gradient", source, buffer_for(value, layout, cpu()),
@@ -366,6 +395,7 @@ class Planner {
   const Graph& graph_;
   int threads_;
   KernelChoices& choices_;
+  LaneCounts lanes_;
   std::vector<Device*> devices_;  // of each node
   std::vector<bool> fusible_;     // element-wise nodes of the processor
   std::vector<Layout> layouts_;
@@ -379,8 +409,9 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const Graph& graph, int threads, KernelChoices& choices, Device& device) {
-  return Planner(graph, threads, choices, device).run();
+Plan make_plan(const Graph& graph, int threads, KernelChoices& choices, Device& device,
+               const LaneCounts& lanes) {
+  return Planner(graph, threads, choices, device, lanes).run();
 }
 
 }  // namespace artel

@@ -53,6 +53,9 @@ struct PlannedKernel {
   std::vector<int> inputs, outputs;  // buffers
   int workspace = -1;                // buffer, or -1
   double flops = 0;
+  // All outputs are gradients or observations that no other kernel touches, so lanes that run
+  // together need only their sums.
+  bool only_sums = false;
 };
 
 // A contiguous part of the gradient region.
@@ -60,7 +63,8 @@ struct GradientSlot {
   ValueId value;  // the parameter whose gradient it is, or the state whose observation
   bool is_state;
   size_t offset, bytes;
-  int ready = -1;  // the kernel after which no other reads or writes it
+  int ready = -1;         // the kernel after which no other reads or writes it
+  bool only_sum = false;  // the output of a kernel with only_sums
 };
 
 // Kernels that run without a break, where a plan is part of another (exec/excerpt.h).
@@ -85,7 +89,8 @@ struct Plan {
 // Nodes run on `device` if it has kernels for them, else on the processor; kernels that copy values
 // are inserted where one device reads what another has computed. Inputs, outputs, parameters and
 // gradients are the processor's.
-Plan make_plan(const Graph& graph, int threads, KernelChoices& choices, Device& device = cpu());
+Plan make_plan(const Graph& graph, int threads, KernelChoices& choices, Device& device = cpu(),
+               const LaneCounts& lanes = {});
 
 // Throws an internal error if two buffers that are in use at the same time overlap, or a kernel
 // reads what none has written.

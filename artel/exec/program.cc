@@ -13,10 +13,9 @@
 #include "artel/graph/passes/recompute.h"
 
 namespace artel {
-namespace {
 
 void check_finite(const Graph& graph, const Plan& plan, const PlannedKernel& planned,
-                  const std::vector<std::byte*>& pointers, int64_t number) {
+                  const std::vector<std::byte*>& pointers, int64_t step) {
   for (const int id : planned.outputs) {
     const Buffer& buffer = plan.buffers[id];
     if (graph.type(buffer.value).dtype != DType::f32 || buffer.device != &cpu()) continue;
@@ -28,23 +27,21 @@ void check_finite(const Graph& graph, const Plan& plan, const PlannedKernel& pla
     fail(ErrorKind::numeric,
          "[step {}] {} of layer '{}' produced {} at element {} of {}; look at its inputs: "
          "the data, and weights that have grown too large",
-         number, planned.op, planned.layer, values[bad], bad,
+         step, planned.op, planned.layer, values[bad], bad,
          to_string(graph.type(buffer.value).shape));
   }
 }
 
-}  // namespace
-
 MemoryLimitError::MemoryLimitError(size_t limit, size_t needed)
     : Error(ErrorKind::memory,
-            fmt::format("memory_limit: got {} for the activations of a lane, expected at least {} "
-                        "KiB; raise it, use more lanes or a smaller batch",
+            fmt::format("memory_limit: got {} for the activations, expected at least {} KiB; "
+                        "raise it, use more lanes or a smaller batch",
                         format_bytes(static_cast<double>(limit)), (needed + 1023) / 1024)),
       needed_(needed) {}
 
 Program::Program(Graph graph, const CompileOptions& options, KernelChoices& choices)
     : graph_(std::move(graph)),
-      plan_(make_plan(graph_, options.threads, choices, *options.device)) {
+      plan_(make_plan(graph_, options.threads, choices, *options.device, options.lanes)) {
   if (options.memory_limit > 0 &&
       (options.recompute || plan_.activation_bytes > options.memory_limit))
     fit_into(options, choices);
@@ -69,7 +66,7 @@ void Program::fit_into(const CompileOptions& options, KernelChoices& choices) {
   size_t least = plan_.activation_bytes;
   const auto fits = [&](const RecomputeChoice& choice) {
     Graph graph = recompute(graph_, choice);
-    Plan plan = make_plan(graph, options.threads, choices, *options.device);
+    Plan plan = make_plan(graph, options.threads, choices, *options.device, options.lanes);
     least = std::min(least, plan.activation_bytes);
     if (plan.activation_bytes > options.memory_limit) return false;
     recomputed_ = std::make_shared<const RecomputeChoice>(choice);
@@ -135,8 +132,12 @@ void Program::run(Frame& frame, ThreadPool& pool, const RunOptions& options) con
     if (marks) marks->before(i);
     const std::span<std::byte* const> arguments = frame.arguments_[i];
     std::byte* workspace = planned.workspace >= 0 ? frame.pointers_[planned.workspace] : nullptr;
-    const KernelRun run = {pool, arguments.first(planned.inputs.size()),
-                           arguments.subspan(planned.inputs.size()), workspace, options.context};
+    const KernelRun run = {pool,
+                           arguments.first(planned.inputs.size()),
+                           arguments.subspan(planned.inputs.size()),
+                           workspace,
+                           options.context,
+                           planned.kernel.rows};
     if (options.timing) {
       const Clock::time_point begin = Clock::now();
       planned.kernel.run(run);

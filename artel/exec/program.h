@@ -21,6 +21,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,7 @@ struct CompileOptions {
   std::shared_ptr<const RecomputeChoice> recompute = nullptr;
   // Runs there what it has kernels for (exec/plan.h).
   Device* device = &cpu();
+  LaneCounts lanes = {};
 };
 
 // Whatever is recomputed, the limit is too low: it takes at least `needed` bytes.
@@ -67,6 +69,10 @@ struct KernelRange {
   int first = 0;
   int last = std::numeric_limits<int>::max();
 };
+
+// Throws if an output of a kernel that has run in step `step` is not finite.
+void check_finite(const Graph& graph, const Plan& plan, const PlannedKernel& planned,
+                  const std::vector<std::byte*>& pointers, int64_t step);
 
 class Frame;
 
@@ -105,8 +111,25 @@ class Program {
   // Throws if the frame has not been run up to where the part begins.
   void run(Frame& frame, ThreadPool& pool, const RunOptions& options) const;
 
+  // A lane of several that run together. Their frames are of programs that match.
+  struct Lane {
+    Frame& frame;
+    StepContext context;
+    int64_t samples;
+  };
+  // Whether lanes of the two programs may run together: they have the same kernels, made for other
+  // numbers of samples.
+  static bool match(const Program& a, const Program& b);
+  // Runs whole programs kernel by kernel, all lanes at a time where a kernel can do that. Each lane
+  // gets the bits of `run`, with one exception: where GradientSlot::only_sum is set, the first lane
+  // of each subtree gets the sum, added in its order, and the others get nothing of use.
+  // options.context, `part` and `check_memory` are ignored.
+  static void run_lanes(std::span<const Lane> lanes, std::span<const LaneSubtree> subtrees,
+                        ThreadPool& pool, const RunOptions& options);
+
  private:
   friend class Frame;
+  friend class LaneGroup;
   void fit_into(const CompileOptions& options, KernelChoices& choices);
 
   Graph graph_;
@@ -144,6 +167,7 @@ class Frame {
 
  private:
   friend class Program;
+  friend class LaneGroup;
   // Behind the last activation, where check_memory sees what was written too far.
   static constexpr size_t kTail = 4096;
   std::vector<std::span<std::byte>> memory() const;

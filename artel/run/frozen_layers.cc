@@ -74,6 +74,7 @@ std::optional<KeptFeatures> keep_features(const RunConfig& config, const RunData
                       .weights = weights,
                       .key = key + "\ntrain",
                       .rows = train.batch_size / lanes,
+                      .lanes = lanes,
                       .threads = threads};
   KeptFeatures kept = {.above = part.above, .value = part.value};
   kept.train = kept_features(work, *data.train, data.augment);

@@ -86,7 +86,7 @@ data::DatasetPtr kept_features(const FeatureWork& work, const data::Dataset& set
   KernelChoices choices;
   Graph graph = inference_graph(work.below, batch_of(work.sample, work.rows)).graph;
   const std::string computation = to_string(graph);
-  const Program program(std::move(graph), {}, choices);
+  const Program program(std::move(graph), {.lanes = {.all = work.lanes}}, choices);
   const TensorType value = [&] {
     TensorType type = program.graph().type(program.graph().output_id("prediction"));
     const std::vector<int64_t>& extents = type.shape.extents();
@@ -95,8 +95,9 @@ data::DatasetPtr kept_features(const FeatureWork& work, const data::Dataset& set
   Parameters parameters(program.parameter_entries());
   load_weights(parameters, work.weights);
   const auto block = std::as_bytes(parameters.block());
-  std::string identity = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", work.key, set.size(), computation,
-                                     sha256(block), instruction_sets(choices), this_boot());
+  std::string identity = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", work.key, set.size(), computation,
+                                     work.lanes, sha256(block), instruction_sets(choices),
+                                     this_boot());
   const fs::path folder = data::data_folder() / "features";
   fs::create_directories(folder);
   forget_old_features(folder);

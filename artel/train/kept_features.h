@@ -21,6 +21,7 @@ struct FeatureWork {
   const NamedTensors& weights;  // of the layers, and perhaps others
   std::string key;              // what decides the samples and their order
   int64_t rows = 1;             // of a part
+  int lanes = 1;                // of a batch in training
   int threads = 1;
 };
 

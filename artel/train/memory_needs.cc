@@ -10,7 +10,7 @@ namespace artel {
 MemoryNeeds memory_needs(const Program& program, int lanes, int threads, int slots, int workers,
                          const ShardingOptions& sharding) {
   MemoryNeeds needs = {.lane = step_memory(program),
-                       .frames = Stepper::side_by_side(lanes, threads),
+                       .frames = lanes,
                        .sums = Stepper::sums_in_memory(lanes, threads)};
   size_t trained = 0;
   for (const GradientSlot& slot : program.plan().gradients)

@@ -10,8 +10,8 @@ struct MemoryNeeds {
   StepMemory lane;        // the largest lane; its parameters are those of the whole network
   size_t parameters = 0;  // what the worker keeps of them
   size_t optimizer = 0;   // what it remembers between steps
-  int frames = 1;         // lanes that run side by side
-  int sums = 1;           // lanes, or sums of lanes, whose gradients are in memory at the same time
+  int frames = 1;         // lanes that run together
+  int sums = 1;           // sums of lanes that are in memory at the same time
   // Of weights, or of gradients, that lie in parts: what of the others' is there for a while.
   size_t passing_weights = 0;
   size_t last_gradients = 0;  // of the last of `sums`

@@ -146,13 +146,13 @@ class Forecaster {
     const double exchange = exchange_seconds(mesh.size, memory.trained);
     const ShardingOptions parts = {mesh.sharding};
     const double travelling = parts.any() ? exchange / 2 : exchange;
-    // New weights follow after the update, or in both passes of each lane: where workers share a
-    // machine's memory, that takes as long as if nothing else went on.
-    const double gathering = parts.weights() ? rounds * exchange : parts.any() ? exchange / 2 : 0;
+    // New weights follow after the update, or in both passes: where workers share a machine's
+    // memory, that takes as long as if nothing else were computed meanwhile.
+    const double gathering = parts.weights() ? exchange : parts.any() ? exchange / 2 : 0;
     mesh.seconds = std::max(computing, kForwardShare * computing + travelling) + gathering +
                    update_seconds(mesh, memory.trained);
-    mesh.memory = bytes_of(mesh, memory, std::min(own, beside),
-                           Stepper::sums_in_memory(own, std::min(own, q_.threads)));
+    mesh.memory =
+        bytes_of(mesh, memory, own, Stepper::sums_in_memory(own, std::min(own, q_.threads)));
     // Of weights, or of gradients, that come and go, two of the largest are there; of gradients as
     // many as a worker keeps stay, too.
     const double own_gradients = memory.trained / mesh.data;

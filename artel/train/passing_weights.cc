@@ -6,17 +6,6 @@
 #include "artel/exec/excerpt.h"
 
 namespace artel {
-namespace {
-
-int most_rounds(comm::Group& group, int own) {
-  int32_t most = own;
-  group.all_reduce(std::as_writable_bytes(std::span(&most, 1)), comm::ElementType::i32,
-                   comm::ReductionKind::max, {.label = "rounds of lanes"});
-  return most;
-}
-
-}  // namespace
-
 std::vector<WeightWindow> weight_windows(const Program& program, const SummedRegion& region) {
   const Plan& plan = program.plan();
   std::map<std::string, int> bucket_of;
@@ -56,8 +45,7 @@ PassingWeights::PassingWeights(comm::Group& group, Stepper& stepper, ShardedUpda
     : group_(group.split(0)),
       stepper_(stepper),
       update_(update),
-      own_rounds_(stepper.rounds(lanes)),
-      rounds_(most_rounds(group, own_rounds_)),
+      has_lanes_(lanes > 0),
       opened_(static_cast<size_t>(update.shards().buckets())) {
   stepper.set_passage([this](const Stepper::Passage& passage) { pass(passage); });
 }
@@ -89,25 +77,26 @@ void PassingWeights::begin_step(int64_t batch) {
   windows((batch + stepper_.lanes() - 1) / stepper_.lanes());
   started_.clear();
   finished_ = 0;
-  left_.assign(sequence_.size() * static_cast<size_t>(rounds_), 0);
+  left_.assign(sequence_.size(), 0);
   if (!shared_) shared_.emplace(group_, update_.weights_of_workers());
   if (is_shared()) shared_->exchange(group_);
 }
 
+// Groups of a thread run one after another: weights stay until the last of them is done.
 void PassingWeights::pass(const Stepper::Passage& passage) {
-  const int first = passage.round * static_cast<int>(sequence_.size());
+  const auto count = static_cast<int>(sequence_.size());
   if (passage.samples == 0) {
-    for (int i = 0; i < static_cast<int>(sequence_.size()); ++i) leave(first + i, passage.beside);
+    for (int i = 0; passage.last && i < count; ++i) leave(i, passage.threads);
     return;
   }
   const std::vector<WeightWindow>& all = windows(passage.samples);
-  for (size_t i = 0; i < all.size(); ++i)
-    if (all[i].last == passage.kernel - 1) leave(first + static_cast<int>(i), passage.beside);
-  for (size_t i = 0; i < all.size(); ++i)
-    if (all[i].first == passage.kernel) await(first + static_cast<int>(i));
+  for (int i = 0; passage.last && i < count; ++i)
+    if (all[i].last == passage.kernel - 1) leave(i, passage.threads);
+  for (int i = 0; i < count; ++i)
+    if (all[i].first == passage.kernel) await(i);
 }
 
-// Gathers begin in the order of windows, whichever lane comes first.
+// Gathers begin in the order of windows, whichever group comes first.
 void PassingWeights::start_until(int count) {
   const std::lock_guard lock(mutex_);
   while (static_cast<int>(started_.size()) < std::min(count, static_cast<int>(left_.size()))) {
@@ -142,12 +131,12 @@ void PassingWeights::await(int number) {
   if (error_) std::rethrow_exception(error_);
 }
 
-// The last lane that is done with a window closes it. One that had nothing to do there may come
+// The last thread that is done with a window closes it. One that had nothing to do there may come
 // before the weights do.
-void PassingWeights::leave(int number, int lanes) {
+void PassingWeights::leave(int number, int threads) {
   {
     const std::lock_guard lock(mutex_);
-    if (++left_[number] < lanes) return;
+    if (++left_[number] < threads) return;
   }
   if (is_shared()) return update_.forget_weights(bucket_of(number));
   await(number);
@@ -155,11 +144,10 @@ void PassingWeights::leave(int number, int lanes) {
   if (--opened_[bucket_of(number)] == 0) update_.forget_weights(bucket_of(number));
 }
 
-// Other workers may have more rounds, in which they need the parts of all.
+// A worker without lanes gives the others its parts all the same.
 void PassingWeights::end_step() {
   if (is_shared()) return group_.barrier({.label = "weights"});
-  const auto windows = static_cast<int>(sequence_.size());
-  for (int number = own_rounds_ * windows; number < rounds_ * windows; ++number) leave(number, 1);
+  for (int i = 0; !has_lanes_ && i < static_cast<int>(sequence_.size()); ++i) leave(i, 1);
 }
 
 }  // namespace artel

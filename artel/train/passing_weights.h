@@ -52,23 +52,20 @@ class PassingWeights {
   void rest() { shared_.reset(); }
 
  private:
-  // Windows are counted through all rounds of lanes.
   void pass(const Stepper::Passage& passage);
   const std::vector<WeightWindow>& windows(int64_t samples);
-  int bucket_of(int number) const {
-    return sequence_[static_cast<size_t>(number) % sequence_.size()];
-  }
+  int bucket_of(int number) const { return sequence_[static_cast<size_t>(number)]; }
   void start_until(int count);
   void gather(comm::Group& group, int bucket);
   void await(int number);
-  void leave(int number, int lanes);
+  void leave(int number, int threads);
   bool is_shared() const { return shared_ && shared_->works(); }
 
   comm::Group group_;
   Stepper& stepper_;
   ShardedUpdate& update_;
-  int own_rounds_, rounds_;    // of this worker; of the one that has most
-  std::vector<int> sequence_;  // the buckets of a round's windows
+  bool has_lanes_;
+  std::vector<int> sequence_;  // the buckets of the windows
   std::optional<SharedWeights> shared_;
 
   std::mutex mutex_;
@@ -76,7 +73,7 @@ class PassingWeights {
   std::map<int64_t, std::vector<WeightWindow>> windows_;  // by samples of a lane
   std::vector<comm::Handle> started_;
   int finished_ = 0;         // gathers
-  std::vector<int> left_;    // by window: lanes that are done with it
+  std::vector<int> left_;    // by window: threads that are done with it
   std::vector<int> opened_;  // by bucket: windows in which it is needed
   std::exception_ptr error_;
 };

@@ -1,6 +1,7 @@
 #include "artel/train/stepper.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -45,11 +46,18 @@ std::string suspicion(const Parameters& parameters) {
 
 }  // namespace
 
-// The memory in which one lane at a time runs, and the sums of the lanes it has finished.
+// The memory in which one group of lanes at a time runs, and the sums of the groups it has
+// finished.
 struct Stepper::Slot {
   ThreadPool serial{1, limit_library_threads};
   ShardExchange* shards = nullptr;
-  std::map<int64_t, std::unique_ptr<Frame>> frames;  // by samples
+  struct Place {
+    std::map<int64_t, std::unique_ptr<Frame>> frames;  // by samples
+    // The region of a lane that is not the first of a sum. What kernels add up is never written
+    // there and takes no memory.
+    Memory own;
+  };
+  std::vector<Place> places;  // of the lanes of a group
   struct Sum {
     comm::LaneRange lanes;
     Memory data;
@@ -58,8 +66,34 @@ struct Stepper::Slot {
   std::vector<Memory> spare;
 };
 
+// A group of lanes that runs in a slot.
+struct Stepper::Group {
+  ThreadPool& pool;
+  comm::LaneRange lanes;
+  std::vector<Memory> regions;  // of each lane; the first of a subtree gets its sum
+  std::vector<Program::Lane> running;
+  std::vector<LaneSubtree> subtrees;
+  const Compiled* program = nullptr;  // of the largest lane; none: an empty lane
+
+  // Adds up a part of the regions of each subtree.
+  void add(size_t offset, size_t bytes) const {
+    for (const LaneSubtree& subtree : subtrees) {
+      std::vector<size_t> stack;
+      for (size_t i = 0; i < subtree.merges.size(); ++i) {
+        stack.push_back(subtree.first + i);
+        for (int merge = 0; merge < subtree.merges[i]; ++merge) {
+          const size_t from = stack.back();
+          stack.pop_back();
+          add_into(pool, regions[from].part(offset, bytes),
+                   regions[stack.back()].part(offset, bytes));
+        }
+      }
+    }
+  }
+};
+
 // How the sums of all slots become the partial sums of the worker, bucket by bucket: each slot's
-// last lane reports its buckets, and whoever reports a bucket last adds it up.
+// last group reports its buckets, and the slot that reports a bucket last adds it up.
 struct Stepper::Assembly {
   std::vector<comm::LaneRange> entries;
   std::vector<Memory> data;                 // of each entry, filled in as lanes begin
@@ -122,6 +156,7 @@ void Stepper::set_sum_memory(Allocate allocate) {
 void Stepper::drop_programs() {
   slots_.clear();  // their frames are of the programs
   programs_.clear();
+  matches_.clear();
   region_ = {};
 }
 
@@ -169,7 +204,7 @@ void Stepper::write_statistics(const Frame* frame, int64_t samples, const Work& 
 
 void Stepper::rest() {
   for (const auto& slot : slots_) {
-    slot->frames.clear();
+    slot->places.clear();
     for (const Slot::Sum& sum : slot->sums) forget(sum.data.host());
     for (const Memory& memory : slot->spare) forget(memory.host());
   }
@@ -184,13 +219,20 @@ Graph Stepper::graph(int64_t lane_batch, const ShardPart& part) const {
 Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
   std::unique_ptr<Compiled>& found = programs_[lane_batch];
   if (!found) {
-    const bool side_by_side = options_.lanes >= options_.threads && !restrict_;
-    found.reset(new Compiled{Program(graph(lane_batch),
-                                     {.threads = side_by_side ? 1 : options_.threads,
-                                      .memory_limit = options_.memory_limit,
-                                      .recompute = recomputed_},
-                                     choices_),
-                             {}});
+    // Lanes that do not fit alone with room for kernels that run several are compiled without, and
+    // recompute what still does not fit.
+    const size_t limit = options_.memory_limit / static_cast<size_t>(frames());
+    CompileOptions compile = {.threads = frames() > 1 ? 1 : options_.threads,
+                              .lanes = {options_.lanes, restrict_ ? 1 : options_.lanes}};
+    if (limit == 0 || !restrict_)
+      found.reset(new Compiled{Program(graph(lane_batch), compile, choices_), {}});
+    if (limit > 0 && (!found || found->program.plan().activation_bytes > limit || recomputed_)) {
+      compile.memory_limit = limit;
+      compile.recompute = recomputed_;
+      compile.lanes.together = 1;
+      found.reset();
+      found.reset(new Compiled{Program(graph(lane_batch), compile, choices_), {}, true});
+    }
     if (found->program.recomputed()) recomputed_ = found->program.recomputed();
     if (restrict_) restrict_(found->program, lane_batch);
     if (region_.empty()) {
@@ -220,7 +262,8 @@ const std::vector<Bucket>& Stepper::buckets(int64_t batch) {
       programs_.erase(size);
     }
   }
-  if (most) throw *most;
+  if (most)
+    throw MemoryLimitError(options_.memory_limit, static_cast<size_t>(frames()) * most->needed());
   return region_.buckets();
 }
 
@@ -245,109 +288,173 @@ Memory Stepper::take_buffer(Slot& slot) {
   return buffer;
 }
 
-void Stepper::run_lane(Slot& slot, ThreadPool& pool, int lane, Passage passage, const Tensor& x,
-                       const Tensor& y, const Work& work, Assembly* assembly) {
-  const int64_t samples = passage.samples = x.shape()[0];
-  const auto pass = [&](int kernel) {
-    passage.kernel = kernel;
-    if (passage_) passage_(passage);
+// The lanes of a group are those of one subtree, or of a few.
+int Stepper::most_together(const Work& work) {
+  if (!work.noise.empty() || options_.check_memory) return 1;
+  if (options_.lanes_together > 0) return options_.lanes_together;
+  if (options_.memory_limit == 0 || passage_) return options_.lanes;
+  if (exchanges_) return 1;  // other workers of a tensor group may have other limits
+  const Compiled& largest = compiled((work.batch + options_.lanes - 1) / options_.lanes);
+  if (largest.alone) return 1;
+  const size_t lane = std::max<size_t>(1, largest.program.plan().activation_bytes);
+  const size_t fit = options_.memory_limit / static_cast<size_t>(frames()) / lane;
+  return static_cast<int>(std::clamp<size_t>(std::bit_floor(fit), 1, options_.lanes));
+}
+
+bool Stepper::match(int64_t samples, int64_t others) {
+  const std::pair key = std::minmax(samples, others);
+  const auto found = matches_.find(key);
+  if (found != matches_.end()) return found->second;
+  return matches_[key] = samples > 0 && others > 0 &&
+                         Program::match(compiled(samples).program, compiled(others).program);
+}
+
+std::vector<comm::LaneRange> Stepper::groups(comm::LaneRange lanes, const Work& work) {
+  const auto samples = [&](int lane) {
+    const auto [begin, end] = rows_of_lane(work.batch, options_.lanes, lane);
+    return end - begin;
   };
-  const Memory memory = take_buffer(slot);
-  const Memory gradients =
-      memory.part(region_.statistics_bytes(), region_.bytes() - region_.statistics_bytes());
-  slot.sums.push_back({{lane, lane + 1}, memory});
+  const int most = most_together(work);
+  std::vector<comm::LaneRange> all;
+  for (int lane = lanes.first; lane < lanes.last; ++lane) {
+    if (!all.empty() && all.back().size() < most && match(samples(all.back().first), samples(lane)))
+      ++all.back().last;
+    else
+      all.push_back({lane, lane + 1});
+  }
+  return all;
+}
+
+void Stepper::report(Group& group, size_t number, const Work& work, Assembly* assembly) {
+  const Bucket& bucket = region_.buckets()[number];
+  if (number == 0) {
+    for (size_t i = 0; i < group.regions.size(); ++i) {
+      const bool runs = i < group.running.size();
+      write_statistics(runs ? &group.running[i].frame : nullptr,
+                       runs ? group.running[i].samples : 0, work, group.regions[i].floats());
+    }
+    if (group.program && !work.noise.empty())
+      work.noise[static_cast<size_t>(group.lanes.first)].weight =
+          group.regions[0].floats()[SummedRegion::kWeight];
+    group.add(0, region_.statistics_bytes());
+  }
+  const float observed = observation_scale(work);
+  for (size_t i = 0; group.program && i < region_.parts().size(); ++i) {
+    const SummedRegion::Part& part = region_.parts()[i];
+    if (!bucket.contains(part.offset)) continue;
+    if (part.is_state && observed != 1)
+      for (const Memory& region : group.regions)
+        for (float& value : SummedRegion::values(region, part)) value *= observed;
+    if (!part.is_state && !work.noise.empty())
+      work.noise[static_cast<size_t>(group.lanes.first)].squares +=
+          optim::sum_of_squares(group.pool, SummedRegion::values(group.regions[0], part));
+    if (!group.program->program.plan().gradients[i].only_sum) group.add(part.offset, part.bytes);
+  }
+  if (!assembly || assembly->missing[number].fetch_sub(1) > 1) return;
+  for (const auto& [into, from] : assembly->merges)
+    add_into(group.pool, assembly->data[from].part(bucket.offset, bucket.bytes),
+             assembly->data[into].part(bucket.offset, bucket.bytes));
+  if (assembly->ready) assembly->ready(static_cast<int>(number), assembly->partials());
+}
+
+void Stepper::run_group(Slot& slot, ThreadPool& pool, comm::LaneRange lanes, Passage passage,
+                        const Tensor& x, const Tensor& y, const Work& work, Assembly* assembly) {
+  Group group{pool, lanes, {}, {}, {}};
+  while (static_cast<int>(slot.places.size()) < lanes.size()) slot.places.emplace_back();
+  const std::vector<comm::LaneRange> subtrees = comm::lane_subtrees(options_.lanes, lanes);
+  for (const comm::LaneRange& subtree : subtrees) {
+    slot.sums.push_back({subtree, take_buffer(slot)});
+    group.subtrees.push_back({subtree.first - lanes.first, comm::lane_merges(subtree)});
+    group.regions.push_back(slot.sums.back().data);
+    for (int lane = subtree.first + 1; lane < subtree.last; ++lane) {
+      Memory& own = slot.places[lane - lanes.first].own;
+      if (!own) {
+        own = cpu().allocate(region_.bytes());
+        leave_out(own.host());
+      }
+      group.regions.push_back(own);
+    }
+  }
   if (assembly)
     for (const Slot::Sum& sum : slot.sums)
       for (size_t i = 0; i < assembly->entries.size(); ++i)
         if (assembly->entries[i] == sum.lanes) assembly->data[i] = sum.data;
 
-  size_t next = 0;
-  Frame* frame = nullptr;
-  const Compiled* program = nullptr;  // of the lane's samples, if it has any
-  const float weight = static_cast<float>(samples) / static_cast<float>(work.batch);
-  const float observed = observation_scale(work);
-  const auto report = [&](int kernel) {
-    while (next < region_.buckets().size() && (!program || program->ready[next] <= kernel)) {
-      if (next == 0) write_statistics(frame, samples, work, memory.floats());
-      const Bucket& bucket = region_.buckets()[next];
-      if (program && observed != 1)
-        for (const SummedRegion::Part& part : region_.parts())
-          if (part.is_state && bucket.contains(part.offset))
-            for (float& value : SummedRegion::values(memory, part)) value *= observed;
-      if (program && !work.noise.empty()) {
-        LaneNoise& noise = work.noise[static_cast<size_t>(lane)];
-        if (next == 0) noise.weight = memory.floats()[SummedRegion::kWeight];
-        for (const SummedRegion::Part& part : region_.parts())
-          if (!part.is_state && bucket.contains(part.offset))
-            noise.squares += optim::sum_of_squares(pool, SummedRegion::values(memory, part));
-      }
-      if (assembly && assembly->missing[next].fetch_sub(1) == 1) {
-        for (const auto& [into, from] : assembly->merges)
-          add_into(pool, assembly->data[from].part(bucket.offset, bucket.bytes),
-                   assembly->data[into].part(bucket.offset, bucket.bytes));
-        if (assembly->ready) assembly->ready(static_cast<int>(next), assembly->partials());
-      }
-      ++next;
+  const int64_t first_row = rows_of_lane(work.batch, options_.lanes, lanes.first).first;
+  for (int lane = lanes.first; lane < lanes.last; ++lane) {
+    const auto [begin, end] = rows_of_lane(work.batch, options_.lanes, lane);
+    const int64_t samples = end - begin;
+    const Memory& region = group.regions[lane - lanes.first];
+    if (samples == 0) {
+      std::ranges::fill(region.floats(), 0.0f);
+      continue;
     }
-  };
-  if (samples == 0) {
-    pass(0);
-    std::ranges::fill(memory.floats(), 0.0f);
-  } else {
-    program = programs_.at(samples).get();
-    std::unique_ptr<Frame>& found = slot.frames[samples];
-    if (!found) found = std::make_unique<Frame>(program->program, parameters_, gradients);
-    frame = found.get();
+    const Compiled* program = programs_.at(samples).get();
+    if (samples > passage.samples) {
+      passage.samples = samples;
+      group.program = program;
+    }
+    const Memory gradients =
+        region.part(region_.statistics_bytes(), region_.bytes() - region_.statistics_bytes());
+    std::unique_ptr<Frame>& frame = slot.places[lane - lanes.first].frames[samples];
+    if (!frame) frame = std::make_unique<Frame>(program->program, parameters_, gradients);
     frame->bind_gradients(gradients);
-    frame->set_input("x", x);
-    frame->set_input("y", y);
-    frame->set_input("weight", Tensor::from<float>({}, {weight}));
-    Program::RunOptions run = run_options(work.step, lane);
+    frame->set_input("x", x.rows(begin - first_row, end - first_row));
+    frame->set_input("y", y.rows(begin - first_row, end - first_row));
+    frame->set_input("weight", Tensor::from<float>({}, {static_cast<float>(samples) /
+                                                        static_cast<float>(work.batch)}));
+    StepContext context = run_options(work.step, lane).context;
+    context.shards = slot.shards;
+    group.running.push_back({*frame, context, samples});
+  }
+
+  size_t next = 0;
+  const auto report_until = [&](int kernel) {
+    while (next < region_.buckets().size() &&
+           (!group.program || group.program->ready[next] <= kernel))
+      report(group, next++, work, assembly);
+  };
+  const auto pass = [&](int kernel) {
+    passage.kernel = kernel;
+    if (passage_) passage_(passage);
+  };
+  pass(0);
+  if (group.program) {
+    Program::RunOptions run = run_options(work.step, lanes.first);
     run.context.shards = slot.shards;
-    // While memory is checked, nobody else may touch it: buckets are reported at the end.
+    // While memory is checked, no other thread may touch it: buckets are reported at the end.
     run.after_kernel = [&](int kernel) {
-      if (!options_.check_memory) report(kernel);
+      if (!options_.check_memory) report_until(kernel);
       pass(kernel + 1);
     };
-    pass(0);
-    program->program.run(*frame, pool, run);
+    if (group.running.size() == 1)
+      group.program->program.run(group.running[0].frame, pool, run);
+    else
+      Program::run_lanes(group.running, group.subtrees, pool, run);
   }
-  report(std::numeric_limits<int>::max());
+  report_until(std::numeric_limits<int>::max());
   if (assembly) return;
-  // Not the last lane of this slot: whole neighbours that form one node are added at once.
-  while (slot.sums.size() > 1) {
-    const Slot::Sum right = slot.sums.back(), left = slot.sums[slot.sums.size() - 2];
-    if (!comm::are_halves(options_.lanes, left.lanes, right.lanes)) break;
+  // Another group follows in this slot: neighbours that form one node are added at once.
+  for (size_t i = 1; i < slot.sums.size();) {
+    Slot::Sum &left = slot.sums[i - 1], &right = slot.sums[i];
+    if (!comm::are_halves(options_.lanes, left.lanes, right.lanes)) {
+      ++i;
+      continue;
+    }
     add_into(pool, right.data, left.data);
+    left.lanes.last = right.lanes.last;
     slot.spare.push_back(right.data);
-    slot.sums.pop_back();
-    slot.sums.back().lanes.last = right.lanes.last;
+    slot.sums.erase(slot.sums.begin() + static_cast<std::ptrdiff_t>(i));
+    i = std::max<size_t>(1, i - 1);
   }
 }
 
 int Stepper::sums_in_memory(int lanes, int threads) {
   const int running = side_by_side(lanes, threads);
-  int all = 0;
-  for (int i = 0; i < running; ++i) {
-    const comm::LaneRange own = comm::even_lanes(lanes, running, i);
-    std::vector<comm::LaneRange> sums;
-    size_t most = 0;
-    for (int lane = own.first; lane < own.last; ++lane) {
-      sums.push_back({lane, lane + 1});
-      most = std::max(most, sums.size());
-      while (sums.size() > 1 && comm::are_halves(lanes, sums[sums.size() - 2], sums.back())) {
-        sums[sums.size() - 2].last = sums.back().last;
-        sums.pop_back();
-      }
-    }
-    all += static_cast<int>(most);
-  }
-  return all;
-}
-
-int Stepper::rounds(int lanes) const {
-  const int running = options_.lanes >= options_.threads ? std::min(options_.threads, lanes) : 1;
-  return (lanes + running - 1) / running;
+  size_t all = 0;
+  for (int i = 0; i < running; ++i)
+    all += comm::lane_subtrees(lanes, comm::even_lanes(lanes, running, i)).size();
+  return static_cast<int>(all);
 }
 
 void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const Ready& ready) {
@@ -361,15 +468,17 @@ void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const 
     if (exchanges_) slots_.back()->shards = exchanges_(static_cast<int>(slots_.size()) - 1);
   }
 
-  std::vector<comm::LaneRange> entries, own;
+  std::vector<comm::LaneRange> entries;
+  std::vector<std::vector<comm::LaneRange>> own;  // groups of each slot
+  const auto append = [&](comm::LaneRange lanes) {
+    for (const comm::LaneRange& node : comm::lane_subtrees(options_.lanes, lanes))
+      entries.push_back(node);
+  };
   for (int i = 0; i < running; ++i) {
     const comm::LaneRange part = comm::even_lanes(range.size(), running, i);
-    own.push_back({range.first + part.first, range.first + part.last});
-    const int last = own.back().last - 1;
-    for (const comm::LaneRange& node :
-         comm::lane_subtrees(options_.lanes, {own.back().first, last}))
-      if (node.size() > 0) entries.push_back(node);
-    entries.push_back({last, last + 1});
+    own.push_back(groups({range.first + part.first, range.first + part.last}, work));
+    if (own.back().size() > 1) append({own.back().front().first, own.back().back().first});
+    append(own.back().back());
   }
   Assembly assembly(options_.lanes, std::move(entries), region_.buckets().size(), running, ready);
   const int64_t first_row = rows_of_lane(work.batch, options_.lanes, range.first).first;
@@ -377,17 +486,13 @@ void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const 
     Slot& slot = *slots_[index];
     for (const Slot::Sum& sum : slot.sums) slot.spare.push_back(sum.data);
     slot.sums.clear();
-    for (int lane = own[index].first; lane < own[index].last; ++lane) {
-      const auto [begin, end] = rows_of_lane(work.batch, options_.lanes, lane);
-      const int round = lane - own[index].first;
-      const auto beside = std::count_if(own.begin(), own.end(), [&](const comm::LaneRange& lanes) {
-        return lanes.size() > round;
-      });
-      run_lane(slot, side_by_side ? slot.serial : *pool_, lane,
-               {.round = round, .beside = static_cast<int>(beside)},
-               x.rows(begin - first_row, end - first_row),
-               y.rows(begin - first_row, end - first_row), work,
-               lane + 1 == own[index].last ? &assembly : nullptr);
+    for (const comm::LaneRange& lanes : own[index]) {
+      const int64_t begin = rows_of_lane(work.batch, options_.lanes, lanes.first).first - first_row;
+      const int64_t end = rows_of_lane(work.batch, options_.lanes, lanes.last).first - first_row;
+      const bool last = lanes == own[index].back();
+      run_group(slot, side_by_side ? slot.serial : *pool_, lanes,
+                {.threads = running, .last = last}, x.rows(begin, end), y.rows(begin, end), work,
+                last ? &assembly : nullptr);
     }
   };
   if (side_by_side)

@@ -2,10 +2,11 @@
 // the update.
 //
 // A global batch is cut into lanes. A lane is always computed with the same shapes, random numbers
-// and kernels, whoever runs it; lanes run side by side on the threads of the worker, and their
-// gradients are added in one canonical tree order (comm/lane_tree.h). So the weights after a step
-// have the same bits for any number of threads and workers. With fewer lanes than threads, lanes
-// run one after another and threads share each kernel.
+// and kernels, whichever worker runs it, and the gradients of lanes are added in one canonical tree
+// order (comm/lane_tree.h). So the weights after a step have the same bits for any number of
+// threads and workers. Each thread runs its lanes together as groups, kernel by kernel: what they
+// have in common, such as packed weights, is computed once, and gradients are added inside kernels.
+// Neither changes bits. With fewer lanes than threads, threads share each kernel.
 //
 // What is summed over lanes lies in one region: loss and metrics, gradients in the order in
 // which they become ready, observations of states; cut into buckets. A bucket is handed out as soon
@@ -37,7 +38,8 @@ struct StepperOptions {
   int lanes = 1;   // of the global batch
   int shards = 1;  // of layers that are cut (graph/passes/split_layers.h)
   uint64_t seed = 0;
-  size_t memory_limit = 0;
+  size_t memory_limit = 0;  // of this worker's activations
+  int lanes_together = 0;   // the most lanes of a group; 0: as many as memory_limit allows
   bool check_numbers = false;
   bool check_memory = false;
   std::function<bool(const std::string&)> trained = {};  // which parameters; absent: all
@@ -84,11 +86,10 @@ class Stepper {
   int lanes() const { return options_.lanes; }
   int shards() const { return options_.shards; }
 
-  // How many lanes run at the same time if this worker has all of them: one on each thread, or one
-  // on all if there are fewer lanes than threads.
+  // How many groups of lanes run at the same time if this worker has all lanes: one on each thread,
+  // or one on all if there are fewer lanes than threads.
   static int side_by_side(int lanes, int threads) { return lanes >= threads ? threads : 1; }
-  // And how many regions of sums that takes: one for each lane that runs, and those of lanes before
-  // it that wait for their neighbours in the tree.
+  // And how many regions of sums that takes: one for each subtree of a thread's lanes.
   static int sums_in_memory(int lanes, int threads);
 
   // Which rows of a global batch a lane has.
@@ -131,18 +132,16 @@ class Stepper {
   // Known once something is compiled.
   const SummedRegion& region() const { return region_; }
 
-  // A lane on its way through its program.
+  // A group of lanes on its way through its program.
   struct Passage {
-    int round = 0;        // how many lanes have run before it on the same thread in this step
-    int beside = 1;       // lanes of that round on this worker, itself included
-    int64_t samples = 0;  // none: it passes everything at once
+    int threads = 1;      // that run groups
+    bool last = true;     // no other group follows on this thread
+    int64_t samples = 0;  // of its largest lane; 0: it passes everything at once
     int kernel = 0;       // the next one; after the last, the number of kernels
   };
-  // Between steps: from now on called before each kernel of a lane and after its last, on its
+  // Between steps: from now on called before each kernel of a group and after its last, on its
   // thread. Absent: never.
   void set_passage(std::function<void(const Passage&)> passage) { passage_ = std::move(passage); }
-  // How many lanes run one after another, on the thread that runs most, if this worker has so many.
-  int rounds(int lanes) const;
 
   // Between steps: from now on programs are only a part of the network, and somebody else runs them
   // (train/pipeline_runner.h); `restrict` makes that part of a program for lanes with so many
@@ -150,7 +149,7 @@ class Stepper {
   using Restrict = std::function<void(Program&, int64_t samples)>;
   void set_part(Restrict restrict_program);
   // Between steps: from now on programs have only these shards. `exchange` gives those who have the
-  // others, for the lanes that run as the n-th of those side by side; it must live until the next
+  // others, for the lanes that run as the n-th group side by side; it must live until the next
   // call. Without arguments: all shards.
   using Exchanges = std::function<ShardExchange*(int number)>;
   void set_shards(const ShardPart& part, Exchanges exchange);
@@ -183,15 +182,25 @@ class Stepper {
   struct Slot;
   struct Assembly;
 
+  struct Group;
+
   void drop_programs();
-  void run_lane(Slot& slot, ThreadPool& pool, int lane, Passage passage, const Tensor& x,
-                const Tensor& y, const Work& work, Assembly* assembly);
+  // Groups of lanes that run at the same time, in a frame for each lane.
+  int frames() const { return restrict_ ? 1 : side_by_side(options_.lanes, options_.threads); }
+  int most_together(const Work& work);
+  bool match(int64_t samples, int64_t others);
+  // Cuts the lanes of a thread into groups.
+  std::vector<comm::LaneRange> groups(comm::LaneRange lanes, const Work& work);
+  void run_group(Slot& slot, ThreadPool& pool, comm::LaneRange lanes, Passage passage,
+                 const Tensor& x, const Tensor& y, const Work& work, Assembly* assembly);
+  void report(Group& group, size_t bucket, const Work& work, Assembly* assembly);
   Memory take_buffer(Slot& slot);
   // Programs of different batch sizes sum the same things at the same places, but after other
   // kernels.
   struct Compiled {
     Program program;
     std::vector<int> ready;  // for each bucket, the planned kernel after which it is final
+    bool alone = false;      // has no room for kernels that run several lanes
   };
   Compiled& compiled(int64_t lane_batch);
 
@@ -208,6 +217,7 @@ class Stepper {
   Exchanges exchanges_;
   std::map<int64_t, std::unique_ptr<Compiled>> programs_;  // by samples of a lane
   std::shared_ptr<const RecomputeChoice> recomputed_;      // by lanes of all sizes
+  std::map<std::pair<int64_t, int64_t>, bool> matches_;    // of two of them
   SummedRegion region_;
   std::vector<std::unique_ptr<Slot>> slots_;  // one for each lane that runs at a time
   Allocate allocate_sums_ = [](size_t bytes) { return cpu().allocate(bytes); };

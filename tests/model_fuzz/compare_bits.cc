@@ -1,4 +1,4 @@
-// One case with other threads, less memory, and once more.
+// One case with other threads, other groups of lanes, less memory, and once more.
 #include <fmt/format.h>
 
 #include "artel/base/error.h"
@@ -44,6 +44,9 @@ std::optional<std::string> compare_bits(const NetworkCase& network) {
   };
   if (differs({})) return "a second run has other bits";
   if (differs({.check_memory = true})) return "with marked memory the bits are others";
+  for (const int together : {1, 2, 3})
+    if (together < network.lanes && differs({.lanes_together = together}))
+      return fmt::format("groups of {} lanes give other bits than all lanes together", together);
   if (threads > 1 && !(outcome(network, {.threads = threads}, true) == outcome(network, {}, true)))
     return fmt::format("{} threads give other bits than one", threads);
   if (!network.limit_memory) return std::nullopt;

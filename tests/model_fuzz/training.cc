@@ -24,6 +24,7 @@ Training::Training(const NetworkCase& network, const Setting& setting)
                      .lanes = static_cast<int>(network.lanes),
                      .seed = network.seed,
                      .memory_limit = setting.memory_limit,
+                     .lanes_together = setting.lanes_together,
                      .check_memory = setting.check_memory,
                      .trained = [&](const std::string& name) { return network_.trained(name); },
                      .metrics = metrics_by_name(network.metrics)});

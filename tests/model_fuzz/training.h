@@ -26,6 +26,7 @@ struct Setting {
   size_t memory_limit = 0;
   bool tune = false;
   bool check_memory = false;
+  int lanes_together = 0;  // 0: all
 };
 
 class Training {

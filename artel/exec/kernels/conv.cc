@@ -56,7 +56,8 @@ std::string_view to_string(ConvAlgorithm algorithm) {
 namespace {
 
 std::unique_ptr<ConvKernel> make_kernel(const ConvShape& shape, ConvPass pass,
-                                        ConvAlgorithm algorithm, int threads) {
+                                        ConvAlgorithm algorithm, int threads, int lanes,
+                                        int together) {
   const std::vector<ConvAlgorithm> able = conv_candidates(shape, pass, false);
   require(
       std::ranges::count(able, algorithm) == 1 || algorithm == ConvAlgorithm::bf16,
@@ -74,17 +75,17 @@ std::unique_ptr<ConvKernel> make_kernel(const ConvShape& shape, ConvPass pass,
       return reads_part(shape) ? make_on_part(shape, pass, make) : make(shape);
     }
     case ConvAlgorithm::im2col:
-      if (positions_pay(shape)) return make_positions(shape, pass, threads);
-      if (pass == ConvPass::backward_weights) return make_patch_weights(shape, threads);
+      if (positions_pay(shape, lanes)) return make_positions(shape, pass, threads, together);
+      if (pass == ConvPass::backward_weights) return make_patch_weights(shape, threads, together);
       return make_patch_image(shape, pass == ConvPass::backward_data, threads);
     case ConvAlgorithm::pointwise:
-      return make_pointwise(shape, pass, threads);
+      return make_pointwise(shape, pass, threads, lanes, together);
     case ConvAlgorithm::depthwise:
       return make_depthwise(shape);
     case ConvAlgorithm::winograd2:
-      return make_winograd(shape, pass, 2, threads);
+      return make_winograd(shape, pass, 2, threads, together);
     case ConvAlgorithm::winograd4:
-      return make_winograd(shape, pass, 4, threads);
+      return make_winograd(shape, pass, 4, threads, together);
   }
   return nullptr;
 }
@@ -92,9 +93,10 @@ std::unique_ptr<ConvKernel> make_kernel(const ConvShape& shape, ConvPass pass,
 }  // namespace
 
 Convolution::Convolution(const ConvShape& shape, ConvPass pass, ConvAlgorithm algorithm,
-                         int threads)
-    : kernel_(make_kernel(shape, pass, algorithm, threads)),
-      outputs_(shape.n * shape.out_h() * shape.out_w() * shape.k) {}
+                         int threads, int lanes, int together)
+    : kernel_(make_kernel(shape, pass, algorithm, threads, lanes, together)),
+      images_(shape.n),
+      outputs_(shape.out_h() * shape.out_w() * shape.k) {}
 Convolution::~Convolution() = default;
 Convolution::Convolution(Convolution&&) noexcept = default;
 Convolution& Convolution::operator=(Convolution&&) noexcept = default;
@@ -105,10 +107,31 @@ void Convolution::forward(ThreadPool& pool, const float* x, const float* w,
                           const float* bias_or_null, bool relu, float* y, std::byte* workspace,
                           float most) const {
   kernel_->run(pool, x, w, y, {bias_or_null, relu, most}, workspace);
+  cap(pool, y, images_, most);
+}
+
+// Where the kernel does not do it.
+void Convolution::cap(ThreadPool& pool, float* y, int64_t images, float most) const {
   if (most == std::numeric_limits<float>::infinity() || kernel_->caps()) return;
-  parallel_for(pool, outputs_, 4096, [&](int64_t begin, int64_t end) {
+  parallel_for(pool, images * outputs_, 4096, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) y[i] = y[i] > most ? most : y[i];
   });
+}
+
+std::string_view Convolution::form() const { return kernel_->form(); }
+
+bool Convolution::joins() const { return kernel_->joins(); }
+
+void Convolution::run_lanes(ThreadPool& pool, std::span<const ConvLane> lanes,
+                            const float* bias_or_null, bool relu, std::byte* workspace,
+                            float most) const {
+  kernel_->run_lanes(pool, lanes, {bias_or_null, relu, most}, workspace);
+  for (const ConvLane& lane : lanes) cap(pool, lane.out, lane.images, most);
+}
+
+void Convolution::run_sums(ThreadPool& pool, std::span<const ConvLane> lanes,
+                           std::span<const int> merges, std::byte* workspace) const {
+  kernel_->run_sums(pool, lanes, merges, workspace);
 }
 
 void Convolution::backward_data(ThreadPool& pool, const float* dy, const float* w, float* dx,
@@ -132,14 +155,14 @@ std::vector<ConvAlgorithm> conv_candidates(const ConvShape& shape, ConvPass pass
   return all;
 }
 
-ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass pass, bool exact) {
+ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass pass, bool exact, int lanes) {
   if (depthwise_applies(shape, pass)) return ConvAlgorithm::depthwise;
   if (shape.groups > 1) return ConvAlgorithm::direct;
   if (pointwise_applies(shape)) return ConvAlgorithm::pointwise;
   const bool tiny_map = std::min(shape.out_h(), shape.out_w()) <= 2;
   if (!exact && winograd_applies(shape) && std::min(shape.c, shape.k) >= 16) {
     if (!tiny_map) return ConvAlgorithm::winograd4;
-    if (shape.n < 8) return ConvAlgorithm::winograd2;
+    if (shape.n * lanes < 8) return ConvAlgorithm::winograd2;
   }
   // Our vectors run over output channels and are mostly empty when there are few.
   const bool few_outputs = (pass == ConvPass::backward_data ? shape.c : shape.k) < 8;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -42,10 +43,20 @@ enum class ConvAlgorithm {
 std::string_view to_string(ConvPass pass);
 std::string_view to_string(ConvAlgorithm algorithm);
 
+// The operands of one lane: x, w, y (forward), dy, w, dx (backward data) or x, dy, dw.
+struct ConvLane {
+  const float* first;
+  const float* second;
+  float* out;
+  int64_t images;
+};
+
 class Convolution {
  public:
-  // Throws when the algorithm cannot compute the shape (see conv_candidates).
-  Convolution(const ConvShape& shape, ConvPass pass, ConvAlgorithm algorithm, int threads);
+  // Throws when the algorithm cannot compute the shape (see conv_candidates). Of `lanes` lanes of
+  // this shape in a batch, the workspace suffices for `together` at once.
+  Convolution(const ConvShape& shape, ConvPass pass, ConvAlgorithm algorithm, int threads,
+              int lanes = 1, int together = 1);
   ~Convolution();
   Convolution(Convolution&&) noexcept;
   Convolution& operator=(Convolution&&) noexcept;
@@ -64,16 +75,32 @@ class Convolution {
   void backward_weights(ThreadPool& pool, const float* x, const float* dy, float* dw,
                         std::byte* workspace) const;
 
+  // Which form of its algorithm it is, if that has several. Lanes of different forms have nothing
+  // in common.
+  std::string_view form() const;
+  // Whether lanes can run together, which gives each the bits that it gets alone.
+  bool joins() const;
+  // Lanes with the same weights: of both passes that give images.
+  void run_lanes(ThreadPool& pool, std::span<const ConvLane> lanes, const float* bias_or_null,
+                 bool relu, std::byte* workspace,
+                 float most = std::numeric_limits<float>::infinity()) const;
+  // Gradients of weights, added in the order of a tree (sum_passes.h), into the first lane's.
+  void run_sums(ThreadPool& pool, std::span<const ConvLane> lanes, std::span<const int> merges,
+                std::byte* workspace) const;
+
  private:
+  void cap(ThreadPool& pool, float* y, int64_t images, float most) const;
+
   std::unique_ptr<const class ConvKernel> kernel_;
-  int64_t outputs_ = 0;  // of a forward pass
+  int64_t images_ = 0, outputs_ = 0;  // of a forward pass; outputs of one image
 };
 
 // All f32 algorithms that can compute the pass, for tuning; `exact` leaves out Winograd.
 std::vector<ConvAlgorithm> conv_candidates(const ConvShape& shape, ConvPass pass, bool exact);
 
-// The fixed rule: the fastest f32 algorithm for a shape as measured once (docs/decisions/0012).
-ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass pass, bool exact);
+// The fixed rule: the fastest f32 algorithm for a shape as measured once (docs/decisions/0012), of
+// which the batch has `lanes`.
+ConvAlgorithm choose_conv(const ConvShape& shape, ConvPass pass, bool exact, int lanes = 1);
 
 // Multiplications and additions of the convolution computed directly, padding included; the same
 // for each pass.

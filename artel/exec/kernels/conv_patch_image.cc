@@ -111,15 +111,26 @@ class PatchImage final : public ConvKernel {
 
   void run(ThreadPool& pool, const float* in, const float* weights, float* out,
            const ConvEpilogue& epilogue, std::byte* workspace) const override {
+    const ConvLane lane = {in, weights, out, images_};
+    run_lanes(pool, {&lane, 1}, epilogue, workspace);
+  }
+
+  bool joins() const override { return true; }
+
+  void run_lanes(ThreadPool& pool, std::span<const ConvLane> lanes, const ConvEpilogue& epilogue,
+                 std::byte* workspace) const override {
     float* panels = reinterpret_cast<float*>(workspace);
-    pack_weights(pool, weights, panels);
+    pack_weights(pool, lanes[0].second, panels);
     const int64_t bands = divide_up(rows_.end - rows_.begin, band_rows_);
-    for_each_with_slot(pool, threads_, images_ * bands, [&](int64_t slot, int64_t task) {
-      const int64_t image = task / bands, first = rows_.begin + task % bands * band_rows_;
+    for_each_with_slot(pool, threads_, images_of(lanes) * bands, [&](int64_t slot, int64_t task) {
+      const int64_t first = rows_.begin + task % bands * band_rows_;
       float* window = panels + weight_floats() + slot * slot_floats();
-      run_band(in + image * rows_.in * columns_.in * in_channels_, first,
-               std::min(first + band_rows_, rows_.end), panels, epilogue, window,
-               out + image * rows_.out * columns_.out * out_channels_);
+      for_each_lane(lanes, 1, task / bands, 1,
+                    [&](const ConvLane& lane, int64_t image, int64_t, int64_t) {
+                      run_band(lane.first + image * rows_.in * columns_.in * in_channels_, first,
+                               std::min(first + band_rows_, rows_.end), panels, epilogue, window,
+                               lane.out + image * rows_.out * columns_.out * out_channels_);
+                    });
     });
   }
 

@@ -16,6 +16,6 @@ namespace artel::kernels {
 std::unique_ptr<ConvKernel> make_patch_image(const ConvShape& shape, bool backward, int threads);
 
 // The gradient of the weights.
-std::unique_ptr<ConvKernel> make_patch_weights(const ConvShape& shape, int threads);
+std::unique_ptr<ConvKernel> make_patch_weights(const ConvShape& shape, int threads, int lanes = 1);
 
 }  // namespace artel::kernels

@@ -1,5 +1,7 @@
 #include "artel/exec/kernels/conv_pointwise.h"
 
+#include <vector>
+
 #include "artel/exec/kernels/gemm.h"
 
 namespace artel::kernels {
@@ -20,8 +22,8 @@ GemmShape product_of(const ConvShape& s, ConvPass pass) {
 
 class PointwiseConvolution final : public ConvKernel {
  public:
-  PointwiseConvolution(const GemmShape& shape, int threads)
-      : gemm_(shape, choose_gemm(shape), threads) {}
+  PointwiseConvolution(const GemmShape& shape, int64_t pixels, int threads, int lanes, int together)
+      : gemm_(shape, choose_gemm(shape, lanes), threads, together), pixels_(pixels) {}
 
   size_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
   bool caps() const override { return true; }
@@ -33,8 +35,31 @@ class PointwiseConvolution final : public ConvKernel {
               {.bias = epilogue.bias, .relu = epilogue.relu, .most = epilogue.most}, workspace);
   }
 
+  bool joins() const override { return gemm_.joins_rows() || gemm_.joins_sums(); }
+
+  void run_lanes(ThreadPool& pool, std::span<const ConvLane> lanes, const ConvEpilogue& epilogue,
+                 std::byte* workspace) const override {
+    const GemmShape& s = gemm_.shape();
+    std::vector<GemmRows> rows;
+    for (const ConvLane& lane : lanes)
+      rows.push_back({lane.first, lane.out, lane.images * pixels_});
+    gemm_.run_rows(pool, rows, s.k, lanes[0].second, s.transpose_b ? s.k : s.n, s.n,
+                   {.bias = epilogue.bias, .relu = epilogue.relu, .most = epilogue.most},
+                   workspace);
+  }
+
+  void run_sums(ThreadPool& pool, std::span<const ConvLane> lanes, std::span<const int> merges,
+                std::byte* workspace) const override {
+    const GemmShape& s = gemm_.shape();
+    std::vector<GemmTerms> terms;
+    for (const ConvLane& lane : lanes)
+      terms.push_back({lane.first, lane.second, lane.images * pixels_});
+    gemm_.run_sums(pool, terms, merges, s.m, s.n, lanes[0].out, s.n, workspace);
+  }
+
  private:
   Gemm gemm_;
+  int64_t pixels_;  // of an image
 };
 
 }  // namespace
@@ -44,8 +69,10 @@ bool pointwise_applies(const ConvShape& s) {
          s.pad_top == 0 && s.pad_left == 0 && s.pad_bottom == 0 && s.pad_right == 0;
 }
 
-std::unique_ptr<ConvKernel> make_pointwise(const ConvShape& shape, ConvPass pass, int threads) {
-  return std::make_unique<PointwiseConvolution>(product_of(shape, pass), threads);
+std::unique_ptr<ConvKernel> make_pointwise(const ConvShape& shape, ConvPass pass, int threads,
+                                           int lanes, int together) {
+  return std::make_unique<PointwiseConvolution>(product_of(shape, pass), shape.h * shape.w, threads,
+                                                lanes, together);
 }
 
 }  // namespace artel::kernels

@@ -9,6 +9,7 @@ namespace artel::kernels {
 
 bool pointwise_applies(const ConvShape& shape);
 
-std::unique_ptr<ConvKernel> make_pointwise(const ConvShape& shape, ConvPass pass, int threads);
+std::unique_ptr<ConvKernel> make_pointwise(const ConvShape& shape, ConvPass pass, int threads,
+                                           int lanes = 1, int together = 1);
 
 }  // namespace artel::kernels

@@ -12,9 +12,11 @@
 
 namespace artel::kernels {
 
-// True when the map is small and the batch large enough for this form to be the faster one.
-bool positions_pay(const ConvShape& shape);
+// True when the map is small and the batch, of `lanes` such lanes, large enough for this form to be
+// the faster one.
+bool positions_pay(const ConvShape& shape, int lanes = 1);
 
-std::unique_ptr<ConvKernel> make_positions(const ConvShape& shape, ConvPass pass, int threads);
+std::unique_ptr<ConvKernel> make_positions(const ConvShape& shape, ConvPass pass, int threads,
+                                           int lanes = 1);
 
 }  // namespace artel::kernels

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -44,26 +45,62 @@ struct GemmEpilogue {
   std::function<void(float* block, int64_t rows, int64_t columns)> finish = {};
 };
 
+// Some rows of A and of C, as of one lane.
+struct GemmRows {
+  const float* a;
+  float* c;
+  int64_t rows;
+};
+
+// The part of one lane in a sum over k: k rows of a transposed A and of B.
+struct GemmTerms {
+  const float* a;
+  const float* b;
+  int64_t k;
+};
+
 class Gemm {
  public:
-  Gemm(const GemmShape& shape, GemmAlgorithm algorithm, int threads);
+  // The workspace suffices for up to `lanes` products of this shape at once.
+  Gemm(const GemmShape& shape, GemmAlgorithm algorithm, int threads, int lanes = 1);
 
   const GemmShape& shape() const { return shape_; }
   size_t workspace_bytes() const;
+  // Whether run_rows or run_sums may be called: with our own algorithm, for an A that is not
+  // transposed, or for a transposed A and a B that is not.
+  bool joins_rows() const;
+  bool joins_sums() const;
 
   // The leading dimensions are those of the matrices as stored, in elements. `c` must not overlap
   // `a` or `b`. `workspace` has workspace_bytes() bytes, aligned to 64.
   void run(ThreadPool& pool, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
            int64_t ldc, const GemmEpilogue& epilogue, std::byte* workspace) const;
 
+  // The products of several lanes with one B, which is packed once. Each row gets the bits that
+  // `run` gives it. Lanes may have other numbers of rows than shape().m.
+  void run_rows(ThreadPool& pool, std::span<const GemmRows> lanes, int64_t lda, const float* b,
+                int64_t ldb, int64_t ldc, const GemmEpilogue& epilogue, std::byte* workspace) const;
+
+  // c = the sum over lanes of what `run` gives for each, with its bits, added in the order of a
+  // tree (sum_passes.h). Lanes may have other k than shape().
+  void run_sums(ThreadPool& pool, std::span<const GemmTerms> lanes, std::span<const int> merges,
+                int64_t lda, int64_t ldb, float* c, int64_t ldc, std::byte* workspace) const;
+
  private:
-  int64_t parts() const;
-  size_t part_bytes() const;
+  // How C is cut into parts.
+  struct Grid {
+    Grid(const GemmShape& shape, GemmAlgorithm algorithm, int threads);
+
+    int sharing = 1;        // threads that compute one block of rows after another
+    int64_t rows, columns;  // of a part of C, which one thread computes; unless they share it
+    int64_t parts_m, parts_n;
+  };
+  size_t part_bytes(const GemmShape& shape, const Grid& grid) const;
+  GemmShape joint_shape() const;
 
   GemmShape shape_;
   GemmAlgorithm algorithm_;
-  int sharing_ = 1;         // threads that compute one block of rows after another
-  int64_t rows_, columns_;  // of a part of C, which one thread computes; unless they share it
+  int threads_, lanes_;
 };
 
 // Where the matrices of a batch lie: item (i, j) starts at i * outer + j * inner elements.
@@ -90,8 +127,9 @@ class BatchedGemm {
   int threads_;
 };
 
-// The fixed rule: the fastest f32 algorithm for a shape as measured once (docs/decisions/0010).
-GemmAlgorithm choose_gemm(const GemmShape& shape);
+// The fixed rule: the fastest f32 algorithm for a shape as measured once (docs/decisions/0010), of
+// which the batch has `lanes`.
+GemmAlgorithm choose_gemm(const GemmShape& shape, int lanes = 1);
 
 // All f32 algorithms that can compute the shape, for tuning.
 std::vector<GemmAlgorithm> gemm_candidates(const GemmShape& shape);

@@ -16,7 +16,7 @@ namespace {
 // block of rows after another; with few rows one panel at a time, used for all rows while in the L1
 // cache.
 constexpr int64_t kBlock = 36864;  // floats
-constexpr int64_t kDepth = 1536, kPackedDepth = 1024;
+constexpr int64_t kDepth = 1536;
 constexpr int64_t kFewRows = 192;
 constexpr int64_t kColumns = 2048;
 
@@ -68,11 +68,31 @@ struct Operand {
   }
 };
 
+// The left factor and C: rows of one lane after another.
+struct LaneRows {
+  std::span<const GemmRows> lanes;
+  int64_t lda, ldc;
+  bool transposed;
+
+  Operand left(const GemmRows& lane) const { return {lane.a, lda, transposed}; }
+  // Calls body(lane, first, count, at) for the rows [row, row + rows): `first` counts within the
+  // lane, `at` from `row`.
+  template <typename Body>
+  void for_each(int64_t row, int64_t rows, const Body& body) const {
+    int64_t begin = 0;
+    for (const GemmRows& lane : lanes) {
+      const int64_t first = std::max(row, begin), last = std::min(row + rows, begin + lane.rows);
+      if (first < last) body(lane, first - begin, last - first, first - row);
+      begin += lane.rows;
+    }
+  }
+};
+
 // Pointers to a block of rows of op(a), restricted to `depth` steps of k from `at` on.
 class RowBlock {
  public:
-  RowBlock(const Operand& a, const Blocks& blocks, float* packed)
-      : a_(a), blocks_(blocks), packed_(packed), step_(a.transposed ? tile_rows() : 1) {}
+  RowBlock(const LaneRows& rows, const Blocks& blocks, float* packed)
+      : source_(rows), blocks_(blocks), packed_(packed), step_(rows.transposed ? tile_rows() : 1) {}
 
   std::span<const float* const> rows(int64_t count) const {
     return {rows_.data(), static_cast<size_t>(count)};
@@ -82,25 +102,29 @@ class RowBlock {
   // Packs what cannot be read in place: transposed rows, into tiles, and rows that lie a multiple
   // of 4 KiB apart and would compete for the same sets of the L1 cache.
   void load(int64_t first, int64_t count, int64_t at, int64_t depth) {
-    if (a_.transposed) {
-      pack_tiles(a_.at(first, at), a_.stride, depth, count, packed_, blocks_.tile_stride());
+    if (source_.transposed) {
+      const Operand a = source_.left(source_.lanes[0]);
+      pack_tiles(a.at(first, at), a.stride, depth, count, packed_, blocks_.tile_stride());
       for (int64_t i = 0; i < count; ++i) {
         rows_[i] = packed_ + i / step_ * blocks_.tile_stride() + i % step_;
       }
       return;
     }
-    const bool copy = a_.stride % 1024 == 0;
-    for (int64_t i = 0; i < count; ++i) {
-      rows_[i] = a_.at(first + i, at);
-      if (!copy) continue;
-      float* own = packed_ + i * blocks_.row_stride();
-      std::copy_n(rows_[i], depth, own);
-      rows_[i] = own;
-    }
+    const bool copy = source_.lda % 1024 == 0;
+    source_.for_each(first, count, [&](const GemmRows& lane, int64_t from, int64_t n, int64_t to) {
+      const Operand a = source_.left(lane);
+      for (int64_t i = 0; i < n; ++i) {
+        rows_[to + i] = a.at(from + i, at);
+        if (!copy) continue;
+        float* own = packed_ + (to + i) * blocks_.row_stride();
+        std::copy_n(rows_[to + i], depth, own);
+        rows_[to + i] = own;
+      }
+    });
   }
 
  private:
-  const Operand& a_;
+  const LaneRows& source_;
   const Blocks& blocks_;
   float* packed_;
   int64_t step_;
@@ -110,9 +134,8 @@ class RowBlock {
 // The operands of a product, cut into blocks.
 struct Product {
   const GemmShape& shape;
-  Operand left, right;
-  float* c;
-  int64_t ldc;
+  LaneRows rows;
+  Operand right;
   const GemmEpilogue& epilogue;
   Blocks blocks{shape};
 
@@ -129,15 +152,17 @@ struct Product {
   }
 
   // Adds the part of the sum from `at` on to the block of C at (row, column).
-  void multiply(const RowBlock& block, int64_t row, int64_t rows, int64_t at, int64_t depth,
+  void multiply(const RowBlock& block, int64_t row, int64_t count, int64_t at, int64_t depth,
                 int64_t column, int64_t columns, const float* panels, const Ahead& ahead) const {
     std::array<float*, kFewRows> c_rows;
-    for (int64_t i = 0; i < rows; ++i) c_rows[i] = c + (row + i) * ldc + column;
+    rows.for_each(row, count, [&](const GemmRows& lane, int64_t from, int64_t n, int64_t to) {
+      for (int64_t i = 0; i < n; ++i) c_rows[to + i] = lane.c + (from + i) * rows.ldc + column;
+    });
     const Segment segment{0, 0, depth};
     const bool last = at + depth >= shape.k;
-    multiply_panels({.a = block.rows(rows),
+    multiply_panels({.a = block.rows(count),
                      .a_step = block.step(),
-                     .c = {c_rows.data(), static_cast<size_t>(rows)},
+                     .c = {c_rows.data(), static_cast<size_t>(count)},
                      .columns = columns,
                      .segments = {&segment, 1},
                      .panels = panels,
@@ -148,17 +173,25 @@ struct Product {
                      .relu = last && epilogue.relu,
                      .most = last ? epilogue.most : std::numeric_limits<float>::infinity(),
                      .ahead = ahead});
-    if (last && epilogue.finish) epilogue.finish(c_rows[0], rows, columns);
+    if (!last || !epilogue.finish) return;
+    rows.for_each(row, count, [&](const GemmRows&, int64_t, int64_t n, int64_t to) {
+      epilogue.finish(c_rows[to], n, columns);
+    });
   }
 
-  // The rows of A after a block of them.
+  // The rows of A after a block of them, as far as they are of one lane.
   Ahead next_rows(int64_t row, int64_t at, int64_t depth) const {
     if (row >= shape.m) {
       row = 0;
       at += depth;
       depth = std::min(depth, shape.k - at);
     }
-    return left.block(row, at, std::min(blocks.rows, shape.m - row), depth);
+    Ahead ahead;
+    rows.for_each(row, std::min(blocks.rows, shape.m - row),
+                  [&](const GemmRows& lane, int64_t from, int64_t n, int64_t to) {
+                    if (to == 0) ahead = rows.left(lane).block(from, at, n, depth);
+                  });
+    return ahead;
   }
 };
 
@@ -175,15 +208,15 @@ size_t packed_workspace_floats(const GemmShape& shape, int threads) {
   return static_cast<size_t>(std::max(floats(shape), floats(few)));
 }
 
-void packed_product(const GemmShape& shape, const float* a, int64_t lda, const float* b,
-                    int64_t ldb, float* c, int64_t ldc, const GemmEpilogue& epilogue,
+void packed_product(const GemmShape& shape, std::span<const GemmRows> lanes, int64_t lda,
+                    const float* b, int64_t ldb, int64_t ldc, const GemmEpilogue& epilogue,
                     float* workspace) {
-  const Product product{shape,   {a, lda, shape.transpose_a}, {b, ldb, shape.transpose_b}, c, ldc,
-                        epilogue};
+  const Product product{
+      shape, {lanes, lda, ldc, shape.transpose_a}, {b, ldb, shape.transpose_b}, epilogue};
   const Blocks& blocks = product.blocks;
   const int64_t m = shape.m, n = shape.n;
   float* panels = workspace;
-  RowBlock block(product.left, blocks, workspace + blocks.b_floats());
+  RowBlock block(product.rows, blocks, workspace + blocks.b_floats());
   product.for_each_depth([&](int64_t at, int64_t depth) {
     if (blocks.few_rows) block.load(0, m, at, depth);
     for (int64_t column = 0; column < n; column += blocks.columns) {
@@ -206,11 +239,11 @@ bool can_share(const GemmShape& shape, int threads) {
   return threads > 1 && !shape.transpose_a && shape.m >= 4 * threads * kFewRows;
 }
 
-void shared_product(ThreadPool& pool, int threads, const GemmShape& shape, const float* a,
-                    int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
-                    const GemmEpilogue& epilogue, float* workspace) {
-  const Product product{shape,   {a, lda, shape.transpose_a}, {b, ldb, shape.transpose_b}, c, ldc,
-                        epilogue};
+void shared_product(ThreadPool& pool, int threads, const GemmShape& shape,
+                    std::span<const GemmRows> lanes, int64_t lda, const float* b, int64_t ldb,
+                    int64_t ldc, const GemmEpilogue& epilogue, float* workspace) {
+  const Product product{
+      shape, {lanes, lda, ldc, shape.transpose_a}, {b, ldb, shape.transpose_b}, epilogue};
   const Blocks& blocks = product.blocks;
   float *panels = workspace, *packed_rows = workspace + blocks.b_floats();
   product.for_each_depth([&](int64_t at, int64_t depth) {
@@ -224,7 +257,7 @@ void shared_product(ThreadPool& pool, int threads, const GemmShape& shape, const
       for_each_with_slot(
           pool, threads, divide_up(shape.m, blocks.rows), [&](int64_t slot, int64_t i) {
             const int64_t row = i * blocks.rows, rows = std::min(blocks.rows, shape.m - row);
-            RowBlock block(product.left, blocks, packed_rows + slot * blocks.a_floats(shape));
+            RowBlock block(product.rows, blocks, packed_rows + slot * blocks.a_floats(shape));
             block.load(row, rows, at, depth);
             product.multiply(block, row, rows, at, depth, column, columns, panels,
                              product.next_rows(row + threads * blocks.rows, at, depth));

@@ -7,17 +7,22 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "artel/exec/kernels/gemm.h"
 
 namespace artel::kernels {
 
+// Steps of k whose operands are packed at a time when A is transposed.
+inline constexpr int64_t kPackedDepth = 1024;
+
 // Floats of workspace for a product of at most this shape, computed by this many threads together.
 size_t packed_workspace_floats(const GemmShape& shape, int threads = 1);
 
-// The product in the calling thread. `workspace` is aligned to 64 bytes.
-void packed_product(const GemmShape& shape, const float* a, int64_t lda, const float* b,
-                    int64_t ldb, float* c, int64_t ldc, const GemmEpilogue& epilogue,
+// The product in the calling thread. shape.m rows lie in `lanes`, one lane after another; a
+// transposed A has one lane. `workspace` is aligned to 64 bytes.
+void packed_product(const GemmShape& shape, std::span<const GemmRows> lanes, int64_t lda,
+                    const float* b, int64_t ldb, int64_t ldc, const GemmEpilogue& epilogue,
                     float* workspace);
 
 // Whether a product has rows enough for shared_product.
@@ -25,8 +30,8 @@ bool can_share(const GemmShape& shape, int threads);
 
 // The product by all threads of the pool: they pack panels together, then take one block of rows
 // after another, so that a thread that is held up by others on its core does less.
-void shared_product(ThreadPool& pool, int threads, const GemmShape& shape, const float* a,
-                    int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
-                    const GemmEpilogue& epilogue, float* workspace);
+void shared_product(ThreadPool& pool, int threads, const GemmShape& shape,
+                    std::span<const GemmRows> lanes, int64_t lda, const float* b, int64_t ldb,
+                    int64_t ldc, const GemmEpilogue& epilogue, float* workspace);
 
 }  // namespace artel::kernels

@@ -99,6 +99,25 @@ HWY_INLINE void store_tile(const PanelProduct& p, int64_t row, int64_t column,
   }
 }
 
+// Adds the products of one segment to the sums of a tile.
+template <int kRows, int kVectors>
+HWY_INLINE void add_segment(const Segment& segment, const float* const (&a)[kRows], int64_t step,
+                            const float* panel, V (&sum)[kRows][kVectors]) {
+  const D d;
+  const float* HWY_RESTRICT b = panel + segment.b * kPanel;
+  int64_t at = segment.a;
+  for (int64_t k = 0; k < segment.length; ++k) {
+    V right[kVectors];
+    for (int v = 0; v < kVectors; ++v) right[v] = hn::Load(d, b + v * kLanes);
+    for (int i = 0; i < kRows; ++i) {
+      const V left = hn::Set(d, a[i][at]);
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(left, right[v], sum[i][v]);
+    }
+    at += step;
+    b += kPanel;
+  }
+}
+
 template <int kRows, int kVectors>
 HWY_INLINE void compute_tile(const PanelProduct& p, int64_t row, int64_t column,
                              const float* panel) {
@@ -110,19 +129,41 @@ HWY_INLINE void compute_tile(const PanelProduct& p, int64_t row, int64_t column,
     hwy::Prefetch(p.c[row + i] + column);
     for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
   }
-  const int64_t step = p.a_step;
-  for (const Segment& segment : p.segments) {
-    const float* HWY_RESTRICT b = panel + segment.b * kPanel;
-    int64_t at = segment.a;
-    for (int64_t k = 0; k < segment.length; ++k) {
-      V right[kVectors];
-      for (int v = 0; v < kVectors; ++v) right[v] = hn::Load(d, b + v * kLanes);
-      for (int i = 0; i < kRows; ++i) {
-        const V left = hn::Set(d, a[i][at]);
-        for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(left, right[v], sum[i][v]);
-      }
-      at += step;
-      b += kPanel;
+  for (const Segment& segment : p.segments)
+    add_segment<kRows, kVectors>(segment, a, p.a_step, panel, sum);
+  store_tile<kRows, kVectors>(p, row, column, sum);
+}
+
+// The same for a sum with cuts. Sums on the stack stay in the L1 cache.
+template <int kRows, int kVectors>
+HWY_INLINE void compute_cut_tile(const PanelProduct& p, int64_t row, int64_t column,
+                                 const float* panel) {
+  const D d;
+  const float* a[kRows];
+  V sum[kRows][kVectors];
+  HWY_ALIGN float stack[kMostStackedSums][kRows][kVectors * kLanes];
+  for (int i = 0; i < kRows; ++i) {
+    a[i] = p.a[row + i];
+    hwy::Prefetch(p.c[row + i] + column);
+  }
+  int depth = 0;
+  int64_t next = 0;
+  for (size_t part = 0; part < p.cuts.size(); ++part) {
+    const SumCut& cut = p.cuts[part];
+    if (part > 0) {
+      for (int i = 0; i < kRows; ++i)
+        for (int v = 0; v < kVectors; ++v) hn::Store(sum[i][v], d, &stack[depth][i][v * kLanes]);
+      ++depth;
+    }
+    for (int i = 0; i < kRows; ++i)
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
+    for (; next < cut.segments; ++next)
+      add_segment<kRows, kVectors>(p.segments[next], a, p.a_step, panel, sum);
+    for (int merge = 0; merge < cut.merges; ++merge) {
+      --depth;
+      for (int i = 0; i < kRows; ++i)
+        for (int v = 0; v < kVectors; ++v)
+          sum[i][v] = hn::Add(hn::Load(d, &stack[depth][i][v * kLanes]), sum[i][v]);
     }
   }
   store_tile<kRows, kVectors>(p, row, column, sum);
@@ -157,7 +198,10 @@ void multiply_rows(const PanelProduct& p, int64_t row, int64_t rows, int64_t col
   if constexpr (kRows > 1) {
     if (rows < kRows) return multiply_rows<kRows - 1, kVectors>(p, row, rows, column, panel);
   }
-  compute_tile<kRows, kVectors>(p, row, column, panel);
+  if (p.cuts.empty())
+    compute_tile<kRows, kVectors>(p, row, column, panel);
+  else
+    compute_cut_tile<kRows, kVectors>(p, row, column, panel);
 }
 
 // Rows in tiles of nearly equal height.

@@ -23,6 +23,17 @@ struct Segment {
   int64_t a, b, length;
 };
 
+// Ends a part of the summation after the first `segments` segments. The part's sum is put on a
+// stack, then the two topmost sums are replaced by their sum, `merges` times. So parts are added in
+// the order of any binary tree, in registers.
+struct SumCut {
+  int64_t segments;
+  int merges;
+};
+
+// The largest number of sums that may be on the stack.
+inline constexpr int kMostStackedSums = 8;
+
 // Memory that the caller will read next: it is fetched into the L2 cache during the product.
 struct Ahead {
   const float* first = nullptr;
@@ -37,6 +48,7 @@ struct PanelProduct {
   std::span<float* const> c;  // as many rows as `a`
   int64_t columns = 0;
   std::span<const Segment> segments;
+  std::span<const SumCut> cuts = {};  // none: one sum; else one sum is left after the last
   const float* panels = nullptr;
   int64_t panel_stride = 0;  // floats from one panel to the next
   bool accumulate = false;

@@ -11,7 +11,7 @@
 namespace artel::kernels {
 namespace {
 
-constexpr int64_t kMostGroup = 48;
+constexpr int64_t kSamplesTogether = 48;
 
 // The weights as the right factor of a product with a row for each sample.
 struct PackedWeights {
@@ -33,8 +33,8 @@ struct PackedWeights {
   // out = in times the weights, plus what is in `out` already, or plus the bias.
   void multiply(const float* panels, int64_t rows, const float* in, float* out, bool accumulate,
                 const float* bias, const Ahead& ahead) const {
-    std::array<const float*, kMostGroup> a;
-    std::array<float*, kMostGroup> c;
+    std::array<const float*, kSamplesTogether> a;
+    std::array<float*, kSamplesTogether> c;
     for (int64_t i = 0; i < rows; ++i) {
       a[i] = in + i * odd_lines(depth);
       c[i] = out + i * odd_lines(columns);
@@ -59,65 +59,113 @@ PackedWeights backward_weights(const RecurrenceShape& shape) {
 
 }  // namespace
 
-Recurrence::Recurrence(const RecurrenceShape& shape, int threads)
-    : shape_(shape), threads_(threads) {
-  const int64_t rounds = std::max<int64_t>(1, divide_up(shape.batch, threads * kMostGroup));
-  group_ = std::max<int64_t>(1, divide_up(shape.batch, threads * rounds));
+// Samples of one lane or of several, with the arguments of their lanes.
+template <typename Arguments>
+struct Recurrence::Samples {
+  struct Sample {
+    const Arguments* lane;
+    int64_t index;  // in the lane
+  };
+
+  Samples(std::span<const Arguments> lanes, int64_t first, int64_t count_in) : count(count_in) {
+    int64_t begin = 0, at = 0;
+    for (const Arguments& lane : lanes) {
+      for (; at < count && first + at < begin + lane.batch; ++at)
+        all[at] = {&lane, first + at - begin};
+      begin += lane.batch;
+    }
+  }
+
+  // The gates of the samples at one position, as far as they are of one lane: those that follow a
+  // product are fetched during it.
+  Ahead rows_at(const float* Arguments::*gates, const RecurrenceShape& shape, int64_t at) const {
+    const int64_t row = shape.gates(), sample = shape.positions * row;
+    const auto [lane, index] = all[0];
+    return {.first = lane->*gates + index * sample + at * row,
+            .rows = std::min(count, lane->batch - index),
+            .stride = sample,
+            .bytes = row * static_cast<int64_t>(sizeof(float))};
+  }
+
+  int64_t count;
+  std::array<Sample, kMostGroup> all;
+};
+
+Recurrence::Recurrence(const RecurrenceShape& shape, int threads, int lanes)
+    : shape_(shape), threads_(threads), lanes_(lanes) {
+  static_assert(kMostGroup == kSamplesTogether);
+}
+
+int64_t Recurrence::group_size(int64_t batch) const {
+  const int64_t rounds = std::max<int64_t>(1, divide_up(batch, threads_ * kMostGroup));
+  return std::max<int64_t>(1, divide_up(batch, threads_ * rounds));
+}
+
+int64_t Recurrence::most_group() const {
+  return lanes_ == 1 ? group_size(shape_.batch)
+                     : std::clamp<int64_t>(shape_.batch * lanes_, 1, kMostGroup);
 }
 
 // For each sample its state, or the gradients of its state and cells, and its gates; then zeros.
-int64_t Recurrence::scratch_floats() const {
-  return group_ * (2 * odd_lines(shape_.units) + odd_lines(shape_.gates())) +
+int64_t Recurrence::scratch_floats(int64_t group) const {
+  return group * (2 * odd_lines(shape_.units) + odd_lines(shape_.gates())) +
          aligned_floats(shape_.units);
 }
 
 size_t Recurrence::forward_workspace_bytes() const {
-  return sizeof(float) * (forward_weights(shape_).floats() + threads_ * scratch_floats());
+  return sizeof(float) *
+         (forward_weights(shape_).floats() + threads_ * scratch_floats(most_group()));
 }
 
 size_t Recurrence::backward_workspace_bytes() const {
-  return sizeof(float) * (backward_weights(shape_).floats() + threads_ * scratch_floats());
+  return sizeof(float) *
+         (backward_weights(shape_).floats() + threads_ * scratch_floats(most_group()));
 }
 
-void Recurrence::forward(ThreadPool& pool, const RecurrenceForward& arguments,
-                         std::byte* workspace) const {
-  const PackedWeights weights = forward_weights(shape_);
-  auto* panels = reinterpret_cast<float*>(workspace);
-  weights.pack(pool, arguments.weight, shape_.units, true, panels);
-  for_each_with_slot(pool, threads_, divide_up(shape_.batch, group_), [&](int64_t slot, int64_t i) {
-    forward_samples(arguments, i * group_, std::min(group_, shape_.batch - i * group_), panels,
-                    panels + weights.floats() + slot * scratch_floats());
+template <typename Arguments, typename Run>
+void Recurrence::for_each_group(ThreadPool& pool, std::span<const Arguments> lanes, float* scratch,
+                                const Run& run) const {
+  int64_t batch = 0;
+  for (const Arguments& lane : lanes) batch += lane.batch;
+  const int64_t group = group_size(batch);
+  for_each_with_slot(pool, threads_, divide_up(batch, group), [&](int64_t slot, int64_t i) {
+    run(Samples<Arguments>(lanes, i * group, std::min(group, batch - i * group)),
+        scratch + slot * scratch_floats(group));
   });
 }
 
-// The gates of some samples at one position: those that follow a product are fetched during it.
-Ahead Recurrence::rows_at(const float* gates, int64_t first, int64_t count, int64_t at) const {
-  const int64_t row = shape_.gates(), sample = shape_.positions * row;
-  return {.first = gates + first * sample + at * row,
-          .rows = count,
-          .stride = sample,
-          .bytes = row * static_cast<int64_t>(sizeof(float))};
+void Recurrence::forward(ThreadPool& pool, std::span<const RecurrenceForward> lanes,
+                         std::byte* workspace) const {
+  const PackedWeights weights = forward_weights(shape_);
+  auto* panels = reinterpret_cast<float*>(workspace);
+  weights.pack(pool, lanes[0].weight, shape_.units, true, panels);
+  for_each_group(pool, lanes, panels + weights.floats(),
+                 [&](const Samples<RecurrenceForward>& samples, float* scratch) {
+                   forward_samples(samples, panels, scratch);
+                 });
 }
 
-void Recurrence::forward_samples(const RecurrenceForward& a, int64_t first, int64_t count,
-                                 const float* panels, float* scratch) const {
+void Recurrence::forward_samples(const Samples<RecurrenceForward>& samples, const float* panels,
+                                 float* scratch) const {
   const int64_t units = shape_.units, gates = shape_.gates(), row = odd_lines(units);
+  const int64_t count = samples.count;
   float* states = scratch;  // those before a position; then its own
-  float* hidden = states + group_ * row;
-  float* zeros = hidden + group_ * odd_lines(gates);
+  float* hidden = states + count * row;
+  float* zeros = hidden + count * odd_lines(gates);
   std::fill_n(states, count * row, 0.0f);
   std::fill_n(zeros, units, 0.0f);
   const auto run_cell = shape_.cell == Cell::lstm ? lstm_forward : gru_forward;
   for (int64_t step = 0; step < shape_.positions; ++step) {
     const int64_t at = position(step);
-    forward_weights(shape_).multiply(panels, count, states, hidden, false, a.bias,
-                                     rows_at(a.projected, first, count, at));
+    forward_weights(shape_).multiply(panels, count, states, hidden, false,
+                                     samples.all[0].lane->bias,
+                                     samples.rows_at(&RecurrenceForward::projected, shape_, at));
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t here = (first + i) * shape_.positions + at;
+      const RecurrenceForward& a = *samples.all[i].lane;
+      const int64_t sample = samples.all[i].index * shape_.positions, here = sample + at;
       float *state = states + i * row, *memory = a.memory + here * units;
       const float* cells = zeros;
-      if (step > 0)
-        cells = a.memory + ((first + i) * shape_.positions + position(step - 1)) * units;
+      if (step > 0) cells = a.memory + (sample + position(step - 1)) * units;
       if (a.mask && a.mask[here] == 0) {
         // Gates are not read again; they must be numbers all the same.
         std::fill_n(a.gates + here * gates, gates, 0.0f);
@@ -136,33 +184,36 @@ void Recurrence::forward_samples(const RecurrenceForward& a, int64_t first, int6
   }
 }
 
-void Recurrence::backward(ThreadPool& pool, const RecurrenceBackward& arguments,
+void Recurrence::backward(ThreadPool& pool, std::span<const RecurrenceBackward> lanes,
                           std::byte* workspace) const {
   const PackedWeights weights = backward_weights(shape_);
   auto* panels = reinterpret_cast<float*>(workspace);
-  weights.pack(pool, arguments.weight, shape_.units, false, panels);
-  for_each_with_slot(pool, threads_, divide_up(shape_.batch, group_), [&](int64_t slot, int64_t i) {
-    backward_samples(arguments, i * group_, std::min(group_, shape_.batch - i * group_), panels,
-                     panels + weights.floats() + slot * scratch_floats());
-  });
+  weights.pack(pool, lanes[0].weight, shape_.units, false, panels);
+  for_each_group(pool, lanes, panels + weights.floats(),
+                 [&](const Samples<RecurrenceBackward>& samples, float* scratch) {
+                   backward_samples(samples, panels, scratch);
+                 });
 }
 
-void Recurrence::backward_samples(const RecurrenceBackward& a, int64_t first, int64_t count,
-                                  const float* panels, float* scratch) const {
+void Recurrence::backward_samples(const Samples<RecurrenceBackward>& samples, const float* panels,
+                                  float* scratch) const {
   const int64_t units = shape_.units, gates = shape_.gates(), row = odd_lines(units);
+  const int64_t count = samples.count;
   const bool is_lstm = shape_.cell == Cell::lstm;
   float* dstates = scratch;
-  float* dhidden = dstates + group_ * row;
-  float* dcells = dhidden + group_ * odd_lines(gates);
-  float* zeros = dcells + group_ * row;
+  float* dhidden = dstates + count * row;
+  float* dcells = dhidden + count * odd_lines(gates);
+  float* zeros = dcells + count * row;
   std::fill_n(dstates, count * row, 0.0f);
   std::fill_n(dcells, count * row, 0.0f);
   std::fill_n(zeros, units, 0.0f);
   const auto run_cell = is_lstm ? lstm_backward : gru_backward;
-  const float* states = is_lstm ? a.memory : a.y;
   for (int64_t step = shape_.positions - 1; step >= 0; --step) {
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t sample = (first + i) * shape_.positions, here = sample + position(step);
+      const RecurrenceBackward& a = *samples.all[i].lane;
+      const float* states = is_lstm ? a.memory : a.y;
+      const int64_t sample = samples.all[i].index * shape_.positions,
+                    here = sample + position(step);
       float *dprojected = a.dprojected + here * gates, *own = dhidden + i * odd_lines(gates);
       float* dstate = dstates + i * row;
       if (a.mask && a.mask[here] == 0) {
@@ -184,8 +235,9 @@ void Recurrence::backward_samples(const RecurrenceBackward& a, int64_t first, in
       if (!is_lstm) std::copy_n(own, gates, a.dhidden + here * gates);
     }
     if (step > 0)
-      backward_weights(shape_).multiply(panels, count, dhidden, dstates, true, nullptr,
-                                        rows_at(a.gates, first, count, position(step - 1)));
+      backward_weights(shape_).multiply(
+          panels, count, dhidden, dstates, true, nullptr,
+          samples.rows_at(&RecurrenceBackward::gates, shape_, position(step - 1)));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "artel/base/thread_pool.h"
 #include "artel/exec/kernels/gemm_panels.h"
@@ -22,9 +23,11 @@ struct RecurrenceShape {
   int64_t gates() const { return (cell == Cell::lstm ? 4 : 3) * units; }
 };
 
-// Arrays are [batch, positions, units or gates()], `weight` is [gates(), units]. Where the mask
-// [batch, positions] is 0, the state stays as it is.
+// The arguments of one lane. Arrays are [batch, positions, units or gates()], `weight` is
+// [gates(), units] and the same for all lanes. Where the mask [batch, positions] is 0, the state
+// stays as it is.
 struct RecurrenceForward {
+  int64_t batch;
   const float* projected;
   const float* weight;
   const float* bias;     // [gates()] or null
@@ -35,6 +38,7 @@ struct RecurrenceForward {
 };
 
 struct RecurrenceBackward {
+  int64_t batch;
   const float* dy;
   const float* weight;
   const float* y;
@@ -45,31 +49,40 @@ struct RecurrenceBackward {
   float* dhidden;        // of a GRU only: gradient of what the states contribute to the gates
 };
 
-// Prepared once for a shape; immutable.
+// Prepared once for a shape, of which up to `lanes` run at once; immutable.
 class Recurrence {
  public:
-  Recurrence(const RecurrenceShape& shape, int threads);
+  Recurrence(const RecurrenceShape& shape, int threads, int lanes = 1);
 
   size_t forward_workspace_bytes() const;
   size_t backward_workspace_bytes() const;
-  void forward(ThreadPool& pool, const RecurrenceForward& arguments, std::byte* workspace) const;
-  void backward(ThreadPool& pool, const RecurrenceBackward& arguments, std::byte* workspace) const;
+  void forward(ThreadPool& pool, std::span<const RecurrenceForward> lanes,
+               std::byte* workspace) const;
+  void backward(ThreadPool& pool, std::span<const RecurrenceBackward> lanes,
+                std::byte* workspace) const;
 
  private:
-  void forward_samples(const RecurrenceForward& a, int64_t first, int64_t count,
-                       const float* panels, float* scratch) const;
-  void backward_samples(const RecurrenceBackward& a, int64_t first, int64_t count,
-                        const float* panels, float* scratch) const;
-  Ahead rows_at(const float* gates, int64_t first, int64_t count, int64_t at) const;
-  int64_t scratch_floats() const;
+  // Samples that go through all positions together.
+  static constexpr int64_t kMostGroup = 48;
+  template <typename Arguments>
+  struct Samples;
+  int64_t group_size(int64_t batch) const;
+  int64_t scratch_floats(int64_t group) const;
+  int64_t most_group() const;
+  template <typename Arguments, typename Run>
+  void for_each_group(ThreadPool& pool, std::span<const Arguments> lanes, float* scratch,
+                      const Run& run) const;
+  void forward_samples(const Samples<RecurrenceForward>& samples, const float* panels,
+                       float* scratch) const;
+  void backward_samples(const Samples<RecurrenceBackward>& samples, const float* panels,
+                        float* scratch) const;
   // The position that is computed as number `step`.
   int64_t position(int64_t step) const {
     return shape_.reverse ? shape_.positions - 1 - step : step;
   }
 
   RecurrenceShape shape_;
-  int threads_;
-  int64_t group_;  // samples that go through all positions together
+  int threads_, lanes_;
 };
 
 }  // namespace artel::kernels

@@ -11,6 +11,10 @@ namespace artel::kernels {
 bool winograd_applies(const ConvShape& shape);
 
 std::unique_ptr<ConvKernel> make_winograd(const ConvShape& shape, ConvPass pass, int output,
-                                          int threads);
+                                          int threads, int lanes = 1);
+
+// The gradient of the weights.
+std::unique_ptr<ConvKernel> make_winograd_weights(const ConvShape& shape, int output, int threads,
+                                                  int lanes);
 
 }  // namespace artel::kernels

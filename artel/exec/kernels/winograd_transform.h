@@ -14,6 +14,11 @@ namespace artel::kernels {
 
 inline constexpr int64_t kWinogradTaps = 9;
 
+// Floats by which the elements of a transformed buffer are shifted against each other: a cache
+// line. They are written and read side by side, and power-of-two distances would map them all to
+// one cache set.
+inline constexpr int64_t kWinogradShift = 16;
+
 inline int64_t winograd_elements(int output) { return (output + 2) * (output + 2); }
 
 // An image whose tile (i, j) begins at (i * output - top, j * output - left); what lies outside

@@ -19,9 +19,11 @@ GemmAlgorithm by_name(const std::string& name) {
   return GemmAlgorithm::packed;
 }
 
-// Makes the kernel with the algorithm that the rule, a recorded choice or a measurement selects.
+// Makes the kernel with the algorithm that the rule, a recorded choice or a measurement selects. Of
+// this product, `lanes` have the right factor in common.
 template <typename Make>
-Kernel choose_and_make(const KernelRequest& request, const GemmShape& shape, const Make& make) {
+Kernel choose_and_make(const KernelRequest& request, const GemmShape& shape, int lanes,
+                       const Make& make) {
   if (request.choices.bf16) {
     Kernel kernel = make(GemmAlgorithm::bf16);
     kernel.algorithm = kernels::to_string(GemmAlgorithm::bf16);
@@ -34,11 +36,18 @@ Kernel choose_and_make(const KernelRequest& request, const GemmShape& shape, con
       fmt::format("matmul {}x{}x{}{}{} threads {}", shape.m, shape.n, shape.k,
                   shape.transpose_a ? " ta" : "", shape.transpose_b ? " tb" : "", request.threads);
   const std::string name = request.choices.choose(
-      key, candidates, std::string(kernels::to_string(kernels::choose_gemm(shape))),
+      key, candidates, std::string(kernels::to_string(kernels::choose_gemm(shape, lanes))),
       [&](const std::string& candidate) { return measure(request, make(by_name(candidate))); });
   Kernel kernel = make(by_name(name));
   kernel.algorithm = name;
   return kernel;
+}
+
+// The first input and the first output of lanes as rows of one product.
+std::vector<kernels::GemmRows> rows_of_lanes(std::span<const KernelRun> lanes) {
+  std::vector<kernels::GemmRows> all;
+  for (const KernelRun& lane : lanes) all.push_back({lane.in(0), lane.out(0), lane.rows});
+  return all;
 }
 
 Kernel make_dense(const KernelRequest& request) {
@@ -50,21 +59,39 @@ Kernel make_dense(const KernelRequest& request) {
   const bool gelu = request.attributes().flag("gelu") || request.attributes().flag("gelu_tanh");
   const bool slope = request.attributes().flag("slope");
   const auto kind = request.attributes().flag("gelu") ? kernels::Gelu::exact : kernels::Gelu::tanh;
-  return choose_and_make(request, shape, [&](GemmAlgorithm algorithm) {
-    auto gemm = std::make_shared<kernels::Gemm>(shape, algorithm, request.threads);
-    return Kernel{
-        {}, gemm->workspace_bytes(), [=](const KernelRun& run) {
-          kernels::GemmEpilogue epilogue{.bias = bias ? run.in(2) : nullptr, .relu = relu};
-          if (gelu) {
-            epilogue.finish = [&](float* block, int64_t rows, int64_t columns) {
-              for (int64_t i = 0; i < rows; ++i, block += out)
-                gelu_in_place(kind, block, slope ? run.out(1) + (block - run.out(0)) : nullptr,
-                              columns);
-            };
-          }
-          gemm->run(run.pool, run.in(0), in, run.in(1), ldb, run.out(0), out, epilogue,
-                    run.workspace);
-        }};
+  return choose_and_make(request, shape, request.lanes.all, [&](GemmAlgorithm algorithm) {
+    auto gemm =
+        std::make_shared<kernels::Gemm>(shape, algorithm, request.threads, request.lanes.together);
+    const auto epilogue_of = [=](const KernelRun& run) {
+      return kernels::GemmEpilogue{.bias = bias ? run.in(2) : nullptr, .relu = relu};
+    };
+    const auto apply_gelu = [=](const KernelRun& run, float* block, int64_t rows, int64_t columns) {
+      for (int64_t i = 0; i < rows; ++i, block += out)
+        gelu_in_place(kind, block, slope ? run.out(1) + (block - run.out(0)) : nullptr, columns);
+    };
+    Kernel kernel = {{}, gemm->workspace_bytes(), [=](const KernelRun& run) {
+                       kernels::GemmEpilogue epilogue = epilogue_of(run);
+                       if (gelu)
+                         epilogue.finish = [&](float* block, int64_t rows, int64_t columns) {
+                           apply_gelu(run, block, rows, columns);
+                         };
+                       gemm->run(run.pool, run.in(0), in, run.in(1), ldb, run.out(0), out, epilogue,
+                                 run.workspace);
+                     }};
+    kernel.rows = shape.m;
+    if (!gemm->joins_rows()) return kernel;
+    join_lanes(request, kernel, [=](std::span<const KernelRun> lanes) {
+      kernels::GemmEpilogue epilogue = epilogue_of(lanes[0]);
+      if (gelu)
+        epilogue.finish = [&](float* block, int64_t rows, int64_t columns) {
+          for (const KernelRun& lane : lanes)
+            if (block >= lane.out(0) && block < lane.out(0) + lane.rows * out)
+              apply_gelu(lane, block, rows, columns);
+        };
+      gemm->run_rows(lanes[0].pool, rows_of_lanes(lanes), in, lanes[0].in(1), ldb, out, epilogue,
+                     lanes[0].workspace);
+    });
+    return kernel;
   });
 }
 
@@ -76,20 +103,38 @@ Kernel make_matmul(const KernelRequest& request) {
   const int64_t k = ta ? a[a.rank() - 2] : a.back();
   if (b.rank() == 2) {
     const GemmShape shape = {rows_of(c).rows, ldc, k, ta, tb};
-    return choose_and_make(request, shape, [&](GemmAlgorithm algorithm) {
-      auto gemm = std::make_shared<kernels::Gemm>(shape, algorithm, request.threads);
-      return Kernel{{}, gemm->workspace_bytes(), [=](const KernelRun& run) {
-                      gemm->run(run.pool, run.in(0), lda, run.in(1), ldb, run.out(0), ldc, {},
-                                run.workspace);
-                    }};
-    });
+    return choose_and_make(
+        request, shape, ta ? 1 : request.lanes.all, [&](GemmAlgorithm algorithm) {
+          auto gemm = std::make_shared<kernels::Gemm>(shape, algorithm, request.threads,
+                                                      request.lanes.together);
+          Kernel kernel = {{}, gemm->workspace_bytes(), [=](const KernelRun& run) {
+                             gemm->run(run.pool, run.in(0), lda, run.in(1), ldb, run.out(0), ldc,
+                                       {}, run.workspace);
+                           }};
+          // A weight gradient sums over the rows of both factors, which are those of the samples.
+          kernel.rows = ta ? k : shape.m;
+          if (gemm->joins_rows())
+            join_lanes(request, kernel, [=](std::span<const KernelRun> lanes) {
+              gemm->run_rows(lanes[0].pool, rows_of_lanes(lanes), lda, lanes[0].in(1), ldb, ldc, {},
+                             lanes[0].workspace);
+            });
+          if (request.lanes.together > 1 && gemm->joins_sums())
+            kernel.run_sums = [=](std::span<const KernelRun> lanes, std::span<const int> merges) {
+              std::vector<kernels::GemmTerms> terms;
+              for (const KernelRun& lane : lanes)
+                terms.push_back({lane.in(0), lane.in(1), lane.rows});
+              gemm->run_sums(lanes[0].pool, terms, merges, lda, ldb, lanes[0].out(0), ldc,
+                             lanes[0].workspace);
+            };
+          return kernel;
+        });
   }
   const GemmShape shape = {c[c.rank() - 2], ldc, k, ta, tb};
   const auto matrix = [](const Shape& s) { return s[s.rank() - 2] * s.back(); };
   const int64_t size_a = matrix(a), size_b = matrix(b), size_c = matrix(c);
   int64_t batch = 1;
   for (int axis = 0; axis < c.rank() - 2; ++axis) batch *= c[axis];
-  return choose_and_make(request, shape, [&](GemmAlgorithm algorithm) {
+  return choose_and_make(request, shape, 1, [&](GemmAlgorithm algorithm) {
     auto gemm = std::make_shared<kernels::BatchedGemm>(shape, batch, 1, algorithm, request.threads);
     return Kernel{{}, gemm->workspace_bytes(), [=](const KernelRun& run) {
                     gemm->run(run.pool, run.in(0), lda, {size_a, 0}, run.in(1), ldb, {size_b, 0},

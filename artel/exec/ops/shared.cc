@@ -36,6 +36,32 @@ uint64_t random_key(const StepContext& context, uint64_t stream) {
                   static_cast<uint64_t>(context.lane), stream});
 }
 
+namespace {
+
+// Whether a value is computed from parameters and constants alone, without random numbers.
+bool same_for_all_lanes(const Graph& graph, ValueId id) {
+  const ValueData& value = graph.value(id);
+  if (value.kind != ValueKind::computed) return value.kind != ValueKind::input;
+  const Node& node = graph.node(value.producer);
+  return !node.attributes.has("stream") && std::ranges::all_of(node.inputs, [&](ValueId input) {
+    return same_for_all_lanes(graph, input);
+  });
+}
+
+}  // namespace
+
+bool share_inputs(const KernelRequest& request, int first, int last) {
+  bool all = request.lanes.together > 1;
+  for (int i = first; i <= last; ++i)
+    all = all && same_for_all_lanes(request.graph, request.node.inputs[static_cast<size_t>(i)]);
+  return all;
+}
+
+void join_lanes(const KernelRequest& request, Kernel& kernel,
+                std::function<void(std::span<const KernelRun>)> run_lanes) {
+  if (share_inputs(request, 1, request.inputs() - 1)) kernel.run_lanes = std::move(run_lanes);
+}
+
 double measure(const KernelRequest& request, const Kernel& kernel) {
   ThreadPool pool(request.threads, limit_library_threads);
   std::vector<Tensor> memory;
@@ -51,7 +77,7 @@ double measure(const KernelRequest& request, const Kernel& kernel) {
   double best = 1e30;
   for (int repeat = 0; repeat < 4; ++repeat) {
     const Clock::time_point begin = Clock::now();
-    kernel.run({pool, inputs, outputs, workspace.raw(), context});
+    kernel.run({pool, inputs, outputs, workspace.raw(), context, kernel.rows});
     best = std::min(best, seconds_between(begin, Clock::now()));
   }
   return best;

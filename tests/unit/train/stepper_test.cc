@@ -132,7 +132,7 @@ TEST(Stepper, SaysTheLeastMemory) {
     EXPECT_TRUE(
         std::string(error.what())
             .starts_with(
-                "memory_limit: got 1000 B for the activations of a lane, expected at least "))
+                "memory_limit: got 1000 B for the activations, expected at least "))
         << error.what();
   }
 }
@@ -245,14 +245,15 @@ TEST(Stepper, LanesOfDifferentSizesGiveTheGradientOfOne) {
   }
 }
 
-// Lanes 0 to 3 on one thread: {0, 1} and {2} wait while 3 runs.
+// Eight lanes on three threads are the subtrees {0, 1}; {2, 3} and {4}; {5} and {6, 7}.
 TEST(Stepper, KnowsHowManySumsItKeeps) {
   EXPECT_EQ(Stepper::sums_in_memory(1, 1), 1);
   EXPECT_EQ(Stepper::sums_in_memory(1, 2), 1);
   EXPECT_EQ(Stepper::sums_in_memory(2, 2), 2);
-  EXPECT_EQ(Stepper::sums_in_memory(2, 1), 2);
-  EXPECT_EQ(Stepper::sums_in_memory(4, 1), 3);
-  EXPECT_EQ(Stepper::sums_in_memory(8, 2), 6);
+  EXPECT_EQ(Stepper::sums_in_memory(2, 1), 1);
+  EXPECT_EQ(Stepper::sums_in_memory(3, 1), 1);
+  EXPECT_EQ(Stepper::sums_in_memory(8, 2), 2);
+  EXPECT_EQ(Stepper::sums_in_memory(8, 3), 5);
 }
 
 // The head's gradient of a shared table is computed where the sum of both will be.
