@@ -49,9 +49,13 @@ class LaneGroup {
   static const Kernel& kernel_of(const Program::Lane& lane, int kernel) {
     return plan_of(lane).kernels[kernel].kernel;
   }
-  static std::byte* workspace(int kernel, const Program::Lane& lane) {
-    const int buffer = plan_of(lane).kernels[kernel].workspace;
-    return buffer >= 0 ? lane.frame.pointers_[buffer] : nullptr;
+  // Lanes that run one after another use one workspace, as far as it is large enough.
+  std::byte* workspace(int kernel, const Program::Lane& lane) const {
+    const bool fits =
+        kernel_of(*largest_, kernel).workspace_bytes >= kernel_of(lane, kernel).workspace_bytes;
+    const Program::Lane& owner = fits ? *largest_ : lane;
+    const int buffer = plan_of(owner).kernels[kernel].workspace;
+    return buffer >= 0 ? owner.frame.pointers_[buffer] : nullptr;
   }
 
   KernelRun arguments(int kernel, const Program::Lane& lane, std::byte* workspace) const {

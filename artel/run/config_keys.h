@@ -279,8 +279,8 @@ void visit_keys(RunConfig& config, auto& field) {
          "Do not use Winograd kernels, whose rounding errors are larger."},
         train.exact_convolutions);
   field({"train.memory_limit",
-         "Memory limit for the activations of one lane, such as `\"2 GiB\"`; what does not fit is "
-         "recomputed. 0: no limit."},
+         "Memory limit for the activations of a worker, such as `\"2 GiB\"`; fewer lanes run "
+         "together, and what still does not fit is recomputed. 0: no limit."},
         train.memory_limit);
   field(
       {"train.check_numbers", "Stop at the first layer that outputs NaN or infinity, and name it."},

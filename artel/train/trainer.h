@@ -57,7 +57,7 @@ struct TrainerOptions {
   bool tune = false;
   bool exact_convolutions = false;
   std::string precision = "fp32";  // of products: "fp32" or "bf16"; sums and weights are fp32
-  size_t memory_limit = 0;         // bytes of activations of one lane; 0: no limit
+  size_t memory_limit = 0;         // bytes of activations of this worker; 0: no limit
   size_t worker_memory = 0;        // bytes of this worker; 0: what its machine has for each
   bool check_numbers = false;      // stop at the first op that gives NaN or infinity, naming it
   bool check_memory = false;       // stop at the first op that reads or writes what it may not
@@ -80,8 +80,8 @@ struct TrainingState {
   int64_t epoch = 0, epochs = 0;  // the current epoch, from 1
   int64_t step = 0, steps = 0;    // finished, and planned for the whole run
   int64_t steps_per_epoch = 0;
-  int64_t samples = 0;            // in this call of fit
-  double loss = 0;                // of the step; after an epoch its mean
+  int64_t samples = 0;  // in this call of fit
+  double loss = 0;      // of the step; after an epoch its mean
   double learning_rate = 0;
   double accuracy = 0;                      // that of `metrics`; 0 without it
   bool tested = false;                      // after an epoch with a validation set:

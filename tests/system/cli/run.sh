@@ -508,7 +508,7 @@ test_mistakes() {
   expect 1 "$artel" train run.toml --set data.path=broken.csv
   contains err "broken.csv"
   expect 1 "$artel" train run.toml --set train.memory_limit=1B
-  contains err "memory_limit: got 1 B for the activations of a lane, expected at least"
+  contains err "memory_limit: got 1 B for the activations, expected at least"
   expect 1 "$artel" train run.toml --set cluster.lanes=20
   contains err "[layer '1'] batch_norm: got [1, 16] in training, one value for each channel, expected more; the batch of a lane is 1"
   [[ ! -d runs || -z $(ls runs) ]] || fail "a refused run left a folder: $(ls -R runs)"
