@@ -52,7 +52,7 @@ class GroupedTraining {
       Random random{9, static_cast<uint64_t>(step)};
       fill(x, random);
       fill(y, random);
-      all.push_back(static_cast<float>(stepper_->step(x, y, step, 0.05f).loss));
+      all.push_back(static_cast<float>(stepper_->step(x, y, step, 0.05f).loss()));
     }
     for (const ParameterEntry& entry : parameters_.entries()) {
       const Tensor tensor = parameters_.get(entry.name);
