@@ -161,7 +161,7 @@ size_t packed_sums_workspace_floats(const GemmShape& shape, int lanes) {
   if (shape.k > kPackedDepth || most_levels(lanes) > kMostStackedSums)
     floats +=
         (most_levels(lanes) - 1) * std::min(shape.m, kStackRows) * std::min(shape.n, kStackColumns);
-  return static_cast<size_t>(floats);
+  return static_cast<size_t>(aligned_floats(floats));
 }
 
 void packed_sums(int64_t m, int64_t n, std::span<const GemmTerms> lanes,
