@@ -53,7 +53,8 @@ nlohmann::ordered_json json_of(const RunOverview& run) {
 // A run is given by its path, or by its name in the folder of runs.
 fs::path run_called(const std::string& name, const std::string& folder) {
   const fs::path inside = fs::path(folder) / name;
-  return !RunFolder(name).used() && fs::exists(inside) ? inside : fs::path(name);
+  const bool given = RunFolder(name).used() || (fs::exists(name) && !fs::exists(inside));
+  return given ? fs::path(name) : inside;
 }
 
 std::vector<RunOverview> chosen(const Arguments& arguments) {

@@ -65,7 +65,6 @@ test_refused() {
   refused 'cluster.tensor: got 2 for 3 workers, expected a number that divides them; try 1 or 3' -n 3 --set cluster.tensor=2
   refused 'cluster.shards: got 3 for cluster.tensor = 2, expected a multiple of it; try 4' -n 2 --set cluster.tensor=2 --set cluster.shards=3 --set model.heads=6 --set model.width=96
   refused 'attention: got 4 heads for cluster.shards = 8, expected a multiple of it; try cluster.shards = 1 or 2 or 4' -n 2 --set cluster.tensor=2 --set cluster.shards=8
-  refused 'cluster.lanes: got 1, expected at least one for each of the 2 tensor groups' -n 4 --set cluster.tensor=2 --set cluster.lanes=1
 }
 
 "test_$case"
