@@ -7,7 +7,9 @@
 
 #include "artel/base/random.h"
 #include "artel/exec/libraries.h"
+#include "artel/graph/op.h"
 #include "artel/graph/ops.h"
+#include "artel/graph/ops/shards.h"
 #include "artel/graph/passes/lower.h"
 #include "artel/graph/passes/recompute.h"
 
@@ -149,6 +151,32 @@ TEST_F(Parts, RunInOrder) {
   run(frame, 0, {0, 2});  // a new run may begin at any time
   run(frame, 0, {2});
   EXPECT_THROW(run(frame, 0, {2}), Error);
+}
+
+// Workers with other shards may recompute other values, but all exchange in the same order.
+TEST(Recompute, LeavesExchangesWithOtherShardsAlone) {
+  Graph built;
+  const ShardPart part = ShardPart::all(2);
+  Value h = built.input("x", {DType::f32, {8, 16}});
+  for (const std::string layer : {"a", "b", "c"}) {
+    std::vector<Value> halves = shard_copies(h, part);
+    halves[0] = unary("tanh", dense(halves[0], built.parameter(layer + "0", {16, 16})));
+    halves[1] = unary("tanh", dense(halves[1], built.parameter(layer + "1", {16, 16})));
+    h = unary("tanh", shard_sum(halves, part));
+  }
+  built.set_output("loss", mean(h));
+  const Graph graph = lower(built, Differentiation{.weight = "weight"});
+  const auto exchanges = [](const Graph& in) {
+    return std::count_if(in.nodes().begin(), in.nodes().end(),
+                         [](const Node& node) { return exchanges_shards(node.op->name); });
+  };
+  bool recomputes = false;
+  for (const RecomputeChoice& choice : recompute_choices(graph)) {
+    const Graph again = recompute(graph, choice);
+    recomputes = recomputes || again.nodes().size() > graph.nodes().size();
+    EXPECT_EQ(exchanges(again), exchanges(graph));
+  }
+  EXPECT_TRUE(recomputes);
 }
 
 }  // namespace
