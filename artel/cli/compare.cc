@@ -115,7 +115,8 @@ std::string to_table(const std::vector<Outcome>& outcomes) {
   std::string metric;
   for (const MetricValue& value : outcomes.front().test.metrics)
     if (value.single && metric.empty()) metric = value.name;
-  std::vector<std::string> headers = {"strategy", "exchange", "lanes", "training loss", "test loss"};
+  std::vector<std::string> headers = {"strategy", "exchange", "lanes", "training loss",
+                                      "test loss"};
   if (!metric.empty()) headers.push_back("test " + metric);
   headers.insert(headers.end(), {"time", "sent per step", "waiting"});
   observe::Table table(headers);
@@ -123,15 +124,14 @@ std::string to_table(const std::vector<Outcome>& outcomes) {
     const nlohmann::json& s = outcome.summary;
     const double seconds = s.at("seconds"), waited = s.at("seconds_waiting_for_workers");
     const nlohmann::json path = s.value("exchange", nlohmann::json::object());
-    std::vector<std::string> cells = {outcome.strategy,
-                                      path.empty()
-                                          ? ""
-                                          : fmt::format("{}, {}",
-                                                        path.at("algorithm").get<std::string>(),
-                                                        path.at("reduction").get<std::string>()),
-                                      s.contains("lanes") ? s.at("lanes").dump() : "",
-                                      fmt::format("{:.4f}", s.at("loss").get<double>()),
-                                      fmt::format("{:.4f}", outcome.test.loss)};
+    std::vector<std::string> cells = {
+        outcome.strategy,
+        path.empty() ? ""
+                     : fmt::format("{}, {}", path.at("algorithm").get<std::string>(),
+                                   path.at("reduction").get<std::string>()),
+        s.contains("lanes") ? s.at("lanes").dump() : "",
+        fmt::format("{:.4f}", s.at("loss").get<double>()),
+        fmt::format("{:.4f}", outcome.test.loss)};
     if (!metric.empty()) {
       const MetricValue* const value = find_metric(outcome.test.metrics, metric);
       cells.push_back(value ? fmt::format("{:.4f}", value->value) : "");

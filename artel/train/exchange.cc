@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "artel/base/error.h"
 #include "artel/base/pages.h"
@@ -31,6 +32,14 @@ const Way* find_way(const std::string& strategy) {
   const auto* const found =
       std::ranges::find_if(kWays, [&](const Way& way) { return strategy == way.name; });
   return found == std::end(kWays) ? nullptr : found;
+}
+
+// Whether there are several hosts, and several workers on one of them.
+bool has_shared_hosts(const Membership& membership) {
+  if (!membership.group) return false;
+  const std::vector<int> hosts = membership.group->host_numbers();
+  const size_t different = std::set<int>(hosts.begin(), hosts.end()).size();
+  return different > 1 && different < hosts.size();
 }
 
 // Puts gradients that lie side by side back to their places.
@@ -98,17 +107,18 @@ Exchange::Exchange(const Membership& membership, const ExchangeOptions& options,
 }
 
 ExchangePath Exchange::path() const {
-  if (codec_) return {.algorithm = std::string(codec_->name()), .reduction = "lossy"};
+  if (codec_) return {.algorithm = codec_->name(), .reduction = "lossy"};
   if (options_.shards) return {.algorithm = "reduce-scatter", .reduction = "exact"};
   if (options_.strategy == "coordinator")
     return {.algorithm = options_.strategy, .reduction = "exact"};
-  const bool named = algorithm_ != comm::Algorithm::automatic;
-  const bool exact = options_.reduction == "exact";
-  // In the canonical order, each worker adds a slice of the sum, unless hosts add theirs first.
-  return {.algorithm = named   ? options_.strategy
-                       : exact ? std::string(to_string(comm::Algorithm::direct))
-                               : std::string(to_string(algorithm_)),
-          .reduction = options_.reduction};
+  if (algorithm_ != comm::Algorithm::automatic)
+    return {.algorithm = options_.strategy, .reduction = options_.reduction};
+  if (options_.reduction == "fast") return {.algorithm = "automatic", .reduction = "fast"};
+  // In the canonical order, each worker adds a slice of the sum; hosts add theirs first.
+  return {
+      .algorithm = std::string(to_string(has_shared_hosts(membership_) ? comm::Algorithm::two_level
+                                                                       : comm::Algorithm::direct)),
+      .reduction = "exact"};
 }
 
 Exchange::~Exchange() {

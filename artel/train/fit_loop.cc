@@ -429,7 +429,6 @@ void FitLoop::set_strategy(std::unique_ptr<Strategy> strategy) {
 // At worker 0, when it changes: how sums are added, and what the bits of the result depend on.
 void FitLoop::tell_path() {
   const ExchangePath path = s_.cluster.size() > 1 ? strategy_->path() : ExchangePath();
-  now_.lanes = s_.lanes;
   if (std::exchange(now_.exchange, path) == path || path.algorithm.empty() ||
       s_.cluster.rank() != 0)
     return;

@@ -104,12 +104,12 @@ struct TrainingState {
   double seconds_on_wire = 0;     // exchanging sums, most of it while computing
   // By this worker, to and from other workers and servers, as comm/traffic.h counts them.
   int64_t sent_bytes = 0, received_bytes = 0;
-  int64_t own_samples = 0;    // of `samples`, those that this worker has computed
-  int own_lanes = 0;          // of the batch, in the last step; 0: not known
-  int lanes = 0;              // of the batch, of all workers; 0: it is not cut into lanes
+  int64_t own_samples = 0;     // of `samples`, those that this worker has computed
+  int own_lanes = 0;           // of the batch, in the last step; 0: not known
+  int lanes = 0;               // of the batch, of all workers; 0: it is not cut into lanes
   ExchangePath exchange = {};  // of the last step
-  int workers = 1;            // that made the step
-  MeshCoordinates mesh = {};  // of this worker
+  int workers = 1;             // that made the step
+  MeshCoordinates mesh = {};   // of this worker
   // Of the first step after a change of the workers: how many went and came before it, the steps
   // that were repeated, and the seconds from when the step began that was broken off until this one
   // began, which include the silence of a worker before it was given up.
