@@ -14,14 +14,14 @@ void read(const Bytes& bytes) {
 }
 
 std::vector<std::string> seeds() {
-  return {
-      to_text(History{.seconds = 2.5,
-                      .samples = 70,
-                      .changes = {{.gone = {{{.number = 1, .host = "a", .process = 7}, "ended"}},
-                                   .came = {{.number = 3, .host = "b", .process = 8, .place = 1}},
-                                   .staying = {0, 2},
-                                   .step = 4,
-                                   .at = 1.5}}})};
+  return {to_text(History{
+      .seconds = 2.5,
+      .samples = 70,
+      .changes = {{.gone = {{{.number = 1, .host = "a", .process = 7, .door = ""}, "ended"}},
+                   .came = {{.number = 3, .host = "b", .process = 8, .door = "", .place = 1}},
+                   .staying = {0, 2},
+                   .step = 4,
+                   .at = 1.5}}})};
 }
 
 }  // namespace artel::fuzz::history
