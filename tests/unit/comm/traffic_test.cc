@@ -88,8 +88,9 @@ TEST_P(TrafficOf, AddsUpOverRanks) {
   const int64_t expected = 2 * 2 * (kRanks - 1) * static_cast<int64_t>(kBytes);
   EXPECT_GE(all.sent_bytes, expected);
   // Hosts whose lanes are no subtree send more.
-  if (GetParam() != std::string_view("tcp on two machines"))
+  if (GetParam() != std::string_view("tcp on two machines")) {
     EXPECT_LE(all.sent_bytes, expected + expected / 100);
+  }
   EXPECT_NEAR(static_cast<double>(all.received_bytes), static_cast<double>(all.sent_bytes),
               static_cast<double>(expected) / 100);
 }
