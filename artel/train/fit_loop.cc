@@ -184,9 +184,9 @@ void FitLoop::knock() {
 }
 
 void FitLoop::introduce() {
-  Facts own = facts();
+  Facts own = data_check_.facts();  // first: samples that differ follow from files that do
+  for (auto& fact : facts()) own.push_back(std::move(fact));
   own.emplace_back("fewest workers", std::to_string(s_.cluster.options().least));
-  for (const auto& file : data_check_.facts()) own.push_back(file);
   s_.cluster.introduce(to_text(own));
 }
 
