@@ -250,7 +250,7 @@ void Cluster::exchange_doors() {
   announce();
 }
 
-// The membership that has been agreed on; its group is still to be formed.
+// The membership that has been agreed on; its group is still to be formed, and then announced.
 void Cluster::take(const Roster& roster) {
   membership_ = {.generation = roster.generation,
                  .group = nullptr,
@@ -258,7 +258,6 @@ void Cluster::take(const Roster& roster) {
                  .next_number = roster.next_number};
   for (const Participant& member : roster.members)
     (member.server < 0 ? membership_.members : membership_.servers).push_back(member);
-  announce();
 }
 
 // Tells the door and the launcher who belongs to the membership.
@@ -282,13 +281,15 @@ void Cluster::listen_at_known_port() {
   if (!door_->open_also_at({.host = own, .port = known.port})) door_->open_also_at(known);
 }
 
-// Also if the others meet again, and go on without it, while it is being admitted.
+// Tries again if a member is lost while the group with this newcomer is formed.
 void Cluster::enter() {
   constexpr int kMostTries = 5;
   for (int tries = 1;; ++tries) try {
-      return enter_once();
+      enter_once();
+      outside_ = false;
+      return announce();
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::cancelled || outside_ || tries == kMostTries) throw;
+      if (membership_.members.empty() || tries == kMostTries) throw;
       log(LogLevel::debug, "worker {}: {}", number_, error.what());
       step_outside();
     }
@@ -312,14 +313,7 @@ void Cluster::enter_once() {
   for (const Participant& member : roster.members)
     if (member.door == door_->address()) number_ = member.number;
   take(roster);
-  outside_ = false;
-  try {
-    form_group(roster.address, [&] { entrance.check(); });
-  } catch (const Error& error) {
-    log(LogLevel::debug, "worker {}: {}", number_, error.what());
-    door_->dismiss();
-    meet_again(Deadline::after(options_.timeout));
-  }
+  form_group(roster.address, [&] { entrance.check(); });
 }
 
 bool Cluster::accepts_newcomers(int most) {
@@ -450,42 +444,52 @@ void Cluster::wait_for_newcomers(int most, const std::string& need,
 // numbers of workers.
 std::map<int, std::string> Cluster::meet_again(Deadline deadline) {
   std::map<int, std::string> reasons;
+  const Membership last = membership_;
+  std::vector<Roster> agreed;
   while (true) {
-    const Membership last = membership_;
     Regrouping meeting(
         *door_, last,
         {.self = own_card(),
          .patience = options_.watch.patience > 0 ? options_.watch.patience : kPatience,
          .deadline = deadline,
          .signs = signs_of(last),
+         .agreed = agreed,
          .accepted = accepted_,
          .next_number = last.next_number,
          .lost_after = lost_after_,
          .address = [this] { return place_for_a_group(); }});
     const Roster roster = meeting.meet();
+    agreed.push_back(roster);
     accepted_.clear();
     for (const Roster::Change& change : roster.changes) reasons[change.number] = change.what;
+    note_missed(roster);
     take(roster);
-    for (const std::string& newcomer : admitted_)
-      if (std::ranges::none_of(roster.members,
-                               [&](const Participant& member) { return member.door == newcomer; }))
-        ++missed_[newcomer];
-    admitted_.clear();
-    for (const Roster::Change& change : roster.changes)
-      if (change.what == "joins")
-        for (const Participant& member : roster.members)
-          if (member.number == change.number) admitted_.insert(member.door);
     try {
       form_group(roster.address, [&] { meeting.check(); });
       admitted_.clear();
+      announce();
       return reasons;
     } catch (const Error& error) {
       // Somebody was lost on the way: those who are left meet once more.
+      membership_ = last;
       door_->dismiss();
       if (deadline.passed()) throw;
       log(LogLevel::debug, "worker {}: {}", number_, error.what());
     }
   }
+}
+
+// Counts how often a newcomer that was let in was not there when the group formed.
+void Cluster::note_missed(const Roster& roster) {
+  for (const std::string& newcomer : admitted_)
+    if (std::ranges::none_of(roster.members,
+                             [&](const Participant& member) { return member.door == newcomer; }))
+      ++missed_[newcomer];
+  admitted_.clear();
+  for (const Roster::Change& change : roster.changes)
+    if (change.what == "joins")
+      for (const Participant& member : roster.members)
+        if (member.number == change.number) admitted_.insert(member.door);
 }
 
 MembershipChange Cluster::regroup(const Error& cause, bool progressed) {
@@ -517,11 +521,24 @@ MembershipChange Cluster::regroup(const Error& cause, bool progressed) {
   if (in_vain_ > kMostInVain) throw cause;
   require(!membership_.members.empty(), ErrorKind::cancelled, "[cluster] no worker is left: {}",
           cause.what());
+  if (servers_ > 0 && membership_.servers.empty()) fail_without_servers(change);
   if (rank() == 0 && !is_server_) {
     speak_for_the_run();
     log_change(change, cause);
   }
   return change;
+}
+
+void Cluster::fail_without_servers(const MembershipChange& change) {
+  std::vector<std::string> lost;
+  for (const auto& [who, why] : change.gone)
+    if (who.server >= 0)
+      lost.push_back(
+          fmt::format("{} (process {} on host {}) {}", name_of(who), who.process, who.host, why));
+  fail(ErrorKind::cancelled,
+       "[cluster] no parameter server is left: {}; resume the run from its last checkpoint with "
+       "--resume",
+       fmt::join(lost, ", "));
 }
 
 MembershipChange Cluster::rejoin(const Error& cause) {
@@ -631,6 +648,17 @@ void Cluster::reform(const std::vector<int>& members) {
 void Cluster::attempt(const std::function<void()>& body) {
   try {
     body();
+  } catch (const std::bad_alloc&) {
+    const std::string cause = fmt::format("worker {} (process {} on host {}) ran out of memory",
+                                          number_, getpid(), host_name());
+    if (elastic() && group()) {
+      // The others continue without it, as after its death.
+      tell_launcher("apart");
+      everybody().dissolve(cause);
+    } else if (group()) {
+      group()->abort(cause);
+    }
+    fail(ErrorKind::memory, "[cluster] {}", cause);
   } catch (const std::exception& error) {
     // MPI may end this process, too, before anybody else has a chance to say why.
     if (group() && group()->transport() == "mpi" && rank() == 0)

@@ -139,6 +139,8 @@ class Cluster {
   void announce();
   void listen_at_known_port();
   std::map<int, std::string> meet_again(Deadline deadline);
+  [[noreturn]] static void fail_without_servers(const MembershipChange& change);
+  void note_missed(const comm::control::Roster& roster);
   comm::control::Participant own_card() const;
   std::string place_for_a_group() const;
   void form_group(const std::string& address, const std::function<void()>& meanwhile);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "artel/base/error.h"
 #include "artel/base/time.h"
@@ -73,8 +74,31 @@ std::vector<Door::Guest> Door::waiting(Knock::Wish wish) {
   std::vector<Guest> guests;
   for (const Visitor& visitor : visitors_)
     if (visitor.wants_in && visitor.knock.wish == wish && !visitor.told && !visitor.closed)
-      guests.push_back({visitor.id, visitor.knock});
+      guests.push_back({.id = visitor.id, .knock = visitor.knock});
   return guests;
+}
+
+std::vector<Door::Guest> Door::members_here() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+  std::vector<Guest> guests;
+  for (const Visitor& visitor : visitors_)
+    if (visitor.wants_in && visitor.knock.wish == Knock::Wish::enter && !visitor.closed)
+      guests.push_back({visitor.id, visitor.knock, visitor.told, visitor.agreed});
+  return guests;
+}
+
+std::set<int> Door::take_callers() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(callers_, {});
+}
+
+void Door::set_leader(int number) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(leader_, number) == number) return;
+  for (Visitor& visitor : visitors_)
+    if (visitor.known && !visitor.closed) visitor.queue(FrameType::beat, std::to_string(number));
+  wake();
 }
 
 bool Door::has_left(int number) {
@@ -103,6 +127,11 @@ bool Door::is_here(int64_t guest) {
 void Door::dismiss() {
   const std::lock_guard lock(mutex_);
   visitors_.remove_if([](const Visitor& visitor) { return visitor.wants_in; });
+}
+
+void Door::dismiss_told() {
+  const std::lock_guard lock(mutex_);
+  visitors_.remove_if([](const Visitor& visitor) { return visitor.wants_in && visitor.told; });
 }
 
 void Door::wait(double seconds) {
@@ -196,14 +225,16 @@ void Door::serve_visitors(bool beats) {
     visitors_.splice(visitors_.end(), strangers_, stranger);
   }
   for (Visitor& visitor : visitors_) {
-    // A knock is all that it has to say.
-    visitor.read([](const Frame& frame) {
-      fail(ErrorKind::corrupt, "[door] got a message of type {} after a knock",
-           static_cast<int>(frame.type));
+    // Its agreement is all that it has to say after its knock.
+    visitor.read([&](const Frame& frame) {
+      require(frame.type == FrameType::agree && visitor.told, ErrorKind::corrupt,
+              "[door] got a message of type {} after a knock", static_cast<int>(frame.type));
+      visitor.agreed = true;
+      note_change();
     });
     if (visitor.closed && visitor.wants_in) note_change();
     // A visitor that does not read is told nothing more.
-    if (beats && visitor.unsent.empty()) visitor.queue(FrameType::beat, {});
+    if (beats && visitor.unsent.empty()) visitor.queue(FrameType::beat, std::to_string(leader_));
     visitor.flush();
   }
   visitors_.remove_if([](const Visitor& visitor) { return visitor.closed; });
@@ -217,15 +248,18 @@ void Door::receive(Visitor& visitor) {
   if (const std::string reason = objection(visitor.knock); !reason.empty())
     return visitor.refuse(reason);
   visitor.id = ++visitors_ever_;
+  if (visitor.knock.generation >= 0) callers_.insert(visitor.knock.self.number);
   // A newcomer that was let in, but never heard of it, is not part of the run.
   const bool outside = members_.empty();
   switch (visitor.knock.wish) {
     case Knock::Wish::probe:
       if (outside) visitor.queue(FrameType::leave, {});
-      return;
+      visitor.queue(FrameType::beat, std::to_string(leader_));
+      break;
     case Knock::Wish::enter:
       if (outside) return visitor.queue(FrameType::leave, {});
       visitor.wants_in = true;
+      visitor.queue(FrameType::beat, std::to_string(leader_));
       break;
     case Knock::Wish::join:
       if (outside) {
@@ -252,8 +286,6 @@ std::string Door::objection(const Knock& knock) const {
   const bool member = std::any_of(members_.begin(), members_.end(), [&](const Participant& each) {
     return each.number == knock.self.number && each.door == knock.self.door;
   });
-  if (knock.wish == Knock::Wish::dismiss && members_.size() <= 1)
-    return "it is the only worker of the run; end the run with Ctrl-C instead";
   // However far it believes to be: a stopped worker that wakes may have led a membership of its
   // own.
   if (knock.generation >= 0 && !member &&

@@ -46,12 +46,19 @@ class Door {
   struct Guest {
     int64_t id = 0;
     comm::control::Knock knock;
+    bool told = false, agreed = false;
   };
   // Members who wait to enter, have been told nothing yet and have not hung up. Throws what has
   // ended the thread.
   std::vector<Guest> guests() { return waiting(comm::control::Knock::Wish::enter); }
   // The same of those who want to become members.
   std::vector<Guest> newcomers() { return waiting(comm::control::Knock::Wish::join); }
+  // All members that wait at this door, also those that were told something.
+  std::vector<Guest> members_here();
+  // Members that have knocked since the last call, for whatever reason.
+  std::set<int> take_callers();
+  // The number of the leader that visitors hear of; -1: unknown.
+  void set_leader(int number);
   // Whether there may be newcomers or guests; costs nothing.
   bool has_newcomers() const { return newcomers_ > 0; }
   // Members who have said that they leave.
@@ -61,8 +68,9 @@ class Door {
   void tell(int64_t guest, const comm::control::Frame& frame);
   // Whether a guest has not hung up, told or not.
   bool is_here(int64_t guest);
-  // Hangs up on all guests.
+  // Hangs up on all guests, or on those that were told something.
   void dismiss();
+  void dismiss_told();
   // Returns when a guest has come or gone, or after this many seconds.
   void wait(double seconds);
 
@@ -70,7 +78,7 @@ class Door {
   struct Visitor : comm::control::Link {
     using Link::Link;
     int64_t id = 0;
-    bool wants_in = false, told = false;
+    bool wants_in = false, told = false, agreed = false;
     comm::control::Knock knock;
   };
 
@@ -105,7 +113,8 @@ class Door {
   int64_t generation_ = 0;
   std::vector<comm::control::Participant> members_;
   int own_ = -1, next_number_ = 0;
-  std::set<int> left_;
+  std::set<int> left_, callers_;
+  int leader_ = -1;
   int64_t visitors_ever_ = 0;
   std::list<Visitor> visitors_;  // have proved that they know the token, and have knocked
 

@@ -207,7 +207,7 @@ class Supervision {
     // What was passed on as an interrupt was perhaps something else.
     const int asked = has_passed_on;
     return {code == 128 + SIGINT && asked != 0 ? 128 + asked : code,
-            died_ && !begun_ && asked == 0};
+            died_ && (!begun_ || unbegun_) && asked == 0};
   }
 
  private:
@@ -215,7 +215,7 @@ class Supervision {
     WorkerCommand command;
     std::string door = {};  // of its process, once that has met the others
     bool left = false;      // to the others
-    bool apart = false;     // it could not reach the others, who may go on
+    bool apart = false;     // the others may continue without it
     bool again = false;     // it is not the first process
     int starts = 0;
     Deadline pause = Deadline::never();  // until it is started again
@@ -254,6 +254,7 @@ class Supervision {
         }
         if (what == "left") places_[i].left = true;
         if (what == "apart") places_[i].apart = true;
+        if (what == "unbegun") unbegun_ = true;
       }
     });
   }
@@ -323,7 +324,7 @@ class Supervision {
   std::vector<std::string> doors_;  // of the workers of the run, as last heard
   std::set<std::string> closed_;    // those of workers here that have ended
   int result_ = 0, last_failure_ = 0;
-  bool succeeded_ = false, died_ = false, begun_ = false;
+  bool succeeded_ = false, died_ = false, begun_ = false, unbegun_ = false;
   Deadline grace_ = Deadline::never(), to_begin_ = Deadline::never();
 };
 

@@ -14,9 +14,9 @@ std::optional<comm::GroupOptions> launched_group();
 
 // The number of a file in which a worker tells its launcher, a line each, that it has met the
 // others ("PROCESS met DOOR,DOOR,... worker 4": its own door, then those of all, and its name in
-// the run), that it leaves the run to them ("PROCESS left"), and that it cannot reach them, who may
-// go on
-// ("PROCESS apart").
+// the run), that it leaves the run to them ("PROCESS left"), that they can continue without it
+// ("PROCESS apart"), and that the run cannot begin because worker 0 has died with what it begins
+// with ("PROCESS unbegun").
 constexpr const char* kNewsVariable = "ARTEL_NEWS";
 void tell_launcher(const std::string& news);
 // The doors of a run that is under way, separated by commas, for a worker that is started again.

@@ -1,28 +1,22 @@
-// How the workers that are left of a broken group find each other, without anybody who decides for
-// all: no launcher, no server.
+// How the members of a broken group find each other, without a launcher or server that decides for
+// them: runs an election (cluster/election.h) over the members' doors.
 //
-// Everybody knocks at the door of the lowest rank that still lives; that one leads. It waits until
-// each of the others has knocked or is known to be gone, and tells all who is in the next
-// membership and where its group meets. A worker is gone if its door refuses connections (its
-// process has ended), or if its door has been silent for the patience (it is stopped, or its wire
-// is cut).
-//
-// Whoever has been told of the next membership belongs to it, even if its group is never formed
-// because somebody else is lost meanwhile: then its members meet again. A number tells later
-// memberships from earlier ones, so a worker that the others have given up learns so at any door.
-//
-// Of those who are not known to have ended, more than half must be there, or half of them with the
-// lowest rank: so a cut wire never leaves two halves that both go on.
+// A member has ended if its door refuses connections, or if it has said that it leaves. It is
+// silent if its door has not spoken for the patience: it is stopped, or its wire is cut. A worker
+// that the others have given up learns so at any door.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "artel/base/time.h"
 #include "artel/cluster/door.h"
+#include "artel/cluster/election.h"
 #include "artel/cluster/membership.h"
 
 namespace artel {
@@ -37,6 +31,8 @@ struct RegroupingOptions {
     std::string phase;
   };
   std::map<int, Sign> signs = {};
+  // Memberships that this worker has agreed to since the last group was formed.
+  std::vector<comm::control::Roster> agreed = {};
   // Of the newcomers at the door: those who may enter.
   std::set<int64_t> accepted = {};
   int next_number = 0;                     // for the next newcomer
@@ -46,38 +42,42 @@ struct RegroupingOptions {
 
 class Regrouping {
  public:
-  // The door is borrowed.
+  // `before`: the membership of the last group that was formed. The door is borrowed.
   Regrouping(Door& door, const Membership& before, const RegroupingOptions& options);
   // Hangs up on the leader. Those whom this worker has led hang up themselves.
   ~Regrouping();
 
-  // Returns when all know the next membership. Throws if the run goes on without this worker, or if
-  // too few of the others can be reached.
+  // Returns when this worker and, if it leads, all others have agreed to the next membership.
+  // Throws if the run continues without this worker, or if too few of the others can be reached.
   comm::control::Roster meet();
   // While its group is formed: throws if one of those who met has died since.
   void check();
 
  private:
   using Participant = comm::control::Participant;
-  struct Peer;
+  struct Line;
 
-  std::optional<comm::control::Roster> follow(const Participant& leader);
-  comm::control::Roster lead();
-  std::optional<Peer> call(const Participant& peer, comm::control::Knock::Wish wish);
-  void listen_to(Peer& peer, const std::function<void(const comm::control::Frame&)>& handle);
-  comm::control::Roster next_membership(const std::vector<Door::Guest>& guests);
+  void hear_door();
+  void hear(Line& line);
+  void hear_frame(Line& line, const comm::control::Frame& frame);
+  void perform(const Election::Action& action);
+  void propose();
+  comm::control::Roster next_membership() const;
   std::vector<Door::Guest> newcomers();
-  std::string reason(const Participant& member);
-  double patience_with(const Participant& peer) const;
-  bool lost(const Participant& peer) const;
+  std::string reason(const Participant& member) const;
+  double patience_with(const Line& line) const;
+  [[noreturn]] void stop_apart() const;
 
   Door& door_;
-  const int64_t generation_;                              // that was
-  const std::vector<comm::control::Participant> before_;  // its workers and servers
+  const int64_t generation_;                              // the highest that this worker knows
+  const std::vector<comm::control::Participant> before_;  // workers and servers
   const RegroupingOptions options_;
-  std::set<int> ended_, silent_;  // numbers of workers
-  std::set<int64_t> told_;        // guests who know the next membership
-  std::unique_ptr<Peer> leader_;
+  Election election_;
+  std::map<int, std::unique_ptr<Line>> lines_;  // to the doors of members, by number
+  std::map<int, int64_t> guests_;               // members at this door, by number
+  std::optional<comm::control::Roster> proposal_;
+  std::set<int64_t> told_;  // guests who know the proposal
+  std::unique_ptr<Line> leader_;
 };
 
 }  // namespace artel

@@ -1,5 +1,6 @@
 #include "artel/observe/metrics.h"
 
+#include <algorithm>
 #include <functional>
 #include <string_view>
 
@@ -96,6 +97,15 @@ void MetricsWriter::flush() {
 void MetricsWriter::sync() {
   lines_.sync();
   events_.flush();
+}
+
+int64_t last_step_written(const std::filesystem::path& folder) {
+  int64_t last = 0;
+  if (!std::filesystem::exists(folder / kFileName)) return last;
+  for_each_line(folder / kFileName, [&](std::string_view, const nlohmann::json& object) {
+    if (!object.contains("event")) last = std::max(last, object["step"].get<int64_t>());
+  });
+  return last;
 }
 
 std::map<std::string, std::vector<std::pair<int64_t, double>>> read_metrics(

@@ -43,6 +43,9 @@ class MetricsWriter {
   Clock::time_point flushed_;
 };
 
+// The last step of which metrics.jsonl of a run folder has a complete line; 0: none.
+int64_t last_step_written(const std::filesystem::path& folder);
+
 // Reads metrics.jsonl of a run folder: (step, value) pairs by name. Throws an Error that names the
 // line if the file is broken; a last line that is broken or has no end, as a crash leaves it, is
 // ignored.

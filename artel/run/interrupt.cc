@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <string_view>
 
 namespace artel {
@@ -12,8 +15,26 @@ namespace {
 std::atomic<Trainer*> stopped_trainer{nullptr};
 std::atomic<int> received_signal{0};
 
+std::atomic<int64_t> received_at{0};  // milliseconds
+
+int64_t milliseconds_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{1000} * now.tv_sec + now.tv_nsec / 1'000'000;
+}
+
+// A signal to a process group or container arrives from its sender and from the launcher, so a
+// second one counts only after a while.
 void on_signal(int signal) {
-  if (received_signal.exchange(signal) != 0) ::_exit(128 + signal);
+  constexpr int64_t kOnceMilliseconds = 500;
+  const int64_t now = milliseconds_now();
+  if (const int before = received_signal.exchange(signal); before == 0) {
+    received_at = now;
+  } else if (before == signal || before == SIGINT) {
+    if (now - received_at > kOnceMilliseconds) ::_exit(128 + signal);
+    received_signal = before;
+    return;
+  }
   constexpr std::string_view text = "\nstopping after this step; interrupt again to stop at once\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   Trainer* const trainer = stopped_trainer;

@@ -1,5 +1,6 @@
 #include "artel/run/recent_states.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace artel {
@@ -17,8 +18,12 @@ void RecentStates::add(const TrainingState& state, bool epoch) {
   if (!epoch || !states_.empty()) states_.push_back({Clock::now(), epoch, state});
 }
 
-int64_t RecentStates::step_before(int64_t finished) const {
-  return states_.empty() ? finished : states_.front().state.step - 1;
+int64_t RecentStates::continue_after(int64_t finished, int64_t written) {
+  const int64_t kept = std::min(finished, written - 1);
+  if (states_.empty() || kept < states_.front().state.step)
+    return states_.empty() ? finished : states_.front().state.step - 1;
+  while (!states_.empty() && states_.front().state.step <= kept) states_.pop_front();
+  return states_.empty() ? finished : kept;
 }
 
 void RecentStates::tell(RunReport& report, int64_t printed) {

@@ -341,8 +341,10 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
       own = take_over_folder(RunFolder(checkpoints.parent_path()));
       log(LogLevel::info, "the run is kept in {} on {} from step {} on",
           own->folder.path().string(), host_name(), step);
-      report_.emplace(own->folder, recent_.step_before(step), data_.judge(), options_.quiet,
-                      names_of_classes(data_.layout()), tokens_in_sample(data_.layout()));
+      const int64_t written = observe::last_step_written(own->folder.path());
+      report_.emplace(own->folder, recent_.continue_after(step, written), data_.judge(),
+                      options_.quiet, names_of_classes(data_.layout()),
+                      tokens_in_sample(data_.layout()));
     }
     begin(own->folder, step);
   };

@@ -9,6 +9,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/base/version.h"
+#include "artel/cluster/launcher.h"
 #include "artel/train/divided_state.h"
 #include "artel/train/facts.h"
 #include "artel/train/fit_loop.h"
@@ -326,9 +327,11 @@ FitLoop::Source FitLoop::most_advanced(comm::Group& group) const {
 // Before the others have its state, only worker 0 knows what the run begins with.
 void FitLoop::check_first_worker() const {
   const auto& members = s_.cluster.membership().members;
-  require(s_.generation >= 0 || members.empty() || members[0].number == 0, ErrorKind::cancelled,
-          "worker 0 ended before the first step, when the others did not have its state yet; try "
-          "again");
+  if (s_.generation >= 0 || members.empty() || members[0].number == 0) return;
+  tell_launcher("unbegun");
+  fail(ErrorKind::cancelled,
+       "worker 0 ended before the first step, when the others did not have its state yet; try "
+       "again");
 }
 
 // The sums of an interrupted epoch are continued only if they belong to the metrics of this fit.

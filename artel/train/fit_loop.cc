@@ -210,6 +210,8 @@ bool FitLoop::change_members() {
   if (s_.leave || s_.cluster.dismissed()) {
     if (s_.cluster.size() == 1) {
       s_.stop = true;
+    } else if (others_may_leave_first()) {
+      // All may have been asked to: the last one saves and reports.
     } else if (!mirrors_.at_work() || mirrors_.arrived(s_.step)) {  // nobody needs its part now
       finish_saving();
       if (std::exchange(leads_, false) && options_.after_leading) options_.after_leading();
@@ -225,6 +227,16 @@ bool FitLoop::change_members() {
   if (std::exchange(newcomers_, false)) s_.cluster.receive_newcomers();
   if (!tells_newcomers() && accepts_newcomers()) s_.cluster.invite();
   return false;
+}
+
+// Worker 0 leaves a few steps and a moment after it was asked to.
+bool FitLoop::others_may_leave_first() {
+  constexpr int64_t kSteps = 2;
+  constexpr double kSeconds = 0.5;
+  if (s_.cluster.rank() != 0) return false;
+  if (!asked_to_leave_) asked_to_leave_ = {s_.step, Clock::now()};
+  return s_.step < asked_to_leave_->first + kSteps ||
+         seconds_between(asked_to_leave_->second, Clock::now()) < kSeconds;
 }
 
 // A worker that was started again and has died before it could finish a step would do so for ever.

@@ -46,6 +46,7 @@ class FitLoop {
   void compare_data();
   bool accepts_newcomers();
   bool change_members();
+  bool others_may_leave_first();
   bool tells_newcomers() const { return adds_exactly_ && s_.in_step; }
   // How many workers the run lets in: more than there are lanes where a worker can be without.
   int most_workers() const { return adds_exactly_ ? std::numeric_limits<int>::max() : s_.lanes; }
@@ -166,9 +167,11 @@ class FitLoop {
   int64_t told_ = -1;                  // the last step that callbacks here know of; -1: none yet
   std::filesystem::path checkpoints_;  // of all; worker 0 makes them
   int64_t saved_ = -1;
-  int64_t best_ = -1;                         // the step of the best checkpoint of this fit
-  bool keeps_copy_ = false;                   // of each checkpoint, on its own machine
-  bool leads_ = false;                        // this worker has been worker 0
+  int64_t best_ = -1;        // the step of the best checkpoint of this fit
+  bool keeps_copy_ = false;  // of each checkpoint, on its own machine
+  bool leads_ = false;       // this worker has been worker 0
+  // After which step, and when, worker 0 was asked to leave.
+  std::optional<std::pair<int64_t, Clock::time_point>> asked_to_leave_;
   bool rejoined_ = false;                     // others, after a group had broken
   std::vector<MembershipChange::Gone> lost_;  // since the last membership
   Clock::time_point broken_at_;

@@ -82,29 +82,36 @@ int wait_for(int socket, short events, double seconds) {
   return poll(&entry, 1, milliseconds);
 }
 
-// Connects within `seconds`; returns errno.
-int try_connect(int socket, const Address& address, double seconds) {
+// Begins to connect; returns errno.
+int begin_to_connect(int socket, const Address& address) {
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
-  const Deadline deadline = Deadline::after(seconds);
-  int made = connect(socket, address.get(), address.length);
-  // The queue of a local listener is full: perhaps of processes of other users.
-  while (made != 0 && errno == EAGAIN && !deadline.passed()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    made = connect(socket, address.get(), address.length);
-  }
-  if (made != 0) {
-    if (errno != EINPROGRESS) return errno;
-    if (wait_for(socket, POLLOUT, seconds) != 1) return ETIMEDOUT;
-    int error = 0;
-    socklen_t length = sizeof(error);
-    getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error != 0) return error;
-  }
+  return connect(socket, address.get(), address.length) == 0 ? 0 : errno;
+}
+
+// Waits for a connection that was begun; returns errno.
+int finish_connecting(int socket, double seconds) {
+  if (wait_for(socket, POLLOUT, seconds) != 1) return ETIMEDOUT;
+  int error = 0;
+  socklen_t length = sizeof(error);
+  getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) return error;
   // Whoever takes a name on this machine that a worker had is not that worker.
   if (!is_own_user(socket)) return ECONNREFUSED;
   const int yes = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   return 0;
+}
+
+// Connects within `seconds`; returns errno.
+int try_connect(int socket, const Address& address, double seconds) {
+  const Deadline deadline = Deadline::after(seconds);
+  int error = begin_to_connect(socket, address);
+  // The queue of a local listener is full: perhaps of processes of other users.
+  while (error == EAGAIN && !deadline.passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    error = begin_to_connect(socket, address);
+  }
+  return error == 0 || error == EINPROGRESS ? finish_connecting(socket, seconds) : error;
 }
 
 std::string explain(int error) {
@@ -232,6 +239,26 @@ Reached reach(const Endpoint& endpoint, double seconds) {
   const int error = try_connect(socket.get(), address, seconds);
   if (error == 0) return {.socket = std::move(socket)};
   return {.socket = FileHandle(), .refused = error == ECONNREFUSED};
+}
+
+Attempt::Attempt(const Endpoint& endpoint) : endpoint_(endpoint) { begin(); }
+
+void Attempt::begin() {
+  const Address address = resolve(endpoint_);
+  if (socket_.get() < 0) socket_ = open_socket(address);
+  const int error = begin_to_connect(socket_.get(), address);
+  begun_ = error != EAGAIN;  // the queue of a local listener is full
+  if (begun_ && error != 0 && error != EINPROGRESS)
+    state_ = error == ECONNREFUSED ? State::refused : State::failed;
+}
+
+Attempt::State Attempt::look() {
+  if (!begun_) begin();
+  if (!begun_ || state_ != State::pending) return state_;
+  const int error = finish_connecting(socket_.get(), 0);
+  if (error != ETIMEDOUT)
+    state_ = error == 0 ? State::connected : error == ECONNREFUSED ? State::refused : State::failed;
+  return state_;
 }
 
 std::string address_towards(const Endpoint& endpoint) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "artel/base/time.h"
@@ -42,6 +43,22 @@ struct Reached {
   bool refused = false;
 };
 Reached reach(const Endpoint& endpoint, double seconds);
+// The same without waiting.
+class Attempt {
+ public:
+  enum class State { pending, connected, refused, failed };
+  explicit Attempt(const Endpoint& endpoint);
+  State look();
+  FileHandle take() { return std::move(socket_); }
+
+ private:
+  void begin();
+
+  Endpoint endpoint_;
+  FileHandle socket_;
+  State state_ = State::pending;
+  bool begun_ = false;
+};
 // The address of this machine from which the endpoint is reached.
 std::string address_towards(const Endpoint& endpoint);
 // The address and the port of this machine that a socket uses.

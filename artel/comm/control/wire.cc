@@ -123,7 +123,7 @@ std::optional<Frame> FrameReader::next() {
   if (rest.size() < sizeof(bytes) + bytes) return std::nullopt;
   const auto type = static_cast<uint8_t>(rest[sizeof(bytes)]);
   require(type >= static_cast<uint8_t>(FrameType::hello) &&
-              type <= static_cast<uint8_t>(FrameType::proof),
+              type <= static_cast<uint8_t>(FrameType::agree),
           ErrorKind::corrupt, "[comm control] message type: got {}", type);
   read_ += sizeof(bytes) + bytes;
   return Frame{static_cast<FrameType>(type),

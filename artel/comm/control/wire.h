@@ -16,7 +16,7 @@
 namespace artel::comm::control {
 
 constexpr uint32_t kMagic = 0x4c545241;  // "ARTL"
-constexpr uint32_t kVersion = 8;
+constexpr uint32_t kVersion = 9;
 constexpr Protocol kProtocol = {kMagic, kVersion, "protocol"};
 constexpr size_t kMaxFrameBytes = 16 << 20;
 constexpr int kMaxRanks = 1 << 16;
@@ -28,7 +28,7 @@ enum class FrameType : uint8_t {
   refusal,    // hub -> rank: reason
   blob,       // rank -> hub: what the others should know
   table,      // hub -> rank: Table
-  beat,       // rank -> hub: phase
+  beat,       // rank -> hub: phase; door -> worker: the number of the leader that it knows, or -1
   news,       // hub -> rank: News
   failure,    // both: Failure
   leave,      // both: this rank leaves the group in good order
@@ -39,6 +39,7 @@ enum class FrameType : uint8_t {
   vitals,     // rank -> hub -> rank 0: RankVitals
   challenge,  // hub or door -> whoever connects (comm/handshake.h)
   proof,      // hub or door -> whom it believes
+  agree,      // worker -> door: accepts the roster that it was told
 };
 
 struct Frame {

@@ -146,7 +146,8 @@ PYTHON
   same_as_undisturbed
 }
 
-# However early a worker dies: the run begins anew, or goes on.
+# However early a worker dies: the run begins anew, or continues. Only worker 0 knows what a run begins with, until it has
+# told the others.
 test_start() {
   make_run
   expect 0 "$artel" train run.toml --out one
@@ -165,12 +166,8 @@ test_start() {
     code=0
     timeout 60 tail --pid=$launcher -f /dev/null || fail "the run hangs: $(cat err)"
     wait $launcher || code=$?
-    # Only worker 0 knows what a run begins with, until it has told the others.
-    if ((code == 0)); then
-      expect 0 "$artel" verify one run
-    else
-      contains err "worker 0 ended before the first step"
-    fi
+    ((code == 0)) || fail "exit code $code: $(cat err)"
+    expect 0 "$artel" verify one run
   done
 }
 
@@ -479,6 +476,83 @@ lost = [each["cluster/seconds_lost"] for each in map(json.loads, open("run/metri
 assert len(lost) == 2 and min(lost) >= 0.5, lost
 PYTHON
 }
+# Worker 0 and another one wake up while the others look for a new leader: all meet again, whoever was given up by then.
+test_woken() {
+  start_endless_run 5 --set cluster.patience=1 "$@"
+  local pause
+  for pause in 2.0 2.1 3.1; do
+    sleep 0.7  # until all know what the others do
+    kill -STOP "${workers[0]}" "${workers[1]}"
+    sleep $pause
+    kill -CONT "${workers[0]}" "${workers[1]}"
+    goes_on
+    awaits_all_workers
+  done
+  same_as_undisturbed
+}
+test_woken_gloo() { test_woken --set cluster.transport=gloo; }
+# Until all processes are in the list of workers.
+awaits_all_workers() {
+  local tries=0 process
+  for process in "${workers[@]}"; do
+    until grep -q "\"process\": *$process\b" run/workers.json; do
+      sleep 0.05
+      ((++tries < 600)) || { cat out err >&2; fail "process $process is not back within 30 s: $(cat run/workers.json)"; }
+    done
+  done
+}
+
+# All workers get SIGTERM, alone or together with their launcher: the last state is saved, with a summary.
+test_terminated() {
+  local with step
+  for with in workers all; do
+    rm -rf run one
+    workers=()
+    start_endless_run 3
+    if [[ $with == all ]]; then kill -TERM $launcher "${workers[@]}"; else kill -TERM "${workers[@]}"; fi
+    ends_with 143 $launcher
+    [[ ! -e run/workers.json ]] || fail "workers.json is left: $(cat err)"
+    contains run/summary.json '"stopped_by": "request"'
+    contains out "--resume"
+    step=$(newest_step)
+    python3 -c "import json; assert json.load(open('run/summary.json'))['step'] == $step"
+    expect 0 "$artel" train run.toml --out one --set train.steps=$step
+    expect 0 "$artel" verify one run
+  done
+}
+
+# Several writers of metrics die in quick succession, and those who take over have just joined.
+test_writers() {
+  start_endless_run 3 --set cluster.restarts=50
+  local try
+  for try in 1 2 3 4 5; do
+    kill -KILL "$(writer)" || true
+    sleep 0.$((2 * try))
+    kill -KILL "$(writer)" || true
+    awaits "joins: going on with 3 workers" $try
+    goes_on
+  done
+  interrupt
+  python3 - <<'PYTHON'
+import json
+steps = [json.loads(line)["step"] for line in open("run/metrics.jsonl") if "train/loss" in line]
+assert steps == list(range(1, len(steps) + 1)), [s for s, t in zip(steps, range(1, len(steps) + 1)) if s != t][:3]
+PYTHON
+}
+# The process of worker 0.
+writer() { python3 -c 'import json; print(json.load(open("run/workers.json"))["workers"][0]["process"])'; }
+
+# The last worker is asked to leave: it stops the run and saves.
+test_leave_last() {
+  start_endless_run 2
+  "$artel" leave run 1 >left || fail "artel leave: $(cat err)"
+  awaits "left: going on with 1 worker"
+  "$artel" leave run 0 >left || fail "artel leave: $(cat err)"
+  wait $launcher || true
+  [[ ! -e run/workers.json ]] || fail "workers.json is left"
+  contains run/summary.json '"stopped_by": "request"'
+}
+
 # Whoever finds most of the others silent stops, since they may go on without it; when they do, it is started again.
 test_apart() {
   start_endless_run 3 --set cluster.patience=1 --set cluster.restarts=3

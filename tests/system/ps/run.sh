@@ -263,6 +263,20 @@ test_server_killed() {
   resumes_exactly
 }
 
+# Without any server the run ends, and names them.
+test_servers_gone() {
+  start_endless_run --set cluster.replicas=2
+  kill -KILL "${processes[3]}" "${processes[4]}"
+  local code=0
+  timeout 60 tail --pid=$launcher -f /dev/null || fail "the run hangs: $(cat err)"
+  wait $launcher || code=$?
+  ((code == 1)) || fail "exit code $code"
+  contains err "no parameter server is left: server 0 (process ${processes[3]} on host"
+  contains err "server 1 (process ${processes[4]} on host"
+  contains err "--resume"
+  resumes_exactly
+}
+
 # Each part of the weights is on two servers: any one may die, then another one, and workers as well.
 test_replicas() {
   local options

@@ -17,13 +17,13 @@ TrainingState after(int64_t step) {
 
 TEST(RecentStates, BeginWithTheFirstStepThatIsKept) {
   RecentStates recent;
-  EXPECT_EQ(recent.step_before(7), 7);
+  EXPECT_EQ(recent.continue_after(7, 0), 7);
   recent.add(after(5), false);
   recent.add(after(6), false);
   recent.add(after(6), true);
-  EXPECT_EQ(recent.step_before(7), 4);
+  EXPECT_EQ(recent.continue_after(7, 0), 4);
   recent.add(after(9), false);  // it was not there for a while
-  EXPECT_EQ(recent.step_before(9), 8);
+  EXPECT_EQ(recent.continue_after(9, 0), 8);
 }
 
 TEST(RecentStates, TheEndOfAnEpochIsNotKeptWithoutItsLastStep) {
@@ -35,11 +35,11 @@ TEST(RecentStates, TheEndOfAnEpochIsNotKeptWithoutItsLastStep) {
   recent.add(after(6), true);
   pass_time();
   recent.add(after(7), false);
-  EXPECT_EQ(recent.step_before(7), 6);
+  EXPECT_EQ(recent.continue_after(7, 0), 6);
 
   RecentStates newcomer;
   newcomer.add(after(6), true);
-  EXPECT_EQ(newcomer.step_before(6), 6);
+  EXPECT_EQ(newcomer.continue_after(6, 0), 6);
 }
 
 }  // namespace
