@@ -26,6 +26,13 @@ TEST(RecentStates, BeginWithTheFirstStepThatIsKept) {
   EXPECT_EQ(recent.continue_after(9, 0), 8);
 }
 
+TEST(RecentStates, KeepLinesThatAreWritten) {
+  RecentStates recent;
+  for (const int64_t step : {5, 6, 7, 8}) recent.add(after(step), false);
+  EXPECT_EQ(recent.continue_after(8, 7), 6);  // the last written step is written again
+  EXPECT_EQ(recent.continue_after(8, 20), 8);
+}
+
 TEST(RecentStates, TheEndOfAnEpochIsNotKeptWithoutItsLastStep) {
   RecentStates recent(0);
   for (const int64_t step : {5, 6}) {
