@@ -78,12 +78,11 @@ HostReport report_of(const std::string& host, int exit_code, const std::string& 
     report.problem = fmt::format("has no program {}; try --install, or --program", options.program);
   } else if (!answers.contains("program")) {
     report.problem = connection_problem(output);
-  } else if (answers["version"] != options.version) {
+  } else if (const bool runs = answers.contains("version"); answers["version"] != options.version) {
     report.lacks_program = true;
-    report.problem = answers.contains("version")
-                         ? fmt::format("has version {} of {}, expected {}; try --install",
-                                       answers["version"], answers["program"], options.version)
-                         : fmt::format("cannot run {}: {}", answers["program"], last_line(output));
+    report.problem = runs ? fmt::format("has version {} of {}, expected {}; try --install",
+                                        answers["version"], answers["program"], options.version)
+                          : fmt::format("cannot run {}: {}", answers["program"], last_line(output));
   } else if (exit_code != 0) {
     report.problem = last_line(output);
   }

@@ -19,7 +19,7 @@ constexpr double kAboveEarly = 2, kAboveLowest = 4;
 constexpr double kAboveFirst = 50;
 // Patience in steps: at least `kLeastPatience`, at least a quarter of the steps so far, and a tenth
 // of those planned but no more than `kMostOfPlanned`.
-constexpr double kLeastPatience = 1000, kMostOfPlanned = 10'000;
+constexpr double kLeastPatience = 1000, kMostOfPlanned = 3000;
 constexpr double kShareOfSeen = 0.25, kShareOfPlanned = 0.1;
 
 }  // namespace

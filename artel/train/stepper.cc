@@ -221,7 +221,11 @@ Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
   if (!found) {
     // Lanes that do not fit alone with room for kernels that run several are compiled without, and
     // recompute what still does not fit.
-    const size_t limit = options_.memory_limit / static_cast<size_t>(frames());
+    // 0 would mean no limit.
+    const size_t limit =
+        options_.memory_limit == 0
+            ? 0
+            : std::max<size_t>(1, options_.memory_limit / static_cast<size_t>(frames()));
     CompileOptions compile = {.threads = frames() > 1 ? 1 : options_.threads,
                               .lanes = {options_.lanes, restrict_ ? 1 : options_.lanes}};
     if (limit == 0 || !restrict_)

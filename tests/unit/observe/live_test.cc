@@ -167,7 +167,7 @@ TEST(Live, TheCulpritIsOnTop) {
   const std::string text = live_text(run, "runs/a", "running", {.width = 120});
   const std::vector<std::string> lines = split(text, '\n');
   EXPECT_TRUE(lines[0].starts_with("runs/a  running  step 11 of 100")) << text;
-  EXPECT_TRUE(lines[1].starts_with("worker 1 is 2.0x slower")) << text;
+  EXPECT_TRUE(lines[1].starts_with("worker 1 on n01 is 2.0x slower")) << text;
   EXPECT_TRUE(lines[5].starts_with("worker 1")) << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_NE(live_text(run, "runs/a", "running", {.width = 120, .colour = true}).find('\x1b'),

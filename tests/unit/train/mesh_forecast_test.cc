@@ -120,7 +120,7 @@ TEST(MeshForecast, SaysWhatWouldFit) {
   const double one = forecast_meshes(question)[0].memory;
   question.memory = kProgramBytes + 0.95 * (one - kProgramBytes);
   const std::string advice = what_would_fit(question);
-  EXPECT_EQ(advice.substr(0, 20), "-n 2 with cluster.pi") << advice;
+  EXPECT_EQ(advice.substr(0, 18), "-n 2 with cluster.") << advice;
   question.memory = 1;
   EXPECT_EQ(what_would_fit(question).substr(0, 13), "workers with ") << what_would_fit(question);
 }
