@@ -670,7 +670,7 @@ test_verify() {
 
 test_bench() {
   printf 'go 0\ngo 0.1\n' | "$artel" bench train lenet5 --threads 1 --interactive >out
-  [[ $(grep -cE '^\{"model":"lenet5","batch":64,"threads":1,"lanes":1,"samples_per_second":[0-9.e+]+,"peak_rss_mb":[0-9.]+\}$' out) -eq 2 ]] ||
+  [[ $(grep -cE '^\{"model":"lenet5","batch":64,"threads":1,"lanes":1,"samples_per_second":[0-9.e+]+,"cpu_seconds_per_step":[0-9.e-]+,"peak_rss_mb":[0-9.]+\}$' out) -eq 2 ]] ||
     fail "answers: $(cat out)"
   make_data
   expect 0 "$artel" bench --profile run.toml --threads 1 --seconds 0.1
