@@ -18,8 +18,9 @@ class RecentStates {
 
   // After a step, or (`epoch`) after what was due at the end of its epoch.
   void add(const TrainingState& state, bool epoch);
-  // Drops the states whose lines are in the file already, up to step `written`, and returns the step
-  // after which the file is continued. The last step is written again: its epoch may have ended, too.
+  // Drops the states whose lines are in the file already, up to step `written`, and returns the
+  // step after which the file is continued. The last step is written again: its epoch may have
+  // ended, too.
   int64_t continue_after(int64_t finished, int64_t written);
   // Writes them to the report, and forgets them: from here on this worker reports. The lines of
   // epochs up to step `printed` are not printed again.

@@ -95,9 +95,9 @@ data::DatasetPtr kept_features(const FeatureWork& work, const data::Dataset& set
   Parameters parameters(program.parameter_entries());
   load_weights(parameters, work.weights);
   const auto block = std::as_bytes(parameters.block());
-  std::string identity = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", work.key, set.size(), computation,
-                                     work.lanes, sha256(block), instruction_sets(choices),
-                                     this_boot());
+  std::string identity =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", work.key, set.size(), computation, work.lanes,
+                  sha256(block), instruction_sets(choices), this_boot());
   const fs::path folder = data::data_folder() / "features";
   fs::create_directories(folder);
   forget_old_features(folder);

@@ -22,8 +22,8 @@ Rows channel_rows(const Shape& shape);
 // The key of the random numbers that a node of this stream draws in a run.
 uint64_t random_key(const StepContext& context, uint64_t stream);
 
-// Whether the inputs from `first` to `last`, weights as a rule, have the same values for all lanes of
-// a batch, and there are several.
+// Whether the inputs from `first` to `last`, weights as a rule, have the same values for all lanes
+// of a batch, and there are several.
 bool share_inputs(const KernelRequest& request, int first, int last);
 
 // Lets `kernel` run several lanes at once by `run_lanes`, if they share all inputs but the first.

@@ -131,8 +131,7 @@ TEST(Stepper, SaysTheLeastMemory) {
     EXPECT_EQ(error.kind(), ErrorKind::memory);
     EXPECT_TRUE(
         std::string(error.what())
-            .starts_with(
-                "memory_limit: got 1000 B for the activations, expected at least "))
+            .starts_with("memory_limit: got 1000 B for the activations, expected at least "))
         << error.what();
   }
 }
