@@ -1,5 +1,7 @@
 # The two commands to know: `make demo` and `make test`. Everything else is CMake (see CMakePresets.json).
-.PHONY: demo test build setup format check check-sanitizers check-asan check-tsan check-aarch64 clean fuzz fuzz-models
+PYTHON = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/artel/python/bin/python
+
+.PHONY: demo test build wheel package setup format check check-sanitizers check-asan check-tsan check-aarch64 clean fuzz fuzz-models
 MINUTES ?= 10
 
 build: setup
@@ -10,10 +12,25 @@ demo: setup
 	tools/setup demo
 	build/release/artel train examples/fashion_mnist.toml -n 2
 
-test: build
+test: setup
+	tools/setup python || echo "Python's packages could not be installed: the Python package is neither built nor tested"
+	tools/setup simulation
+	tools/build release
 	tools/setup test
 	tools/setup browser || echo "no browser could be installed: the test of the dashboard's page is skipped"
-	ctest --preset release --no-tests=error
+	tools/test release
+
+# A self-contained wheel of the Python package in build/wheel, tried in a clean virtual environment.
+wheel: setup
+	tools/setup python
+	tools/build release artel_python artel_python_stub
+	$(PYTHON) tools/wheel
+
+# A Debian package in build/release/package: program, library, headers, manual page and completion.
+package: setup
+	tools/build release
+	tools/manual build/release/artel build/release/manual
+	cd build/release && cpack
 
 # Compares random networks with a plain reference, on all cores; failures are reduced and written to build/failures.
 fuzz-models: setup
@@ -23,6 +40,8 @@ fuzz-models: setup
 # libFuzzer with sanitizers on every reader of files and receiver of messages; says executions and coverage.
 fuzz: setup
 	tools/fuzz $(MINUTES)
+	tools/setup python && tools/build release artel_python
+	PYTHONPATH=build/release/python $(PYTHON) python/tests/fuzz.py --seconds $$(($(MINUTES) * 6))
 
 setup:
 	tools/setup build

@@ -6,9 +6,9 @@
 #include "artel/base/version.h"
 #include "artel/checkpoint/weights.h"
 #include "artel/cluster/cluster.h"
-#include "artel/data/augment.h"
+#include "artel/data/images/augment.h"
 #include "artel/data/sets.h"
-#include "artel/data/text.h"
+#include "artel/data/text/text.h"
 #include "artel/exec/kernel.h"
 #include "artel/graph/op.h"
 #include "artel/graph/ops.h"
@@ -30,11 +30,11 @@
 #include "artel/predict/generate.h"
 #include "artel/predict/predictor.h"
 #include "artel/run/run.h"
-#include "artel/train/distributed_product.h"
+#include "artel/train/parts/distributed_product.h"
 #include "artel/train/strategies/options.h"
 #include "artel/train/trainer.h"
 
 namespace artel {
-// Before main: that these headers are those of the library.
+// Checks before main that the headers and the library have the same version.
 inline const bool kHeadersFit = (check_headers(kHeaderVersion), true);
 }  // namespace artel

@@ -1,10 +1,10 @@
-"""Training speed and peak memory of Artel compared with PyTorch, measured in turns on one machine: what `bench/run train` and
-`bench/run transformers` share.
+"""Training speed and peak memory of Artel compared with the fastest of its newest peers, measured in turns on one machine:
+common parts of `bench/run train`, `bench/run transformers`, `bench/run recurrent`, and `bench/run transfer finetune`.
 
 Each side is a process that is started once and told to train for a moment at a time, A, B, A, B, so that drifts of the
-machine hit both; medians of the rounds are compared. PyTorch runs with the settings that are best for it: its faster
-memory format, and at several threads the faster of Debian's two OpenBLAS builds (the default one and the one that shares
-OpenMP's threads). With --newest it is the newest PyTorch, from a virtual environment, with libraries of its own. Run it on an idle machine.
+machine affect both; medians of the rounds are compared. The peers of bench/peers/newest.txt (`tools/setup newest`) are
+PyTorch, eager or with torch.compile, for images in both memory formats, and JAX. A short trial selects the variants that
+take part in all rounds. Run it on an idle machine.
 """
 import argparse
 import dataclasses
@@ -18,9 +18,9 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BLAS_FOLDERS = {"default": None, "openmp": "/usr/lib/x86_64-linux-gnu/openblas-openmp", "own": None}
-NEWEST = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "artel/peers/bin/python")
-DEADLINE_SECONDS = 180
+PEERS = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "artel/peers/bin/python")
+DEADLINE_SECONDS = 900  # torch.compile may take minutes
+JAX_MODELS = ("mlp", "lenet5", "vgg11_bn", "resnet18", "resnet20", "gpt", "vit")  # those of bench/peers/jax_train.py
 CLOSE_RACE = 0.9  # variants of the peer that reach this share of the fastest take part in all rounds
 
 
@@ -77,35 +77,45 @@ def start_ours(program, model, threads, lanes):
     return Worker("artel", command)
 
 
-def start_peer(model, threads, blas, channels_last):
-    folder = BLAS_FOLDERS[blas]
-    environment = {"LD_LIBRARY_PATH": folder} if folder else {}
-    python = NEWEST if blas == "own" else "/usr/bin/python3"
-    command = [python, os.path.join(ROOT, "bench/peers/pytorch_train.py"), model, "--threads", str(threads)]
-    if channels_last:
-        command.append("--channels-last")
-    layout = "channels last" if channels_last else "channels first"
-    worker = Worker(f"PyTorch ({blas} BLAS, {layout})", command, environment)
-    if folder and not worker.answer["blas"].startswith(folder):
-        worker.close()
-        sys.exit(f"bench: PyTorch loaded {worker.answer['blas']}, expected a library of {folder}")
-    return worker
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A way in which a peer may train."""
+    framework: str  # "PyTorch" or "JAX"
+    compiled: bool = False
+    channels_last: bool = False
+
+    def options(self):
+        return [*(["--compile"] if self.compiled else []), *(["--channels-last"] if self.channels_last else [])]
+
+    def name(self):
+        if self.framework == "JAX":
+            return "JAX"
+        return " ".join(["PyTorch", "compiled" if self.compiled else "eager", *(["channels last"] if self.channels_last else [])])
 
 
-def peer_variants(case, threads, newest):
-    """With one thread both BLAS builds run the same code; the newest PyTorch has its own."""
-    builds = ("own",) if newest else ("openmp",) if threads == 1 else ("openmp", "default")
-    return list(itertools.product(builds, (False, True) if case.images else (False,)))
+def start_peer(model, threads, variant):
+    script = "jax_train.py" if variant.framework == "JAX" else "pytorch_train.py"
+    command = [PEERS, os.path.join(ROOT, "bench/peers", script), model, "--threads", str(threads), *variant.options()]
+    return Worker(variant.name(), command)
 
 
-def fastest_variants(case, threads, seconds, newest):
-    """The variants of the peer worth measuring in full, each tried alone and for a moment."""
+def peer_variants(case):
+    """All variants of a model. PyTorch's memory formats differ for images only."""
+    variants = [Variant("PyTorch", compiled, channels_last)
+                for compiled, channels_last in itertools.product((False, True), (False, True) if case.images else (False,))]
+    return variants + ([Variant("JAX")] if case.model in JAX_MODELS else [])
+
+
+def fastest_variants(case, threads, seconds):
+    """The variants of the peers worth measuring in full, each tried alone and for a moment."""
     speeds = {}
-    for variant in peer_variants(case, threads, newest):
-        worker = start_peer(case.model, threads, *variant)
+    for variant in peer_variants(case):
+        worker = start_peer(case.model, threads, variant)
         worker.run(seconds)
         speeds[variant] = worker.speed()
         worker.close()
+        print(f"trial: {case.model}, {threads} threads, {variant.name()}: {speeds[variant] * case.units_per_sample:.1f} {case.unit}",
+              file=sys.stderr)
     return [variant for variant, speed in speeds.items() if speed >= CLOSE_RACE * max(speeds.values())]
 
 
@@ -114,14 +124,14 @@ def result(case, threads, ours, peer, peer_name, unit, better):
             "unit": unit, "ratio": round(ours / peer, 3), "better": better}
 
 
-def compare(program, case, threads, rounds, seconds, newest):
-    """Speed and memory of one model and number of threads. One lane is the computation that PyTorch does; a
-    lane for each thread, which has its own batch statistics, is shown beside it."""
-    variants = fastest_variants(case, threads, seconds, newest)
+def compare(program, case, threads, rounds, seconds):
+    """Speed and memory of one model and number of threads. One lane is the computation of the peers. With a lane for each
+    thread, which has its own batch statistics, there is a further row."""
+    variants = fastest_variants(case, threads, seconds)
     lanes = sorted({1, threads})
     all_ours = [start_ours(program, case.model, threads, count) for count in lanes]
     ours = all_ours[0]
-    peers = [start_peer(case.model, threads, *variant) for variant in variants]
+    peers = [start_peer(case.model, threads, variant) for variant in variants]
     for _ in range(rounds):
         for worker in (*all_ours, *peers):
             worker.run(seconds)
@@ -150,8 +160,6 @@ def parse_arguments(program, cases):
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side (default: 5)")
     parser.add_argument("--seconds", type=float, default=1.5, help="length of a turn (default: 1.5)")
     parser.add_argument("--json", action="store_true", help="one JSON object for each case instead of a table")
-    parser.add_argument("--newest", action="store_true",
-                        help="compare with the PyTorch of bench/peers/newest.txt instead of Debian's (tools/setup newest)")
     parser.add_argument("--artel", default=os.path.join(ROOT, "build/release/artel"), help="the program to measure")
     arguments = parser.parse_args()
     for model in arguments.models:
@@ -159,8 +167,8 @@ def parse_arguments(program, cases):
             parser.error(f"unknown model '{model}', expected {', '.join(names)}")
     if not os.access(arguments.artel, os.X_OK):
         parser.error(f"{arguments.artel} does not exist; run make build")
-    if arguments.newest and not os.access(NEWEST, os.X_OK):
-        parser.error(f"{NEWEST} does not exist; run tools/setup newest")
+    if not os.access(PEERS, os.X_OK):
+        parser.error(f"{PEERS} does not exist; run tools/setup newest")
     return arguments
 
 
@@ -173,7 +181,7 @@ def main(program, cases, more=lambda arguments: ()):
                             peer_name="peer (ratio: ours / peer; higher is better for speed, lower for memory)"))
     chosen = [case for case in cases if not arguments.models or case.model in arguments.models]
     threads = [int(count) for count in arguments.threads.split(",")]
-    measured = (compare(arguments.artel, case, count, arguments.rounds, arguments.seconds, arguments.newest)
+    measured = (compare(arguments.artel, case, count, arguments.rounds, arguments.seconds)
                 for case, count in itertools.product(chosen, threads))
     for row in itertools.chain(*measured, more(arguments)):
         print(json.dumps(row) if arguments.json else layout.format(**row), flush=True)

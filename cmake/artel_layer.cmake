@@ -17,6 +17,7 @@ set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEP
 # unit of several, which are then compiled with it and not by themselves; `units` gets the names of the units.
 function(artel_vector_units units sources)
   set(files)
+  list(SORT sources COMPARE FILE_BASENAME)  # kernels that share names of constants stay apart wherever their folders are
   while(sources)
     list(LENGTH files number)
     set(unit ${CMAKE_CURRENT_BINARY_DIR}/vector_kernels_${number}.cc)

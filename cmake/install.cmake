@@ -1,5 +1,5 @@
 # `cmake --install` and find_package(artel): the target artel::artel has all layers except the command line and the
-# dashboard, which belong to the program.
+# dashboard; artel::program has these, too, for programs with commands of their own.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -10,11 +10,18 @@ target_compile_features(artel_library INTERFACE cxx_std_20)
 foreach(line ${ARTEL_LAYER_LINES})
   string(REGEX MATCH "^([a-z]+):" _ "${line}")
   set(layer ${CMAKE_MATCH_1})
-  if(TARGET artel_${layer} AND NOT layer MATCHES "^(cli|dashboard)$")
-    target_link_libraries(artel_library INTERFACE artel_${layer})
+  if(TARGET artel_${layer})
+    if(NOT layer MATCHES "^(cli|dashboard)$")
+      target_link_libraries(artel_library INTERFACE artel_${layer})
+    endif()
     install(TARGETS artel_${layer} EXPORT artel)
   endif()
 endforeach()
+
+add_library(artel_program INTERFACE)
+add_library(artel::program ALIAS artel_program)
+set_target_properties(artel_program PROPERTIES EXPORT_NAME program)
+target_link_libraries(artel_program INTERFACE artel_library artel_cli)
 
 get_target_property(libraries artel_comm LINK_LIBRARIES)
 set(ARTEL_USES_MPI OFF)
@@ -23,7 +30,7 @@ if(MPI::MPI_C IN_LIST libraries)
 endif()
 
 set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/artel)
-install(TARGETS artel_library EXPORT artel)
+install(TARGETS artel_library artel_program EXPORT artel)
 install(EXPORT artel NAMESPACE artel:: DESTINATION ${folder} FILE artelTargets.cmake)
 include(cmake/public_headers.cmake)
 artel_public_headers(${PROJECT_SOURCE_DIR} headers)

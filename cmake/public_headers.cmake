@@ -3,13 +3,15 @@
 set(ARTEL_PUBLIC_HEADERS
     artel/artel.h
     artel/base/file.h artel/base/keys.h artel/base/random.h artel/base/thread_pool.h
-    artel/comm/codecs/codec.h artel/comm/group.h
-    artel/data/csv.h artel/data/dataset.h artel/data/text/tokenizer.h
-    artel/exec/parameters.h artel/exec/step_memory.h
+    artel/cli/program.h
+    artel/comm/codecs/codec.h artel/comm/group.h artel/comm/transports/transports.h
+    artel/data/tables/csv.h artel/data/dataset.h artel/data/text/tokenizer.h
+    artel/exec/devices.h artel/exec/parameters.h artel/exec/step_memory.h
     artel/graph/graph.h
     artel/nn/layer.h artel/nn/layer_words.h artel/nn/summary.h
     artel/observe/plot.h artel/observe/table.h
-    artel/run/config.h artel/run/overview.h
+    artel/plan/schedule.h
+    artel/run/config/config.h artel/run/folder/overview.h
     artel/tensor/named_tensor.h artel/tensor/shape.h artel/tensor/tensor.h
     artel/train/strategies/registry.h artel/train/strategy.h)
 

@@ -11,8 +11,8 @@ using artel::DType;
 using artel::Tensor;
 using artel::Value;
 
-// The kernels: functions of some elements, which become part of one pass over memory together with
-// the element-wise ops beside them. Other ops have a `make` instead (artel/exec/kernel.h).
+// The kernels: functions of some elements. They are fused with adjacent element-wise ops into one
+// pass over memory. Other ops have a `make` instead (artel/exec/kernel.h).
 void softsign_elements(const artel::ElementRun& run) {
   const float* x = run.in[0];
   for (int64_t i = 0; i < run.n; ++i) run.out[i] = x[i] / (1 + std::abs(x[i]));

@@ -2,7 +2,7 @@
 //
 //   mpirun -n 4 artel_distributed_product
 //
-// Whoever has which part, the result has the same bits.
+// The bits of the result do not depend on the division.
 #include <artel/artel.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// A file that grows, record by record.
+// An append-only file of records.
 #pragma once
 
 #include <filesystem>
@@ -7,21 +7,21 @@
 
 namespace artel {
 
-// Records wait in memory until they are flushed. A flush that fails (a full disk) leaves the file
-// as it was before, and the next one tries again, so the file always ends with a whole record.
-// While nothing can be written, 64 MiB of records are kept; later ones are lost. The destructor
-// flushes.
+// Buffers records in memory until they are flushed. A flush that fails, for example on a full disk,
+// leaves the file unchanged, and the next flush retries, so the file always ends with a complete
+// record. At most 64 MiB are buffered; further records are dropped. The destructor flushes. Not
+// thread safe.
 class AppendedFile {
  public:
-  // Creates the file if needed. Throws an Error of kind io, as `flush` and `sync` do.
+  // Creates the file if needed. The constructor, `flush`, and `sync` throw an Error of kind io.
   explicit AppendedFile(std::filesystem::path path);
   AppendedFile(const AppendedFile&) = delete;
   AppendedFile& operator=(const AppendedFile&) = delete;
   ~AppendedFile();
 
   void append(std::string_view record);
-  void flush();  // a crash of the process loses nothing any more
-  void sync();   // a crash of the machine neither
+  void flush();  // records survive a crash of the process
+  void sync();   // records survive a crash of the machine
 
   const std::filesystem::path& path() const { return path_; }
 

@@ -1,4 +1,4 @@
-// Bytes as letters, digits, '+' and '/' (RFC 4648), for where only text is allowed.
+// Base64 encoding (RFC 4648).
 #pragma once
 
 #include <string>

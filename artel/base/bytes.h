@@ -1,4 +1,4 @@
-// Untrusted bytes: what every reader of a file format works on.
+// Untrusted bytes, the input of every reader of a file format.
 //
 // A reader never trusts a length before comparing it with the number of bytes left, and its errors
 // read `[file] offset N: what is wrong`.
@@ -28,30 +28,30 @@ static_assert(std::endian::native == std::endian::little,
               "files and messages are read and written in the order of the machine's bytes, which "
               "must be that of x86-64 and aarch64");
 
-// Some bytes, where they came from (for messages), and what keeps them alive (nothing if the caller
-// does). Cheap to copy.
+// A view of bytes with a name for messages. `keeper` owns the memory; it is null if the caller owns
+// it. Cheap to copy.
 struct Bytes {
   std::span<const std::byte> data;
   std::string name;
   std::shared_ptr<const void> keeper;
 
-  // A part of the same bytes; throws an Error of kind corrupt if it lies outside of them.
+  // A view of a part, sharing ownership. Throws an Error of kind corrupt if it is out of range.
   Bytes part(uint64_t offset, uint64_t size) const;
   std::string_view text() const {
     return {reinterpret_cast<const char*>(data.data()), data.size()};
   }
 };
 
-// The content of a file, mapped.
+// Maps a file read-only.
 Bytes map_file(const std::filesystem::path& path);
-// A part of a mapped file with the same content, whose pages leave the memory with the last copy of
-// it, while the rest of the file may stay mapped.
+// A copy of the view that releases the pages of its bytes from memory when the last copy is
+// destroyed. The rest of the file may stay mapped.
 Bytes with_own_pages(const Bytes& mapped);
 
 // Owned bytes under a name.
 Bytes make_bytes(std::string content, std::string name);
 
-// A cursor that never leaves its bytes. It borrows them.
+// A bounds-checked cursor over borrowed bytes. Reading beyond the end throws.
 class ByteReader {
  public:
   ByteReader(std::span<const std::byte> bytes, std::string name)
@@ -62,14 +62,14 @@ class ByteReader {
   size_t left() const { return bytes_.size() - offset_; }
   const std::string& name() const { return name_; }
 
-  // Moves to an absolute offset, at most to the end.
+  // Moves to an absolute offset. The end itself is allowed.
   void seek(uint64_t offset);
   std::span<const std::byte> take(uint64_t size);
   std::string_view take_text(uint64_t size);
-  // The text up to the next line feed, which is consumed; throws if there is none.
+  // The text up to the next line feed, which is consumed. Throws without a line feed.
   std::string_view take_line();
 
-  // The next number, stored with its low or its high byte first.
+  // The next integer, little-endian or big-endian.
   template <typename T>
   T little();
   template <typename T>
@@ -95,13 +95,13 @@ class ByteReader {
   size_t offset_ = 0;
 };
 
-// Counts the memory that the parts of a file take in all, before it is allocated: a file that names
-// the same bytes again and again is refused.
+// Limits the total memory of the parts of a file before it is allocated. Refuses files that refer
+// to the same bytes repeatedly to exhaust memory.
 class ByteBudget {
  public:
   explicit ByteBudget(std::string name) : name_(std::move(name)) {}
 
-  // For bytes that were read, twice as many may be spent.
+  // Raises the limit by twice the number of bytes read.
   void earn(uint64_t bytes) { most_ += 2 * bytes; }
   void spend(uint64_t bytes) {
     spent_ += bytes;

@@ -24,17 +24,17 @@ __attribute__((target("pclmul"))) __m128i load(const std::byte* at) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
 }
 
-// Moves what has been read so far before the block that follows. `powers` are those of x, modulo
-// the polynomial of CRC-32, by which its halves have to be multiplied for that.
+// Shifts the accumulated remainder by one block. `powers` are the powers of x, modulo the
+// polynomial of CRC-32, that multiply its two halves.
 __attribute__((target("pclmul"))) __m128i fold(__m128i sum, __m128i powers, __m128i next) {
   const __m128i low = _mm_clmulepi64_si128(sum, powers, 0x00);
   const __m128i high = _mm_clmulepi64_si128(sum, powers, 0x11);
   return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-// Bytes are a polynomial over two elements, and their checksum is its remainder. Four chains of
-// products without carries turn any number of bytes into sixteen with the same remainder (Gopal et
-// al., "Fast CRC computation using PCLMULQDQ", 2009). Needs at least kAtOnce bytes.
+// Treats the bytes as a polynomial over GF(2), whose remainder is the checksum. Four chains of
+// carry-less products fold any number of bytes into sixteen with the same remainder (Gopal et al.,
+// "Fast CRC computation using PCLMULQDQ", 2009). Needs at least kAtOnce bytes.
 __attribute__((target("pclmul"))) uint32_t crc32_by_products(std::span<const std::byte> bytes,
                                                              uint32_t before) {
   const __m128i by_four = _mm_set_epi64x(0x1c6e41596, 0x154442bd4);

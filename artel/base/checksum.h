@@ -1,4 +1,4 @@
-// CRC-32, as in zip, gzip and PNG files.
+// CRC-32 as used by zip, gzip, and PNG files.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace artel {
 
-// Of bytes that follow others with the checksum `before`.
+// CRC-32 of `bytes`, continuing from the checksum `before` of the preceding bytes.
 uint32_t crc32(std::span<const std::byte> bytes, uint32_t before = 0);
-// Throws an Error of kind corrupt if the bytes have another CRC-32.
+// Throws an Error of kind corrupt if both differ.
 void check_crc32(uint32_t found, uint32_t expected, const std::string& name);
 
-// What tells whether a file has changed.
+// Size and checksum of a file, to detect changes.
 struct FileSummary {
   uint64_t bytes = 0;
   uint32_t crc32 = 0;
 };
-// Reads the file piece by piece, so that it takes no memory.
+// Reads the file piece by piece, with constant memory.
 FileSummary summarise_file(const std::filesystem::path& path);
 
 }  // namespace artel

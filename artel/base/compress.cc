@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kGzipWindow = 15 + 16;
 constexpr int kRawWindow = -15;
-constexpr size_t kLeastRoom = 1 << 16;  // of output
+constexpr size_t kLeastRoom = 1 << 16;  // bytes of output buffer
 
 // One zlib stream over some input, ended by the destructor.
 class Inflater {
@@ -26,8 +26,8 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   ~Inflater() { inflateEnd(&stream_); }
 
-  // Appends to the output until the stream ends or the output has `most` bytes; false in the latter
-  // case. Room that one gzip member leaves is used by the next one.
+  // Appends to the output until the stream ends or the output has `most` bytes. Returns false in
+  // the latter case. The next gzip member reuses the remaining room.
   bool run(uint64_t most) {
     while (used_ < most) {
       if (used_ == output_.size())
@@ -43,7 +43,7 @@ class Inflater {
     return std::exchange(output_, {});
   }
 
-  // Inflates the rest without keeping it; stops beyond `most` bytes.
+  // Inflates the rest and discards it. Stops beyond `most` bytes.
   struct Measure {
     uint64_t bytes = 0;
     uint32_t checksum = 0;
@@ -59,7 +59,7 @@ class Inflater {
     return measure;
   }
 
-  // Prepares for another gzip member after the one that ended; false at the end of the input.
+  // Starts the next gzip member. Returns false at the end of the input.
   bool next_member() {
     if (stream_.avail_in == 0) feed();
     if (!gzip_ || stream_.avail_in == 0 || inflateReset(&stream_) != Z_OK) return false;
@@ -68,7 +68,7 @@ class Inflater {
   }
 
  private:
-  // Fills the room as far as the present member goes; returns how many bytes it made.
+  // Inflates the current member into the room. Returns the number of bytes produced.
   size_t next(std::span<std::byte> room) {
     room = room.first(std::min<size_t>(room.size(), std::numeric_limits<uInt>::max()));
     stream_.next_out = reinterpret_cast<Bytef*>(room.data());
@@ -103,7 +103,7 @@ class Inflater {
   z_stream stream_{};
 };
 
-// Up to here the output is kept at once; few files have more.
+// Outputs up to this size are inflated in one pass; few files are larger.
 uint64_t plausible(const Bytes& compressed) { return kLeastRoom + 16 * compressed.data.size(); }
 
 }  // namespace

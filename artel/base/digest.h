@@ -1,4 +1,4 @@
-// SHA-256, by which files are known.
+// SHA-256 digests, which identify files.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace artel {
 
-// Lower-case hexadecimal.
+// The digest in lower-case hexadecimal.
 std::string sha256(std::span<const std::byte> bytes);
 
 }  // namespace artel

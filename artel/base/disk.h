@@ -1,4 +1,4 @@
-// What to say when a disk refuses.
+// Descriptions of disk errors.
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,13 @@
 
 namespace artel {
 
-// "12 KiB free in runs/mnist"; of a path that does not exist, the nearest folder above it counts.
+// "12 KiB free in runs/mnist". For a path that does not exist, uses its nearest existing ancestor.
 std::string free_space_at(const std::filesystem::path& path);
 
-// What the standard library throws, as an Error of kind io.
+// Converts an exception of the standard library to an Error of kind io.
 Error io_error(const std::filesystem::filesystem_error& error);
 
-// Whether an error means that something could not be written or read, and may work later.
+// True if reading or writing failed and a retry may succeed.
 inline bool is_disk_error(const Error& error) {
   return error.kind() == ErrorKind::io || error.kind() == ErrorKind::not_found;
 }

@@ -7,13 +7,14 @@
 //     artel::log(artel::LogLevel::error, "{}", error.what());
 //   }
 //
-// A message reads `[where] what: got X, expected Y; try Z`: one line that names the culprit. The
-// kind lets callers (and the program's exit code) tell a user's mistake from a broken file or a
-// lost peer.
+// A message is one line of the form `[where] what: got X, expected Y; try Z`. The kind
+// distinguishes a user's mistake from a broken file or a lost peer, for callers and for the exit
+// code.
 #pragma once
 
 #include <fmt/core.h>
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,13 +25,13 @@ namespace artel {
 enum class ErrorKind {
   invalid_argument,  // the caller asked for something impossible
   shape,             // tensors or layers that do not fit together
-  not_found,         // a file, a key, a name
-  io,                // the operating system refused
-  corrupt,           // a file or message whose content is wrong
-  unsupported,       // valid, but not in this build or on this machine
-  memory,            // does not fit
+  not_found,         // a missing file, key, or name
+  io,                // a system call failed
+  corrupt,           // a file or message with invalid content
+  unsupported,       // valid, but not supported by this build or machine
+  memory,            // not enough memory
   numeric,           // NaN or infinity where a number was needed
-  communication,     // a peer died, disagreed or could not be reached
+  communication,     // a peer died, disagreed, or could not be reached
   timeout,           // a deadline passed
   cancelled,         // stopped on request
   internal,          // a bug in Artel
@@ -40,14 +41,30 @@ std::string_view to_string(ErrorKind kind);
 
 class Error : public std::runtime_error {
  public:
+  // A failure that another process has reported.
+  struct Report {
+    std::string worker;  // the failed worker, "worker 1 on host b"; empty for the whole group
+    std::string cause;
+  };
+
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Error(ErrorKind kind, const std::string& message, Report report)
+      : std::runtime_error(message),
+        kind_(kind),
+        report_(std::make_shared<const Report>(std::move(report))) {}
+
   ErrorKind kind() const { return kind_; }
+  // Null for what has happened in this process.
+  const Report* report() const { return report_.get(); }
+  // The message without who has failed and who has noticed it.
+  std::string_view cause() const { return report_ ? std::string_view(report_->cause) : what(); }
 
  private:
   ErrorKind kind_;
+  std::shared_ptr<const Report> report_;  // shared: copies of exceptions must not throw
 };
 
-// The common end of fail and require: out of line, so that a check adds little code to its callers.
+// Implements `fail` and `require`. Out of line, so that a check adds little code to its callers.
 [[noreturn]] void throw_error(ErrorKind kind, fmt::string_view format, fmt::format_args args);
 
 // Throws an Error whose message is formatted as by fmt::format.

@@ -44,7 +44,8 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::
   }
 }
 
-// Opens a regular file. Without waiting: opening a pipe would last until somebody writes into it.
+// Opens a regular file with O_NONBLOCK, because opening a pipe would block until a process writes
+// to it.
 int open_regular(const std::filesystem::path& path, struct stat& info) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) fail_io(path, "open");
@@ -96,7 +97,7 @@ std::string read_end(const std::filesystem::path& path, uint64_t most) {
 int open_without_following(const std::filesystem::path& path, int flags, unsigned mode) {
   Descriptor file(::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode));
   require(file.fd >= 0 || errno != ELOOP, ErrorKind::io,
-          "[{}] is a link; try removing it: links are not followed here", path.string());
+          "[{}] is a symbolic link, which is not followed here; remove it", path.string());
   if (file.fd < 0) fail_io(path, "open");
   struct stat info {};
   if (::fstat(file.fd, &info) != 0) fail_io(path, "read the size");
@@ -134,7 +135,7 @@ MappedFile::~MappedFile() {
 AtomicFile::AtomicFile(const std::filesystem::path& path)
     : path_(path), temporary_(path.string() + ".XXXXXX") {
   file_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
-  if (file_ < 0) fail_io(path_, "create a temporary file beside it");
+  if (file_ < 0) fail_io(path_, "create a temporary file in its folder");
 }
 
 AtomicFile::~AtomicFile() {
@@ -150,7 +151,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
     bytes_ += part.size();
     bytes = bytes.subspan(part.size());
     if (bytes_ - flushed_ < kFlushBytes) continue;
-    // Only a hint: not every file system takes it.
+    // Only a hint, which not every file system supports.
     ::sync_file_range(file_, static_cast<off_t>(flushed_), static_cast<off_t>(bytes_ - flushed_),
                       SYNC_FILE_RANGE_WRITE);
     flushed_ = bytes_;

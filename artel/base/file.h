@@ -1,5 +1,5 @@
-// Files: whole reads with a limit, read-only maps, and writes that never leave half a file behind.
-// Every failure is an Error of kind io or not_found that names the path and the system's reason.
+// Files: reads with a size limit, read-only maps, and atomic writes. Every failure is an Error of
+// kind io or not_found with the path and the system's reason.
 //
 //   artel::write_file_atomically("notes.txt", "the second run used half the rate\n");
 //   const std::string notes = artel::read_file("notes.txt");
@@ -15,22 +15,23 @@
 
 namespace artel {
 
-// Files are regular ones: a pipe, from which nothing may ever come, is refused.
+// Reads a whole file. Refuses anything but regular files, because reading a pipe could block
+// forever.
 std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{1} << 32);
 
-// The last bytes of a file, `most` at most.
+// The last `most` bytes of a file, or all of them.
 std::string read_end(const std::filesystem::path& path, uint64_t most);
 
-// Opens a regular file, or makes it: neither follows a link, which somebody may have put there to
-// have another file changed, nor waits at a pipe. `flags` are those of open(2).
+// Opens or creates a regular file. Does not follow links, which another user could plant to
+// redirect a write, and does not block on pipes. `flags` are those of open(2).
 int open_without_following(const std::filesystem::path& path, int flags, unsigned mode = 0644);
 
-// Calls `use` with the content of a file in its order, some of it at a time.
+// Calls `use` with consecutive pieces of a file.
 void read_pieces(const std::filesystem::path& path,
                  const std::function<void(std::span<const std::byte>)>& use);
 
-// A view of a file, unmapped by the destructor. Movable. The pages are private: writing through a
-// const_cast (as a Tensor may) changes a private copy of the page, never the file.
+// A read-only map of a file; the destructor unmaps it. Pages are private: writing through a
+// const_cast (as a Tensor may) changes a copy of the page, never the file.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -47,9 +48,9 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// A file that is written piece by piece under a temporary name beside `path`, synced, and renamed
-// over `path`: after a crash either the old or the new file is there, never a mixture. Without
-// `finish`, the destructor removes what was written.
+// Writes a file under a temporary name in the same folder; `finish` syncs it and renames it to
+// `path`. After a crash, `path` has either the old or the new content. Without `finish`, the
+// destructor removes the temporary file.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -57,7 +58,7 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // The disk begins to write now and then, so that little is left for `finish` to wait for.
+  // Appends bytes. Starts writeback periodically, so that `finish` waits only for the rest.
   void write(std::span<const std::byte> bytes);
   void finish(unsigned mode = 0644);
 
@@ -67,8 +68,8 @@ class AtomicFile {
   std::filesystem::path path_;
   std::string temporary_;
   int file_ = -1;
-  uint64_t bytes_ = 0;    // that were written,
-  uint64_t flushed_ = 0;  // and of these, that the disk has begun with
+  uint64_t bytes_ = 0;    // written so far
+  uint64_t flushed_ = 0;  // bytes for which writeback was started
 };
 
 void write_file_atomically(const std::filesystem::path& path,
@@ -76,7 +77,7 @@ void write_file_atomically(const std::filesystem::path& path,
 void write_file_atomically(const std::filesystem::path& path, std::string_view text,
                            unsigned mode = 0644);
 
-// Makes renames within a folder survive a crash.
+// Syncs a folder, so that renames within it survive a crash.
 void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace artel

@@ -21,7 +21,7 @@
 namespace artel {
 namespace {
 
-// Who holds the lock writes its name into the file.
+// Writes this process's name into the lock file.
 void sign(int file) {
   const std::string name = fmt::format("process {} on host {}\n", ::getpid(), host_name());
   if (::ftruncate(file, 0) == 0) (void)!::pwrite(file, name.data(), name.size(), 0);
@@ -29,7 +29,7 @@ void sign(int file) {
 
 constexpr auto kPause = std::chrono::milliseconds(20);
 
-// Whoever has only just taken the lock gets a moment to sign.
+// Waits briefly for a new holder to write its name.
 std::string holder(int file) {
   for (const Deadline deadline = Deadline::after(1);; std::this_thread::sleep_for(kPause)) {
     char name[320];
@@ -84,7 +84,7 @@ FileLock::FileLock(const std::filesystem::path& path, Deadline deadline)
 std::unique_ptr<FileLock> FileLock::take_over(const std::filesystem::path& path) {
   std::string temporary = path.string() + ".XXXXXX";
   const int file = ::mkostemp(temporary.data(), O_CLOEXEC);
-  require(file >= 0, ErrorKind::io, "[{}] cannot create a temporary file beside it: {}",
+  require(file >= 0, ErrorKind::io, "[{}] cannot create a temporary file in its folder: {}",
           path.string(), std::strerror(errno));
   std::unique_ptr<FileLock> lock(new FileLock(path, file));
   sign(file);

@@ -1,4 +1,4 @@
-// One process at a time: an advisory lock on a file.
+// An advisory lock on a file, held by one process at a time.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@
 
 namespace artel {
 
-// Held from construction until destruction or the end of the process, however it ends. The
-// constructor creates the file if needed. Excludes other processes, and other locks in this
-// process. The file stays behind and names the process and the host of the last holder; a long wait
-// is logged with them. Throws an Error of kind timeout if the deadline passes, of kind unsupported
-// on file systems without locks, and of kind io if the file cannot be opened or locked.
+// Held from construction until destruction or the end of the process. The constructor creates the
+// file if needed and logs a long wait with the process and host of the holder. Excludes other
+// processes and other locks in this process. The file stays behind and names its last holder.
+// Throws an Error of kind timeout if the deadline passes, unsupported on file systems without
+// locks, and io if the file cannot be opened or locked.
 class FileLock {
  public:
   explicit FileLock(const std::filesystem::path& path, Deadline deadline = Deadline::never());
@@ -23,13 +23,13 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
   ~FileLock();
 
-  // Takes the lock from whoever has it, such as a process that was stopped and has been replaced.
-  // It learns so from `held`.
+  // Takes the lock from its holder, such as a hung process that has been replaced. The former
+  // holder learns this from `held`.
   static std::unique_ptr<FileLock> take_over(const std::filesystem::path& path);
-  // The process and host that hold the lock of a file, without touching it; nothing if no process
-  // of this machine does.
+  // The process and host that hold the lock, without opening it for writing. Empty if no process of
+  // this machine holds it.
   static std::optional<std::string> holder_of(const std::filesystem::path& path);
-  // Whether nobody has taken it over and the file is still there.
+  // False after another process took the lock over or removed the file.
   bool held() const;
 
  private:

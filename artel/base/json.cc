@@ -13,8 +13,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMostNested = 64;
-// Lists and objects take the most memory for their bytes: few of them are shorter than this, on
-// average.
+// Lists and objects take the most memory per byte of text. This is a lower bound on their average
+// length in ordinary texts.
 constexpr size_t kBytesOfContainer = 8, kAlwaysContainers = 100'000;
 
 // "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without the part for
@@ -25,7 +25,7 @@ std::string_view reason(const Json::exception& error) {
   return end == text.npos ? text : text.substr(end + 2);
 }
 
-// Looks at a text without keeping it: what should not be read is refused before it takes memory.
+// Scans a text without storing it, to refuse harmful text before it takes memory.
 class Inspector final : public Json::json_sax_t {
  public:
   Inspector(std::string_view where, size_t bytes)
@@ -47,7 +47,7 @@ class Inspector final : public Json::json_sax_t {
             name);
     return true;
   }
-  // What is wrong is said by whoever reads the text in earnest.
+  // The actual parser reports the error.
   bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
 
  private:
@@ -66,7 +66,7 @@ class Inspector final : public Json::json_sax_t {
 
   std::string_view where_;
   size_t bytes_, most_, containers_ = 0;
-  std::vector<std::set<std::string>> keys_;  // of the lists and objects around the current place
+  std::vector<std::set<std::string>> keys_;  // one set per open list or object
 };
 
 void inspect(std::string_view text, std::string_view where) {

@@ -1,4 +1,4 @@
-// JSON from files and messages that anybody may have written.
+// Parsing of untrusted JSON.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,19 @@
 
 namespace artel {
 
-// Throws an Error of kind corrupt that names `where` for text that is not JSON, that nests deeper
-// than anything of ours (what walks through it may recurse), that would take far more memory than
-// it has bytes, or that has a key twice in an object.
+// Throws an Error of kind corrupt that names `where` if the text is not JSON, nests too deeply for
+// recursive code, would take far more memory than it has bytes, or repeats a key in an object.
 nlohmann::json parse_json(std::string_view text, std::string_view where);
 
-// The same for text that need not be JSON: null for all that parse_json refuses.
+// Like parse_json, but returns null for refused text.
 nlohmann::json json_or_null(std::string_view text);
-// Objects keep the order of their keys.
+// Like json_or_null; objects keep the order of their keys.
 nlohmann::ordered_json ordered_json_or_null(std::string_view text);
 
-// A number that an integer can hold; nothing for other values.
+// The value as an integer; empty if it is not a whole number in range.
 std::optional<int64_t> whole_number(const nlohmann::json& value);
 
-// A value for a message: short, whatever it is.
+// A short form of any value, for messages.
 std::string json_excerpt(const nlohmann::json& value);
 
 }  // namespace artel

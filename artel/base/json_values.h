@@ -1,5 +1,5 @@
-// The values of JSON, with a check that the library leaves out: a number that is read as an integer
-// fits into it. Whoever reads or writes values includes this instead of the library.
+// nlohmann/json with range checks: reading a number that does not fit into the requested integer
+// type throws. Include this header instead of the library.
 #pragma once
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ struct adl_serializer<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same
   }
 
  private:
-  // Of values that are no numbers, the library itself says so.
+  // The library itself reports values that are not numbers.
   template <typename Value>
   static bool fits(const Value& json) {
     if (json.is_number_unsigned())

@@ -1,4 +1,4 @@
-// Keys of a configuration: their names, their allowed values and their meaning.
+// Configuration keys: names, allowed values, and help texts.
 //
 //   struct GossipOptions {
 //     int64_t neighbours = 2;
@@ -8,8 +8,8 @@
 //     }
 //   };
 //
-// A struct of options lists each of them once, by calling field(Key, member). Reading, writing,
-// help and documentation are derived from that list.
+// A struct of options lists each option once, by calling field(Key, member). Reading, writing,
+// help, and documentation are derived from that list.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@
 namespace artel {
 
 struct Key {
-  std::string_view name;  // with its section: "cluster.delay"
+  std::string_view name;  // including the section: "cluster.delay"
   std::string_view help;
-  // The range of a number.
+  // Allowed range of a number.
   double least = 0;
   double most = std::numeric_limits<double>::infinity();
-  // The allowed values of a text; empty: any.
+  // Allowed values of a text. Empty allows any.
   std::vector<std::string_view> choices = {};
-  // For a strategy with several names: those for which the key has an effect; empty: all.
+  // Strategies of a group for which the key has an effect. Empty means all.
   std::vector<std::string_view> with = {};
 };
 
-// Called with each key of a list; covers the types that any list may contain.
+// Called with each key of a list. The overloads are the supported types.
 class KeyVisitor {
  public:
   virtual ~KeyVisitor() = default;
@@ -42,7 +42,7 @@ class KeyVisitor {
   virtual void operator()(const Key& key, double& value) = 0;
   virtual void operator()(const Key& key, bool& value) = 0;
   virtual void operator()(const Key& key, std::vector<std::string>& value) = 0;
-  virtual void operator()(const Key& key, std::optional<int64_t>& value) = 0;  // nothing: "none"
+  virtual void operator()(const Key& key, std::optional<int64_t>& value) = 0;  // empty is "none"
 };
 
 struct KeyDescription {
@@ -52,8 +52,8 @@ struct KeyDescription {
   std::string help;
 };
 
-// Describes each key once, with its present value as the default. With a name of a strategy, leaves
-// out the keys that have no effect under it.
+// Describes each key once, with its present value as the default. Given the name of a strategy,
+// omits keys that have no effect with it.
 class DescribeKeys : public KeyVisitor {
  public:
   explicit DescribeKeys(std::string_view strategy = {}) : strategy_(strategy) {}
@@ -74,7 +74,7 @@ class DescribeKeys : public KeyVisitor {
   std::string_view strategy_;
 };
 
-// Values as TOML has them.
+// Values in TOML syntax.
 std::string toml_value(const std::string& value);
 std::string toml_value(int64_t value);
 std::string toml_value(double value);

@@ -10,7 +10,7 @@
 namespace artel {
 namespace {
 
-// Logging is the one thing a process has exactly one of: its standard error.
+// The logger is global, because a process has exactly one standard error.
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
     auto made = std::make_shared<spdlog::logger>(

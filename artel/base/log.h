@@ -1,4 +1,5 @@
-// Log lines for people, on standard error: `artel: text`, or with a worker's name once it has one.
+// Log lines on standard error: `artel: text`, or `worker 3: text` once the process has a name.
+// Thread safe.
 //
 //   artel::set_log_level(artel::LogLevel::info);
 //   artel::log(artel::LogLevel::info, "{} samples", samples->size());
@@ -17,7 +18,7 @@ enum class LogLevel { debug, info, warning, error };
 
 void set_log_level(LogLevel level);
 
-// The prefix of each line, such as "worker 3". Thread safe.
+// Sets the prefix of each line, such as "worker 3".
 void set_log_name(std::string name);
 
 void log_line(LogLevel level, std::string_view text);
@@ -27,11 +28,11 @@ void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
   log_line(level, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Writes text for people to a stream such as standard error. What cannot be written is lost: a full
-// disk behind it must not end a training.
+// Writes text to a stream such as standard error. Ignores write errors: a full disk must not end a
+// training.
 void tell(std::FILE* stream, std::string_view text);
 
-// Writes one line to standard output and flushes it. Control characters are shown, not obeyed.
+// Writes one line to standard output and flushes it. Escapes control characters.
 void print_line(std::string_view text);
 
 template <typename... Args>

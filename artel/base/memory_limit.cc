@@ -10,7 +10,7 @@
 namespace artel {
 namespace {
 
-// The number in a file, if that is one ("max" is not) and less.
+// Lowers `limit` to the number in a file. Ignores "max" and missing files.
 void lower_to(uint64_t& least, const std::filesystem::path& file) {
   uint64_t limit = 0;
   if (std::ifstream(file) >> limit && limit > 0) least = std::min(least, limit);
@@ -21,10 +21,9 @@ void lower_to(uint64_t& least, const std::filesystem::path& file) {
 uint64_t control_group_limit(const std::filesystem::path& root) {
   uint64_t least = UINT64_MAX;
   const std::filesystem::path mounted = root / "sys/fs/cgroup";
-  // As a container sees its own.
+  // The cgroup as mounted inside a container.
   lower_to(least, mounted / "memory.max");
-  // A line is "7:memory:/slurm/job", or "0::/slurm/job" in the second version; groups above limit,
-  // too.
+  // A line is "7:memory:/slurm/job" (cgroups v1) or "0::/slurm/job" (v2). Parent groups limit, too.
   std::ifstream lines(root / "proc/self/cgroup");
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);

@@ -1,4 +1,4 @@
-// How much memory a process may have.
+// Memory limits of the process.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,11 @@
 
 namespace artel {
 
-// That of the machine, or less if a limit of the process (setrlimit) or of its group of processes
-// (cgroup) says so.
+// The smallest of the machine's memory, the process limit (setrlimit), and the cgroup limit.
 uint64_t memory_limit_bytes();
 
-// What the control groups of this process allow, as the files below `root` say; without a limit,
-// the largest number.
+// The limit of this process's cgroups, read from files below `root`; the largest number without
+// one.
 uint64_t control_group_limit(const std::filesystem::path& root = "/");
 
 }  // namespace artel

@@ -36,8 +36,7 @@ std::span<std::byte> pages_in(std::span<std::byte> memory) {
 void forget(std::span<std::byte> memory) {
   const std::span<std::byte> pages = pages_in(memory);
   if (pages.empty()) return;
-  // Memory that processes share has to be given back for all of them; other memory has no such
-  // call.
+  // MADV_REMOVE releases shared memory for all processes; it fails for private memory.
   if (::madvise(pages.data(), pages.size(), MADV_REMOVE) != 0)
     ::madvise(pages.data(), pages.size(), MADV_DONTNEED);
 }
@@ -58,7 +57,7 @@ void make_empty(std::span<std::byte> pages) {
   if (!pages.empty()) map_anonymous(pages.data(), pages.size(), MAP_FIXED);
 }
 
-// A copy takes the place of the pages in one step.
+// mremap replaces the pages by the copy in one step.
 void make_private(std::span<std::byte> pages) {
   if (pages.empty()) return;
   void* const copy = map_anonymous(nullptr, pages.size(), 0);

@@ -1,4 +1,5 @@
-// Memory of `allocate`, or shared between processes, that is not needed for a while.
+// Releases the pages of unused memory to the system. The memory comes from `allocate` or is shared
+// between processes.
 #pragma once
 
 #include <cstddef>
@@ -6,25 +7,26 @@
 
 namespace artel {
 
-// The whole pages within.
+// The whole pages within `memory`; empty if it has none.
 std::span<std::byte> pages_in(std::span<std::byte> memory);
 size_t page_bytes();
 
-// Gives memory back to the system, page by page: whole pages within it are zeros from now on.
+// Returns the whole pages within `memory` to the system. They read as zeros from now on, also in
+// processes that share them.
 void forget(std::span<std::byte> memory);
 
-// The same for memory that is not needed for long: what is written beside it takes no page in it,
-// as it would where the system uses large pages.
+// Like release_pages, for memory that stays unused for long. Also disables huge pages, so that
+// writes to adjacent memory do not allocate pages in it again.
 void leave_out(std::span<std::byte> memory);
 
-// Shared memory that this process does not need for a while: others keep it, and it is there again
-// when it is read.
+// Unmaps the pages of shared memory from this process. Their content is kept by other processes and
+// mapped again on the next access.
 void look_away(std::span<std::byte> memory);
 
-// Puts memory of this process alone, with zeros, in place of whole pages that others may share.
+// Replaces whole pages, which may be shared, by private pages of zeros.
 void make_empty(std::span<std::byte> pages);
 
-// The same with what the pages contain. Whoever reads them meanwhile sees that, too.
+// Replaces whole pages by private pages with the same content, atomically for concurrent readers.
 void make_private(std::span<std::byte> pages);
 
 }  // namespace artel

@@ -1,4 +1,4 @@
-// Numbers of things, as people read them.
+// Counts with their nouns, for messages.
 #pragma once
 
 #include <fmt/format.h>

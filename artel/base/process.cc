@@ -1,6 +1,7 @@
 #include "artel/base/process.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -22,19 +23,20 @@ namespace {
 constexpr size_t kMostOutput = 64 << 10;
 constexpr int kCannotStart = 127;
 
-// In the child: becomes the program, or ends. Only calls that are safe after fork.
+// Runs in the child: executes the program or exits. Uses only calls that are safe after fork.
 [[noreturn]] void become(char* const* arguments, const char* folder, int output) {
   const int input = ::open("/dev/null", O_RDONLY);
   if (input < 0 || ::dup2(input, 0) < 0 || ::dup2(output, 1) < 0 || ::dup2(output, 2) < 0 ||
       ::chdir(folder) != 0)
     ::_exit(kCannotStart);
   ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it does not outlive whoever waits for it
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // dies with its parent
   ::execvp(arguments[0], arguments);
   ::_exit(kCannotStart);
 }
 
-// A child process in a group of its own; killed, with its own children, unless it was waited for.
+// A child process in its own process group. The destructor kills the group unless `wait` was
+// called.
 class Child {
  public:
   explicit Child(pid_t id) : id_(id) {}
@@ -46,7 +48,7 @@ class Child {
     ::waitpid(id_, nullptr, 0);
   }
 
-  // The exit code, after the program closed its output.
+  // Returns the exit code. Call after the program has closed its output.
   int wait() {
     int status = 0;
     while (::waitpid(id_, &status, 0) < 0 && errno == EINTR) {
@@ -137,7 +139,12 @@ double processor_seconds() {
 
 int64_t memory_bytes() { return status_bytes("VmRSS:"); }
 
-// Not getrusage, which counts what the process was before it became this program.
+int64_t private_memory_bytes() {
+  ::malloc_trim(0);
+  return status_bytes("RssAnon:");
+}
+
+// Not getrusage, whose maximum includes the process image before exec.
 int64_t peak_memory_bytes() { return status_bytes("VmHWM:"); }
 
 }  // namespace artel

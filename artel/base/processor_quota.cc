@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first two numbers of a file; "max" and what cannot be read mean no limit.
+// The first two numbers of a file. "max" and unreadable files mean no limit.
 std::optional<double> ratio_in(const fs::path& quota_file, const fs::path& period_file) {
   double quota = 0, period = 0;
   std::ifstream quotas(quota_file);

@@ -1,5 +1,5 @@
-// The share of the processors that a cgroup allows this process: containers and batch systems limit
-// it without hiding any core.
+// The CPU quota of this process's cgroup. Containers and batch systems set it without hiding any
+// core.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,10 @@
 
 namespace artel {
 
-// Cores, such as 0.5; nothing if there is no limit. Reads /proc/self/cgroup and /sys/fs/cgroup, in
-// the layouts of both versions of cgroups.
+// The quota in cores, such as 0.5; empty without a limit. Reads /proc/self/cgroup and
+// /sys/fs/cgroup; supports cgroups v1 and v2.
 std::optional<double> processor_quota();
-// The same with the text of /proc/self/cgroup and where the cgroups are mounted.
+// For tests: takes the content of /proc/self/cgroup and the mount point.
 std::optional<double> processor_quota(const std::string& memberships,
                                       const std::filesystem::path& mount);
 

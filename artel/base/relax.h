@@ -2,7 +2,7 @@
 
 namespace artel {
 
-// In a loop that waits for another core: leaves the core's units to its other thread for a moment.
+// Pauses briefly inside a spin loop, yielding execution units to the core's other hardware thread.
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -1,5 +1,5 @@
-// What secrets are kept and shown with: keyed digests, numbers that nobody can guess, and a
-// comparison that takes as long for a near miss as for any other.
+// Primitives for secrets: keyed digests, cryptographic random numbers, and constant-time
+// comparison.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@ namespace artel {
 
 constexpr size_t kDigestBytes = 32;
 
-// HMAC-SHA-256: kDigestBytes bytes.
+// HMAC-SHA-256, kDigestBytes long.
 std::string keyed_digest(std::string_view key, std::string_view message);
 
-// From the system's source of randomness.
+// Random bytes from the operating system.
 std::string random_bytes(size_t count);
 
-// Whether both are the same, in a time that depends on their lengths only.
+// Compares in a time that depends only on the lengths.
 bool same_secret(std::string_view a, std::string_view b);
 
 // Lower-case hexadecimal.

@@ -15,8 +15,8 @@
 namespace artel {
 namespace {
 
-// Not posix_fallocate: where the file system has no such thing, that writes zeros over what other
-// processes write at the same time. There, the file only gets its length.
+// Not posix_fallocate: on file systems without fallocate, it would overwrite concurrent writes of
+// other processes with zeros. There, only the length of the file is set.
 bool take_room(int file, size_t bytes) {
   if (::fallocate(file, 0, 0, static_cast<off_t>(bytes)) == 0) return true;
   if (errno != EOPNOTSUPP) return false;

@@ -1,4 +1,4 @@
-// A file that several processes write at once, each other parts of it, as memory.
+// A file mapped as shared memory. Several processes may write disjoint parts of it concurrently.
 //
 //   const artel::SharedFile file("features", 1 << 20);
 //   file.data()[17] = std::byte{1};
@@ -11,8 +11,9 @@ namespace artel {
 
 class SharedFile {
  public:
-  // Makes the file, or enlarges it with zeros, and takes room on the disk for all of it: a page
-  // that found none later would end the process. Throws an Error of kind io if there is none.
+  // Creates the file or extends it with zeros, and allocates disk space for all of it, because a
+  // later write to a page without space would kill the process. Throws an Error of kind io if the
+  // disk is full.
   SharedFile(const std::filesystem::path& path, size_t bytes);
   ~SharedFile();
   SharedFile(const SharedFile&) = delete;

@@ -1,4 +1,4 @@
-// Names that other frameworks use for things that Artel has.
+// Maps names of other frameworks to those of Artel.
 //
 //   artel::synonyms_of("Linear(64)");  // "dense"
 #pragma once
@@ -9,8 +9,9 @@
 
 namespace artel {
 
-// Our names for a layer, loss, metric, optimizer option, or configuration key of PyTorch, Keras, or
-// scikit-learn. Case, underscores, and arguments in parentheses do not matter. Empty if unknown.
+// Artel's names for a layer, loss, metric, optimizer option, or configuration key of PyTorch,
+// Keras, or scikit-learn. Ignores case, underscores, and arguments in parentheses. Empty if
+// unknown.
 std::vector<std::string> synonyms_of(std::string_view name);
 
 }  // namespace artel

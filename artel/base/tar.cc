@@ -21,7 +21,7 @@ uint64_t octal(const ByteReader& reader, std::string_view field) {
   return value;
 }
 
-// The value of `path` in a pax header, whose records are "LENGTH KEY=VALUE\n"; "" if there is none.
+// The value of `path` in a pax header, whose records are "LENGTH KEY=VALUE\n"; "" if it has none.
 std::string pax_path(std::string_view records) {
   const size_t at = records.find(" path=");
   if (at == std::string_view::npos) return "";

@@ -1,4 +1,4 @@
-// Tar archives, as used by npm and publishers of data sets.
+// Tar archives, as used by npm packages and data sets.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ struct TarEntry {
   Bytes content;  // a view of the archive
 };
 
-// The regular files of an archive (not compressed; see gunzip). Folders are skipped. Throws an
-// Error of kind corrupt for a broken archive and for a name that is absolute or leads out of the
-// folder, and of kind unsupported for links and devices.
+// The regular files of an uncompressed archive (see gunzip for compressed ones). Skips folders.
+// Throws an Error of kind corrupt for a broken archive or a name that leads out of the folder, and
+// of kind unsupported for links and devices.
 std::vector<TarEntry> parse_tar(const Bytes& bytes);
 
 }  // namespace artel

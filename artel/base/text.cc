@@ -10,7 +10,7 @@
 namespace artel {
 namespace {
 
-// The number of characters to insert, delete, replace, or swap with their neighbour.
+// Edit distance: insertions, deletions, replacements, and swaps of neighbouring characters.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> rows(a.size() + 1, std::vector<size_t>(b.size() + 1));
   std::iota(rows[0].begin(), rows[0].end(), size_t{0});
@@ -26,7 +26,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return rows.back().back();
 }
 
-// Names longer than this are not compared: the work grows with the product of the lengths.
+// Longer names are not compared, because the time is quadratic in the length.
 constexpr size_t kLongestName = 100;
 
 }  // namespace
@@ -85,11 +85,12 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 
 namespace {
 
-// The bytes of a control character at the beginning of UTF-8 text; 0: it has none there.
+// Length in bytes of a control character at the start of UTF-8 text; 0 if the text starts
+// otherwise.
 size_t control_bytes(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
-  // U+0080 to U+009F, which some terminals obey as well.
+  // U+0080 to U+009F, which some terminals interpret, too.
   return text.size() > 1 && byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0 ? 2 : 0;
 }
 

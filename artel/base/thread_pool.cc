@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "artel/base/error.h"
+#include "artel/base/mutex.h"
 #include "artel/base/relax.h"
 
 namespace artel {
@@ -20,9 +19,9 @@ constexpr int kMostThreads = 4096;
 
 thread_local bool inside_task = false;
 
-// Waits for `condition` awake, since kernels follow one another within microseconds and waking a
-// sleeping thread takes tens of them: about 20 us alone, then some 200 us in which any other thread
-// that wants the core gets it. Returns whether the condition holds.
+// Spins until `condition` holds, because kernels follow one another within microseconds and waking
+// a sleeping thread takes tens of microseconds. Spins for about 20 us, then yields for about 200
+// us. Returns false if the condition still does not hold.
 template <typename Condition>
 bool soon(const Condition& condition) {
   for (int spin = 0; spin < 1000; ++spin) {
@@ -39,16 +38,16 @@ bool soon(const Condition& condition) {
 }  // namespace
 
 struct ThreadPool::State {
-  std::mutex mutex;
-  std::condition_variable wake;
-  std::condition_variable finished;
+  Mutex mutex;
+  Condition wake;
+  Condition finished;
   std::atomic<uint64_t> generation{0};
   std::atomic<bool> stop{false};
   const std::function<void(int64_t)>* task = nullptr;
   int64_t tasks = 0;
   std::atomic<int64_t> next{0};
-  std::atomic<int> busy{0};  // helpers that have not left the current generation
-  std::exception_ptr error;
+  std::atomic<int> busy{0};  // helper threads still in the current generation
+  std::exception_ptr error ARTEL_GUARDED_BY(mutex);
   std::vector<std::thread> helpers;
 
   void work() {
@@ -57,7 +56,7 @@ struct ThreadPool::State {
       try {
         (*task)(i);
       } catch (...) {
-        std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         if (!error) error = std::current_exception();
       }
     }
@@ -67,7 +66,7 @@ struct ThreadPool::State {
   // Waits for the helpers to leave.
   void end() {
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       stop = true;
     }
     wake.notify_all();
@@ -79,14 +78,14 @@ struct ThreadPool::State {
     for (;;) {
       const auto called = [&] { return generation.load() != seen || stop.load(); };
       if (!soon(called)) {
-        std::unique_lock lock(mutex);
+        MutexLock lock(mutex);
         wake.wait(lock, called);
       }
       if (stop.load()) return;
       seen = generation.load();
       work();
       if (busy.fetch_sub(1) == 1) {
-        std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         finished.notify_one();
       }
     }
@@ -123,7 +122,7 @@ void ThreadPool::run(int64_t tasks, const std::function<void(int64_t)>& task) {
   }
   State& s = *state_;
   {
-    std::lock_guard lock(s.mutex);
+    const MutexLock lock(s.mutex);
     s.task = &task;
     s.tasks = tasks;
     s.next = 0;
@@ -135,7 +134,7 @@ void ThreadPool::run(int64_t tasks, const std::function<void(int64_t)>& task) {
   s.work();
   const auto done = [&] { return s.busy.load() == 0; };
   soon(done);
-  std::unique_lock lock(s.mutex);
+  MutexLock lock(s.mutex);
   s.finished.wait(lock, done);
   if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
 }

@@ -1,4 +1,4 @@
-// The threads of a worker, one for each core it may use.
+// The threads of a worker, one per available core.
 //
 //   artel::ThreadPool pool(4);
 //   std::vector<float> squares(1000);
@@ -7,7 +7,7 @@
 //   });
 //
 // All parallel work of a worker runs on one pool, so it never uses more cores than it was given.
-// oneDNN and OpenBLAS are limited to one thread inside each of them (see exec/libraries.h).
+// oneDNN and OpenBLAS run single-threaded inside each thread (see exec/libraries.h).
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ class ThreadPool {
 
   int threads() const { return threads_; }
 
-  // Calls task(i) for each i in [0, tasks), on all threads, and returns when all are done. The
-  // first exception thrown by a task is rethrown here after the others have ended. A call from
-  // inside a task runs its tasks in the calling thread. One caller at a time.
+  // Calls task(i) for each i in [0, tasks) on all threads, and returns when all calls have
+  // returned. Rethrows the first exception of a task. A nested call runs its tasks in the calling
+  // thread. Only one thread may call `run` at a time.
   void run(int64_t tasks, const std::function<void(int64_t)>& task);
 
  private:
@@ -37,8 +37,8 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
-// Splits [0, n) into contiguous parts whose sizes are multiples of `grain` (except the last) and
-// calls body(begin, end) for each; at most one part per thread of the pool.
+// Splits [0, n) into at most one contiguous part per thread and calls body(begin, end) for each.
+// Part sizes are multiples of `grain`, except the last.
 void parallel_for(ThreadPool& pool, int64_t n, int64_t grain,
                   const std::function<void(int64_t, int64_t)>& body);
 

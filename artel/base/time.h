@@ -25,7 +25,7 @@ class Deadline {
   static Deadline never() { return Deadline(Clock::time_point::max()); }
 
   bool passed() const { return at_ != Clock::time_point::max() && Clock::now() >= at_; }
-  // Seconds left, never negative; a very large number for `never`.
+  // Seconds left, at least 0; a very large number for `never`.
   double left() const {
     if (at_ == Clock::time_point::max()) return 1e18;
     const double left = seconds_between(Clock::now(), at_);
@@ -38,7 +38,7 @@ class Deadline {
   Clock::time_point at_;
 };
 
-// "12.3 s", "4 min 05 s", "3 h 12 min": for people.
+// "12.3 s", "4 min 05 s", "3 h 12 min".
 std::string format_duration(double seconds);
 
 }  // namespace artel

@@ -1,11 +1,11 @@
-// Adds to errors where they come from.
+// Adds the location to errors.
 #pragma once
 
 #include "artel/base/error.h"
 
 namespace artel {
 
-// Returns what `work()` returns. An Error that it throws gets "[where] " in front.
+// Returns the result of `work()`. Prefixes the message of an Error with "[where] ".
 template <typename Work>
 auto with_where(std::string_view where, const Work& work) -> decltype(work()) {
   try {

@@ -13,12 +13,13 @@ constexpr uint32_t kLocalHeader = 0x04034b50, kCentralHeader = 0x02014b50, kEnd 
 constexpr uint32_t kEnd64 = 0x06064b50, kEnd64Locator = 0x07064b50;
 constexpr size_t kLocalHeaderSize = 30, kEndSize = 22, kEnd64LocatorSize = 20;
 constexpr uint16_t kStored = 0, kDeflated = 8, kEncryptedFlag = 1, kZip64Extra = 1;
-constexpr uint32_t kIn64 = 0xffffffff;  // "see the zip64 field"
+constexpr uint32_t kIn64 = 0xffffffff;  // the value is in the zip64 field
 constexpr size_t kAlignment = 64;
-// Deflated zeros shrink a thousandfold: a small archive may hold much, but not fill the memory.
+// Limit on the compression ratio: zeros shrink a thousandfold, but a small archive must not fill
+// the memory.
 constexpr uint64_t kAlwaysInflated = uint64_t{1} << 30, kMostTimesInflated = 64;
 
-// The offset of the end record, which a comment of up to 64 KiB may follow.
+// Offset of the end record. A comment of up to 64 KiB may follow it.
 size_t find_end(const Bytes& bytes) {
   const size_t size = bytes.data.size();
   for (size_t back = kEndSize; back <= std::min<size_t>(size, kEndSize + 0xffff); ++back) {
@@ -29,7 +30,7 @@ size_t find_end(const Bytes& bytes) {
   fail(ErrorKind::corrupt, "[{}] no end record of a zip archive; it may be truncated", bytes.name);
 }
 
-// Little-endian fields appended to a buffer.
+// Appends little-endian fields to a buffer.
 class FieldWriter {
  public:
   template <typename T>
@@ -151,7 +152,7 @@ const ZipArchive::Entry* ZipArchive::find(std::string_view name) const {
   return found == places_.end() ? nullptr : &entries_[found->second];
 }
 
-// As it is in the file.
+// The bytes of the entry as stored in the file.
 Bytes ZipArchive::stored(const Entry& entry) const {
   ByteReader reader(bytes_);
   reader.seek(entry.header_offset);

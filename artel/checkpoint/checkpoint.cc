@@ -24,10 +24,10 @@ constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kBest = "best";
 constexpr const char* kFormat = "artel checkpoint";
-// Version 1 has the states of the strategies of that time under names of their own.
+// Version 1 stores strategy states under strategy-specific names.
 constexpr int kVersion = 2, kOldestVersion = 1;
 constexpr std::string_view kPrefix = "step-";
-constexpr std::string_view kNew = ".new", kOld = ".old";  // of hidden folders, while saving
+constexpr std::string_view kNew = ".new", kOld = ".old";  // suffixes during a save
 constexpr uint64_t kMaxManifest = 64 << 20;
 
 std::string folder_name(int64_t step) { return fmt::format("{}{:09}", kPrefix, step); }
@@ -44,7 +44,7 @@ void verify(const fs::path& path, const json& expected) {
             found.at(property).dump(), expected.at(property).dump());
 }
 
-// The checksum of all else in a manifest.
+// The checksum of the other members of a manifest.
 std::string checksum_of(json manifest) {
   manifest.erase(kChecksum);
   const std::string text = manifest.dump();
@@ -60,7 +60,7 @@ json read_manifest(const fs::path& path) {
     fail(ErrorKind::unsupported,
          "[{}] format: got version {}, expected {} to {}; try the artel that wrote it",
          path.string(), json_excerpt(version), kOldestVersion, kVersion);
-  // Older checkpoints have none.
+  // Older checkpoints have no checksum.
   const std::string expected = manifest.value(kChecksum, checksum_of(manifest));
   require(checksum_of(manifest) == expected, ErrorKind::corrupt,
           "[{}] was changed: got {} {}, expected {}", path.string(), kChecksum,
@@ -72,7 +72,7 @@ json read_manifest(const fs::path& path) {
   return manifest;
 }
 
-// ".step-000000120.new" beside "step-000000120".
+// ".step-000000120.new" for "step-000000120".
 fs::path hidden(const fs::path& target, std::string_view suffix) {
   return target.parent_path() / fmt::format(".{}{}", target.filename().string(), suffix);
 }
@@ -115,22 +115,29 @@ fs::path save_checkpoint(const fs::path& folder, const Snapshot& snapshot,
   const json state = parse_json(snapshot.state, "state of a checkpoint");
   require(state.is_object(), ErrorKind::invalid_argument,
           "the state of a checkpoint is not a JSON object: {}", json_excerpt(state));
-  const fs::path target = folder / folder_name(snapshot.step);
-  const fs::path temporary = hidden(target, kNew), replaced = hidden(target, kOld);
-  try {
-    sweep(folder);
-    fs::create_directories(temporary);
+  const auto write = [&](const fs::path& into) {
     const FileSummary weights =
-        write_safetensors(temporary / kWeights, snapshot.weights, {{"format", "pt"}});
-    const FileSummary optimizer = write_safetensors(temporary / kOptimizer, snapshot.optimizer);
+        write_safetensors(into / kWeights, snapshot.weights, {{"format", "pt"}});
+    const FileSummary optimizer = write_safetensors(into / kOptimizer, snapshot.optimizer);
     json manifest = {{"format", kFormat},
                      {"version", kVersion},
                      {"step", snapshot.step},
                      {"state", state},
                      {"files", {{kWeights, describe(weights)}, {kOptimizer, describe(optimizer)}}}};
     manifest[kChecksum] = checksum_of(manifest);
-    write_file_atomically(temporary / kManifest, manifest.dump(2) + "\n");
+    write_file_atomically(into / kManifest, manifest.dump(2) + "\n");
+  };
+  return save_files(folder, snapshot.step, write, options);
+}
 
+fs::path save_files(const fs::path& folder, int64_t step,
+                    const std::function<void(const fs::path&)>& write, const SaveOptions& options) {
+  const fs::path target = folder / folder_name(step);
+  const fs::path temporary = hidden(target, kNew), replaced = hidden(target, kOld);
+  try {
+    sweep(folder);
+    fs::create_directories(temporary);
+    write(temporary);
     if (fs::exists(target)) fs::rename(target, replaced);
     fs::rename(temporary, target);
     sync_folder(folder);

@@ -40,7 +40,7 @@ std::optional<Difference> compare_one(const std::string& name, const Tensor& a, 
 }
 
 struct Content {
-  NamedTensors tensors;  // the optimizer's after the weights
+  NamedTensors tensors;  // weights, then optimizer state
   std::string state = {};
 };
 

@@ -1,4 +1,4 @@
-// Whether two checkpoints are the same, bit for bit.
+// Bitwise comparison of checkpoints.
 #pragma once
 
 #include <filesystem>
@@ -12,22 +12,21 @@ namespace artel::checkpoint {
 // The first place where two sets of tensors differ.
 struct Difference {
   std::string tensor;
-  int64_t index = -1;         // of the element, row-major; -1 if the tensors differ as a whole
-  std::string first, second;  // the values with their bits, or what differs: shapes, types, absence
-  // Checkpoint::state of both; empty for weight files.
+  int64_t index = -1;         // row-major element index; -1 if the whole tensors differ
+  std::string first, second;  // values with their bits, or shapes, types, or absence
+  // Checkpoint::state of each side; empty for weight files.
   std::string first_state = {}, second_state = {};
 
   // "conv1.weight[17]: 0.25 (0x3e800000) and 0.5 (0x3f000000)".
   std::string describe() const;
 };
 
-// In the order of `a`; the order of `b` does not matter. Compares bits: 0 and -0 differ, identical
-// NaNs do not.
+// The first difference in the order of `a`; the order of `b` is ignored. Compares bits: 0 and -0
+// differ, identical NaNs are equal.
 std::optional<Difference> compare(const NamedTensors& a, const NamedTensors& b);
 
-// Each path is a weight file, a checkpoint, a folder of checkpoints, or the folder of a run, with a
-// sub-folder `checkpoints`; of several checkpoints the newest complete one is used, including its
-// optimizer state.
+// Each path is a weight file, a checkpoint, a folder of checkpoints, or a run folder. Of several
+// checkpoints, uses the newest complete one, including its optimizer state.
 std::optional<Difference> compare_checkpoints(const std::filesystem::path& a,
                                               const std::filesystem::path& b);
 

@@ -9,11 +9,11 @@ namespace artel::checkpoint {
 namespace {
 
 constexpr std::string_view kHdf5Signature("\x89HDF\r\n\x1a\n", 8);
-constexpr int kMostDepth = 32;            // of groups, and of the trees that list their members
-constexpr uint64_t kMostParts = 1 << 18;  // headers, trees and lists that are read in all
+constexpr int kMostDepth = 32;            // nesting of groups and of their B-trees
+constexpr uint64_t kMostParts = 1 << 18;  // total number of headers, trees, and lists read
 constexpr size_t kLongestHdf5Name = 4096;
-constexpr size_t kMessageBytes = 8;          // at least
-constexpr uint64_t kNowhere = ~uint64_t{0};  // the address of what does not exist
+constexpr size_t kMessageBytes = 8;          // minimum size of a header message
+constexpr uint64_t kNowhere = ~uint64_t{0};  // the undefined address
 
 enum class Hdf5Message : uint16_t {
   dataspace = 1,
@@ -24,14 +24,14 @@ enum class Hdf5Message : uint16_t {
   symbol_table = 17
 };
 
-// What the messages of an object's header say.
+// The content of an object header.
 struct Hdf5Object {
-  std::optional<uint64_t> tree, heap;  // of a group
+  std::optional<uint64_t> tree, heap;  // only for groups
   std::optional<Shape> shape;
   std::optional<DType> type;
-  bool is_number = false;  // no number: text, a structure, ...
+  bool is_number = false;  // false for text, compound types, ...
   std::optional<Bytes> data;
-  std::string obstacle = {};  // why its data cannot be read
+  std::string obstacle = {};  // reason why the data cannot be read
 };
 
 class Hdf5Reader {
@@ -48,7 +48,7 @@ class Hdf5Reader {
            "[{}] superblock version {}, but Artel reads 0 and 1; write the file again with "
            "libver='earliest'",
            bytes_.name, version);
-    in.take(4);  // versions of parts that are not read, and a reserved byte
+    in.take(4);  // unused versions and a reserved byte
     offset_size_ = in.little<uint8_t>();
     length_size_ = in.little<uint8_t>();
     in.require(offset_size_ == 8 && length_size_ == 8,
@@ -69,7 +69,7 @@ class Hdf5Reader {
     return in;
   }
 
-  // Every part that is read counts: a file may point to one of them from many places.
+  // Counts every part read, because a file may point to one part from many places.
   void count_part() {
     if (++parts_ > kMostParts)
       fail(ErrorKind::corrupt, "[{}] has more than {} parts", bytes_.name, kMostParts);
@@ -127,7 +127,7 @@ class Hdf5Reader {
       ByteReader messages(block);
       while (left > 0 && messages.left() >= 8) {
         --left;
-        // Many objects may have the same header, and its parts may lie over each other.
+        // Many objects may share a header, and its blocks may overlap.
         if (++messages_ > kMostParts + bytes_.data.size() / kMessageBytes)
           fail(ErrorKind::corrupt, "[{}] has more messages than fit into it", bytes_.name);
         const auto type = static_cast<Hdf5Message>(messages.little<uint16_t>());
@@ -135,7 +135,7 @@ class Hdf5Reader {
         const auto flags = messages.little<uint8_t>();
         messages.take(3);
         ByteReader message(messages.take(bytes), bytes_.name);
-        const bool shared = (flags & 2) != 0;  // kept elsewhere
+        const bool shared = (flags & 2) != 0;  // stored elsewhere
         read_message(type, shared, message, object, blocks);
       }
     }
@@ -184,7 +184,7 @@ class Hdf5Reader {
     return Shape(std::move(extents));
   }
 
-  // Text and structures are no tensors; numbers of a kind that Artel lacks are an obstacle.
+  // Text and compound types are not tensors. Number types without a DType are an obstacle.
   static void read_type(bool shared, ByteReader& in, Hdf5Object& object) {
     const int kind = in.little<uint8_t>() & 15;
     object.is_number = !shared && (kind == 0 || kind == 1);
@@ -193,7 +193,7 @@ class Hdf5Reader {
     if (!object.type) object.obstacle = "has numbers of another kind or order of bytes";
   }
 
-  // Nothing for numbers that Artel does not have.
+  // Empty for number types without a DType.
   static std::optional<DType> number_type(int kind, ByteReader& in) {
     const auto bits = in.little<uint8_t>();
     in.take(2);
@@ -218,7 +218,7 @@ class Hdf5Reader {
     return std::nullopt;
   }
 
-  // Where the bytes of a data set are, or why they cannot be read.
+  // The location of a data set's bytes, or the reason why they cannot be read.
   void read_layout(ByteReader& in, Hdf5Object& object) const {
     const auto version = in.little<uint8_t>();
     if (version != 3 && version != 4)
@@ -284,7 +284,7 @@ class Hdf5Reader {
     for (int i = 0; i < members; ++i) {
       const auto name_at = in.little<uint64_t>(), object = in.little<uint64_t>();
       in.take(4 + 4 + 16);
-      if (object == kNowhere) continue;  // a symbolic link, to something that has another name
+      if (object == kNowhere) continue;  // a symbolic link; its target has another name
       in.require(name_at < heap.data.size(), "a name at {} of a heap of {} bytes", name_at,
                  heap.data.size());
       const std::string_view rest = heap.text().substr(name_at, kLongestHdf5Name + 1);

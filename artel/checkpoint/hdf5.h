@@ -1,8 +1,8 @@
-// Weights in HDF5, the format of Keras (.h5): a tree of groups whose leaves are data sets.
+// Weights in HDF5, the format of Keras (.h5): a tree of groups with data sets as leaves.
 //
-// Reads what the library of that name writes unless told otherwise: superblock 0 or 1, groups by
-// symbol tables, and data sets of whole or floating-point numbers, low byte first, that lie in one
-// piece. Attributes and types of other kinds are skipped.
+// Supports the default output of the HDF5 library: superblock 0 or 1, symbol-table groups, and
+// contiguous data sets of little-endian integers or floating-point numbers. Skips attributes and
+// other types.
 #pragma once
 
 #include "artel/base/bytes.h"
@@ -13,9 +13,9 @@ namespace artel::checkpoint {
 bool is_hdf5(const Bytes& bytes);
 
 // The data sets in the order of the groups, named by their path: "conv1/conv1/kernel:0". Tensors
-// are views of the bytes where these are aligned. Throws an Error of kind corrupt for what leads
-// out of the file, nests too deeply or repeats without end; of kind unsupported for newer ways of
-// writing a group or a data set, and for data that is compressed.
+// are views of the bytes where aligned. Throws an Error of kind corrupt for addresses outside the
+// file, excessive nesting, and cycles; of kind unsupported for newer group or data-set layouts and
+// for compressed data.
 NamedTensors parse_hdf5(const Bytes& bytes);
 
 }  // namespace artel::checkpoint

@@ -13,20 +13,20 @@
 namespace artel::checkpoint {
 namespace {
 
-// The numbers of the fields that are read, from the format's description.
-constexpr uint32_t kVersionField = 1, kGraphField = 7;                  // of a model
-constexpr uint32_t kInitialiserField = 5;                               // of a graph
-constexpr uint32_t kDims = 1, kDataType = 2, kFloats = 4, kInts32 = 5,  // of a tensor
+// Field numbers from the ONNX protocol buffer definition.
+constexpr uint32_t kVersionField = 1, kGraphField = 7;                  // ModelProto
+constexpr uint32_t kInitialiserField = 5;                               // GraphProto
+constexpr uint32_t kDims = 1, kDataType = 2, kFloats = 4, kInts32 = 5,  // TensorProto
     kInts64 = 7, kName = 8, kRaw = 9, kDoubles = 10, kExternal = 13, kLocation = 14;
 
 enum class WireType : uint32_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
-// One field of a protocol buffer's message.
+// A field of a protocol buffer message.
 struct Field {
   uint32_t number = 0;
   WireType type = WireType::varint;
-  uint64_t value = 0;                // of varint, fixed64 and fixed32
-  std::span<const std::byte> bytes;  // of bytes
+  uint64_t value = 0;                // varint, fixed64, or fixed32
+  std::span<const std::byte> bytes;  // length-delimited
 
   std::string_view text() const {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -69,11 +69,11 @@ struct OnnxTensor {
   std::vector<int64_t> dims;
   uint64_t type = 0;
   bool external = false;
-  std::map<std::string, std::string> where;  // of external data
+  std::map<std::string, std::string> where;  // location of external data
   std::optional<std::span<const std::byte>> raw;
   std::vector<float> floats;
   std::vector<double> doubles;
-  std::vector<int64_t> integers;  // of either width
+  std::vector<int64_t> integers;  // int32 or int64 data
 };
 
 DType onnx_type(const OnnxTensor& tensor, const std::string& file) {
@@ -105,7 +105,7 @@ DType onnx_type(const OnnxTensor& tensor, const std::string& file) {
   }
 }
 
-// Numbers come one by one or packed.
+// Reads repeated numbers, packed or not.
 template <typename Read>
 void append_numbers(const Field& field, const std::string& file, const Read& read) {
   if (field.type != WireType::bytes) return read(nullptr);
@@ -182,7 +182,7 @@ uint64_t whole_number(const OnnxTensor& tensor, const std::string& key, uint64_t
   return value;
 }
 
-// The files beside the model, each opened once, and the memory that tensors in them take.
+// The external files of a model, each opened once, and the memory budget of their tensors.
 class ExternalFiles {
  public:
   ExternalFiles(const std::string& model, const OpenFile& open) : open_(open), budget_(model) {}
@@ -207,13 +207,13 @@ Bytes external_bytes(const OnnxTensor& tensor, uint64_t size, const std::string&
                      ExternalFiles& files) {
   const auto location = tensor.where.find("location");
   require(location != tensor.where.end() && is_plain_name(location->second), ErrorKind::corrupt,
-          "[{}] tensor '{}' lies in '{}', expected a file in the same folder", file, tensor.name,
-          location == tensor.where.end() ? "" : location->second);
+          "[{}] tensor '{}' is stored in '{}', expected a file in the same folder", file,
+          tensor.name, location == tensor.where.end() ? "" : location->second);
   return files.part(location->second, whole_number(tensor, "offset", 0, file),
                     whole_number(tensor, "length", size, file));
 }
 
-// What is stored number by number, as bytes of the element type. The 16-bit kinds are stored as
+// Converts numbers stored one by one to bytes of the element type. 16-bit floats are stored as
 // their bits.
 std::string listed_bytes(const OnnxTensor& tensor, DType type) {
   std::string bytes;
@@ -252,7 +252,7 @@ Tensor make_tensor(const OnnxTensor& tensor, const Bytes& file, ExternalFiles& f
 }  // namespace
 
 bool is_onnx(const Bytes& bytes) {
-  // The version, then the producer or what else a model has: walks over the outermost fields.
+  // Checks the outermost fields, which begin with the version.
   try {
     ByteReader in(bytes);
     bool graph = false;

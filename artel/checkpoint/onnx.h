@@ -1,4 +1,4 @@
-// The weights of an ONNX model: its initialisers. The graph itself is not read.
+// The weights (initialisers) of an ONNX model. The graph is ignored.
 #pragma once
 
 #include <filesystem>
@@ -9,16 +9,16 @@
 
 namespace artel::checkpoint {
 
-// Whether this looks like one: the format has no signature, but a model begins with its version.
+// Heuristic: the format has no signature, but a model begins with its version.
 bool is_onnx(const Bytes& bytes);
 
-// In the order of the file. Tensors that are stored as raw bytes are views of them where they are
-// aligned. `open` gives files that hold the bytes of large tensors, named in the model; names that
-// lead out of a folder are refused before. Throws an Error of kind corrupt for a broken file, and
-// of kind unsupported for an element type that Artel does not have.
+// The tensors in the order of the file. Tensors stored as raw bytes are views where aligned. `open`
+// opens the external files that the model names for large tensors; names that lead out of the
+// folder are refused first. Throws an Error of kind corrupt for a broken file, and of kind
+// unsupported for element types without a DType.
 NamedTensors parse_onnx(const Bytes& bytes, const OpenFile& open);
 
-// The same for a file with the others beside it.
+// Reads a model whose external files are in its folder.
 NamedTensors read_onnx(const std::filesystem::path& path);
 
 }  // namespace artel::checkpoint

@@ -37,7 +37,7 @@ class Machine {
     return value;
   }
 
-  // Everything above the last mark.
+  // Pops everything above the last mark.
   std::vector<PickleValue*> pop_to_mark() {
     reader_.require(!marks_.empty(), "a pickle refers to a missing mark");
     const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
@@ -169,7 +169,7 @@ class Machine {
     return false;
   }
 
-  // A number in two's complement, low byte first.
+  // A little-endian number in two's complement.
   void push_long(size_t size) {
     reader_.require(size <= sizeof(int64_t), "a whole number of {} bytes, expected at most 8",
                     size);
@@ -287,7 +287,7 @@ class Machine {
   PickleHost& host_;
   PickleHeap& heap_;
   std::vector<PickleValue*> stack_;
-  std::vector<size_t> marks_;  // heights of the stack
+  std::vector<size_t> marks_;  // stack heights at the open marks
   std::unordered_map<uint64_t, PickleValue*> memo_;
 };
 

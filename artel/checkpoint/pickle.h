@@ -1,8 +1,8 @@
-// An interpreter for the part of Python's pickle language that describes plain data.
+// An interpreter for the subset of Python's pickle language that describes plain data.
 //
-// It builds numbers, text, lists, tuples and dictionaries, and hands everything else (global names,
-// calls, persistent identifiers) to a `PickleHost`, which accepts what it knows by name. Nothing is
-// ever executed. Memory is linear in the length of the input.
+// It builds numbers, text, lists, tuples, and dictionaries, and passes everything else (global
+// names, calls, persistent identifiers) to a `PickleHost`, which accepts known names. It never
+// executes code. Memory is linear in the length of the input.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct PickleDict {  // in the order of insertion
 struct PickleGlobal {  // "torch.FloatStorage"
   std::string name;
 };
-// What PyTorch files hold beyond plain data; made by the host.
+// PyTorch objects, created by the host.
 struct PickleStorage {
   std::string type;  // the name of the storage's class, such as "FloatStorage"
   std::string key;
@@ -45,8 +45,8 @@ struct PickleTensor {
   std::vector<int64_t> strides;
 };
 
-// Small, because a file can have one of them for every byte or two: storages and tensors, which it
-// needs many bytes for, lie apart.
+// Kept small, because a file can create a value with one or two bytes. Storages and tensors, which
+// take many bytes of a file, are allocated separately.
 struct PickleValue {
   template <typename T>
   using Apart = std::unique_ptr<T>;
@@ -76,7 +76,7 @@ struct PickleValue {
   }
 };
 
-// Owns the values of a file, which refer to one another freely (even in circles).
+// Owns the values of a file, which may refer to one another in cycles.
 class PickleHeap {
  public:
   PickleValue* make(PickleValue value) { return &values_.emplace_back(std::move(value)); }
@@ -85,7 +85,7 @@ class PickleHeap {
   std::deque<PickleValue> values_;
 };
 
-// Decides about everything that is not plain data. Each function returns a new value or throws.
+// Handles everything except plain data. Each function returns a new value or throws.
 class PickleHost {
  public:
   virtual ~PickleHost() = default;
@@ -95,8 +95,8 @@ class PickleHost {
   virtual PickleValue persistent(PickleValue* id, const ByteReader& where) = 0;
 };
 
-// Runs one pickle and leaves the reader after it. Throws an Error of kind corrupt for a malformed
-// pickle and of kind unsupported for an instruction that plain data does not need, with the offset.
+// Runs one pickle and leaves the reader after it. Throws an Error with the offset: of kind corrupt
+// for a malformed pickle, of kind unsupported for an instruction outside the subset.
 PickleValue* run_pickle(ByteReader& reader, PickleHost& host, PickleHeap& heap);
 
 }  // namespace artel::checkpoint

@@ -63,13 +63,13 @@ NamedTensors load_pieces(const fs::path& index) {
               "[{}] tensor '{}' is not in the index '{}'", path.string(), each.name,
               index.filename().string());
       require(listed->second == file, ErrorKind::corrupt,
-              "[{}] has the tensor '{}', which the index gives to '{}'", path.string(), each.name,
+              "[{}] has the tensor '{}', but the index lists it in '{}'", path.string(), each.name,
               listed->second);
       tensors.erase(each.name);
       all.push_back(std::move(each));
     }
     require(tensors.empty(), ErrorKind::corrupt,
-            "[{}] has no tensor '{}', which the index gives to it", path.string(),
+            "[{}] lacks the tensor '{}', which the index lists in it", path.string(),
             tensors.empty() ? "" : *tensors.begin());
   }
   return all;

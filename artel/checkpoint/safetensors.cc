@@ -39,7 +39,7 @@ struct Entry {
   std::string name;
   DType type;
   Shape shape;
-  uint64_t begin, end;  // in the data
+  uint64_t begin, end;  // offsets in the data section
 };
 
 Entry parse_entry(const std::string& name, const json& value, const std::string& file) {
@@ -119,8 +119,7 @@ Safetensors read_safetensors(const std::filesystem::path& path) {
 
 FileSummary write_safetensors(const std::filesystem::path& path,
                               const std::vector<TensorSource>& tensors, const Metadata& metadata) {
-  // Wide types first: then every tensor is aligned for its type without gaps, which the format
-  // forbids.
+  // Wide types come first, so that every tensor is aligned without gaps, which the format forbids.
   std::vector<const TensorSource*> order;
   for (const TensorSource& tensor : tensors) order.push_back(&tensor);
   std::stable_sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
@@ -135,7 +134,7 @@ FileSummary write_safetensors(const std::filesystem::path& path,
     require(names.insert(tensor->name).second && tensor->name != "__metadata__",
             ErrorKind::invalid_argument, "[{}] the tensor name '{}' is used twice or reserved",
             path.string(), tensor->name);
-    // Appended: looking for the name first would take time quadratic in the number of tensors.
+    // Appends without a lookup, which would take quadratic time in the number of tensors.
     header.get_ref<nlohmann::ordered_json::object_t&>().emplace_back(
         tensor->name, nlohmann::ordered_json{{"dtype", type_name(tensor->type)},
                                              {"shape", tensor->shape.extents()},
@@ -158,7 +157,7 @@ FileSummary write_safetensors(const std::filesystem::path& path,
   AtomicFile file(path);
   uint32_t checksum = 0;
   const auto write = [&](std::span<const std::byte> bytes) {
-    // In parts that the processor's cache still holds when they are written.
+    // Processes parts small enough to be in the cache when they are written.
     while (!bytes.empty()) {
       const auto part = bytes.first(std::min(bytes.size(), kPartBytes));
       checksum = crc32(part, checksum);

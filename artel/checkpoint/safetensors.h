@@ -1,6 +1,6 @@
-// The safetensors format: eight bytes with the length of a JSON header, the header with type, shape
-// and place of each tensor, then the tensors' bytes without gaps. Compatible in both directions
-// with the Python package of that name.
+// The safetensors format: an 8-byte length, a JSON header with type, shape, and offsets of each
+// tensor, and the tensors' bytes without gaps. Compatible with the Python package `safetensors` in
+// both directions.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace artel::checkpoint {
 
-// Free text that travels with the tensors, under the key "__metadata__".
+// Free text stored under the key "__metadata__".
 using Metadata = std::map<std::string, std::string>;
 
 struct Safetensors {
@@ -22,17 +22,16 @@ struct Safetensors {
   Metadata metadata;
 };
 
-// Tensors are views of the bytes where these are aligned. Throws an Error of kind corrupt for a
-// header that is too long, malformed or inconsistent (overlaps and gaps included), and of kind
-// unsupported for an element type that Artel does not have.
+// Tensors are views of the bytes where aligned. Throws an Error of kind corrupt for a header that
+// is too long, malformed, or inconsistent (including overlaps and gaps), and of kind unsupported
+// for element types without a DType.
 Safetensors parse_safetensors(const Bytes& bytes);
 
-// Maps the file: bytes are read only when they are used, and those of a tensor that is dropped take
-// no memory any more.
+// Maps the file. Bytes are read on first use, and dropping a tensor releases its pages.
 Safetensors read_safetensors(const std::filesystem::path& path);
 
-// Written atomically and piece by piece, wide element types first, so every tensor is aligned for
-// its type. Names must be unique. Returns what was written.
+// Writes atomically and piece by piece, wide element types first, so that every tensor is aligned
+// for its type. Names must be unique. Returns the size and checksum of the file.
 FileSummary write_safetensors(const std::filesystem::path& path,
                               const std::vector<TensorSource>& tensors,
                               const Metadata& metadata = {});

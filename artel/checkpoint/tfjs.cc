@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr const char* kGroups = "weightsManifest";
 constexpr uint64_t kMostManifestBytes = uint64_t{100} << 20;
 
-// How the numbers of a tensor are stored: as they are, or as `stored * scale + minimum`.
+// Storage of a tensor's numbers: unchanged, or quantised as `stored * scale + minimum`.
 struct Quantisation {
   DType stored;
   double scale = 1, minimum = 0;
@@ -77,7 +77,7 @@ ManifestTensor parse_manifest_tensor(const json& value, const std::string& where
   return result;
 }
 
-// The files of a group as one sequence of bytes, which tensors may cross.
+// The files of a group as one sequence of bytes. A tensor may span several files.
 class GroupBytes {
  public:
   explicit GroupBytes(std::vector<Bytes> files) : files_(std::move(files)) {
@@ -86,7 +86,7 @@ class GroupBytes {
 
   uint64_t left() const { return left_; }
 
-  // The next bytes; the caller has checked that there are so many.
+  // The next bytes. The caller has checked that enough are left.
   Bytes take(uint64_t size, std::string name) {
     left_ -= size;
     skip_finished();
@@ -115,7 +115,7 @@ class GroupBytes {
 
   std::vector<Bytes> files_;
   size_t file_ = 0;
-  uint64_t at_ = 0;  // in that file
+  uint64_t at_ = 0;  // offset in that file
   uint64_t left_ = 0;
 };
 

@@ -1,7 +1,7 @@
-// Weights as TensorFlow.js keeps them: a manifest in JSON that lists tensors, and binary files with
-// their bytes, one after another. The manifest is a list of groups, or the member "weightsManifest"
-// of a model.json (layers and graph models alike). Tensors may be quantised: uint8 or uint16 with a
-// scale and a minimum, or float16.
+// Weights of TensorFlow.js: a JSON manifest of tensors, and binary files with their bytes. The
+// manifest is a list of groups, or the member "weightsManifest" of a model.json of a layers or
+// graph model. Tensors may be quantised to uint8 or uint16 with a scale and a minimum, or to
+// float16.
 #pragma once
 
 #include <filesystem>
@@ -13,18 +13,18 @@
 
 namespace artel::checkpoint {
 
-// Whether a file that is JSON holds such a manifest, by its first bytes and the word for it.
+// Heuristic: looks for JSON that mentions a weights manifest.
 bool is_tfjs_manifest(const Bytes& bytes);
 
-// The tensors in the order of the manifest: f32, i32 and boolean, unquantised. Names, shapes and
-// the order of axes are the file's. `open` gives the content of a file that the manifest names;
-// names that lead out of a folder are refused before. Throws an Error of kind corrupt for a broken
-// manifest, for files that are shorter or longer than it says, and for a name that occurs twice; of
-// kind unsupported for an element type that Artel does not have.
+// The tensors in the order of the manifest, dequantised to f32, i32, or boolean. Names, shapes, and
+// the order of axes are those of the file. `open` returns the content of a file that the manifest
+// names; names that lead out of the folder are refused first. Throws an Error of kind corrupt for a
+// broken manifest, a file of the wrong size, or a duplicate name; of kind unsupported for element
+// types without a DType.
 using OpenFile = std::function<Bytes(const std::string& name)>;
 NamedTensors parse_tfjs(const Bytes& manifest, const OpenFile& open);
 
-// The same for a manifest whose files lie beside it.
+// Reads a manifest whose files are in its folder.
 NamedTensors read_tfjs(const std::filesystem::path& manifest);
 
 }  // namespace artel::checkpoint

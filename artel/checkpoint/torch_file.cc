@@ -16,8 +16,8 @@ constexpr std::string_view kLegacyMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x2
                                         15);
 constexpr int64_t kLegacyProtocol = 1001;
 constexpr int kMaxDepth = 64;
-constexpr int64_t kMaxValues = 1'000'000;  // visited; shared containers count each time
-// A pickle can use one text any number of times, so what is made of texts is bounded.
+constexpr int64_t kMaxValues = 1'000'000;  // visits; shared containers count each time
+// Limits the total length of names, because a pickle can reuse one text any number of times.
 constexpr size_t kLongestName = 1024;
 constexpr size_t kMostNameBytes = 64 << 20;
 
@@ -45,7 +45,7 @@ const DType* find_type(std::string_view storage) {
        where.name(), where.offset(), what);
 }
 
-// Knows how PyTorch pickles tensors.
+// Recognises PyTorch's pickled tensors.
 class TorchHost : public PickleHost {
  public:
   PickleValue global(const std::string& name, const ByteReader& where) override {
@@ -124,7 +124,7 @@ class TorchHost : public PickleHost {
   }
 };
 
-// Descriptions of tensors, with their names.
+// Tensor descriptions with names.
 using Tensors = std::vector<std::pair<std::string, PickleTensor>>;
 
 // Collects the tensors below a value.
@@ -182,12 +182,12 @@ Tensor materialise(const PickleTensor& tensor, const Bytes& storage, const std::
   return strided_tensor(named, tensor.shape, *type, offset, tensor.strides);
 }
 
-// Fails before memory is allocated: tensors may share a storage, but a small file must not describe
-// many times its size.
+// Checks the total size before allocating. Tensors may share a storage, but a small file must not
+// describe many times its size.
 void check_total(const Tensors& tensors, const Bytes& bytes) {
   double total = 0;
   for (const auto& [name, tensor] : tensors) {
-    double size = 8;  // of the widest element
+    double size = 8;  // bytes of the widest element type
     for (const int64_t extent : tensor.shape.extents()) size *= static_cast<double>(extent);
     total += size;
   }
@@ -196,7 +196,7 @@ void check_total(const Tensors& tensors, const Bytes& bytes) {
           bytes.data.size(), total);
 }
 
-// The dictionary of the model in a checkpoint, or the root itself.
+// The model's dictionary in a checkpoint, or the root.
 const PickleValue& model_of(const PickleValue& root) {
   const auto* dict = root.as<PickleDict>();
   if (!dict) return root;
@@ -265,8 +265,8 @@ NamedTensors parse_zip(const Bytes& bytes, TorchPart part) {
   return tensors;
 }
 
-// Magic, protocol, facts about the machine, the object, the keys of the storages; then for each
-// storage the number of elements and the elements.
+// Layout: magic, protocol, machine information, the object, and the keys of the storages; then for
+// each storage the number of elements and the elements.
 NamedTensors parse_legacy(const Bytes& bytes, TorchPart part) {
   ByteReader reader(bytes);
   reader.take(kLegacyMagic.size());

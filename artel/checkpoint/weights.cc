@@ -6,6 +6,7 @@
 
 #include "artel/base/text.h"
 #include "artel/base/zip.h"
+#include "artel/checkpoint/gguf_weights.h"
 #include "artel/checkpoint/hdf5.h"
 #include "artel/checkpoint/onnx.h"
 #include "artel/checkpoint/pieces.h"
@@ -17,7 +18,7 @@
 namespace artel::checkpoint {
 namespace {
 
-constexpr size_t kMostLines = 20;  // of each kind in a report
+constexpr size_t kMostLines = 20;  // per section of a report
 
 bool is_torch_zip(const Bytes& bytes) {
   const ZipArchive archive(bytes);
@@ -42,11 +43,12 @@ NamedTensors parse_weights(const Bytes& bytes) {
   if (is_zip(bytes)) return parse_npz(bytes);
   if (is_npy(bytes)) return {{"tensor", parse_npy(bytes)}};
   if (is_hdf5(bytes)) return parse_hdf5(bytes);
+  if (is_gguf(bytes)) return gguf_weights(parse_gguf(bytes));
   // A safetensors file has no magic number; its header is a JSON object.
   require(
       bytes.data.size() > 8 && bytes.data[8] == std::byte{'{'}, ErrorKind::corrupt,
-      "[{}] offset 0: not a weight file: expected safetensors, PyTorch, NPZ, NPY, HDF5, ONNX or "
-      "TensorFlow.js",
+      "[{}] offset 0: not a weight file: expected safetensors, PyTorch, NPZ, NPY, HDF5, GGUF, ONNX "
+      "or TensorFlow.js",
       bytes.name);
   return parse_safetensors(bytes).tensors;
 }

@@ -1,4 +1,4 @@
-// Weights in any format that Artel knows, and how they fit a model.
+// Weights in any supported format, and their match with a model.
 //
 //   trainer.build({artel::DType::f32, {1, 28, 28}});
 //   trainer.load_weights(artel::checkpoint::load_weights("model.safetensors"));
@@ -14,17 +14,16 @@
 
 namespace artel::checkpoint {
 
-// The tensors of a safetensors, PyTorch (zip or legacy), NPZ, NPY or HDF5 file, recognised by
-// content.
-// From a PyTorch file that also holds other things, the entry "state_dict", "model_state_dict" or
-// "model" is taken, and the prefix "module." of a parallel wrapper is dropped.
+// The tensors of a safetensors, PyTorch (zip or legacy), NPZ, NPY, HDF5, or GGUF file, recognised
+// by content. Quantised tensors of GGUF are dequantised. From a PyTorch checkpoint, takes the entry
+// "state_dict", "model_state_dict", or "model" and drops the prefix "module." of a parallel
+// wrapper.
 NamedTensors parse_weights(const Bytes& bytes);
-// The same for a file; for the pieces that a file named *.index.json lists (checkpoint/pieces.h);
-// and for formats that may spread over several files: a manifest of TensorFlow.js (*.json) and an
-// ONNX model.
+// Also reads formats with several files: the pieces listed by *.index.json (checkpoint/pieces.h), a
+// TensorFlow.js manifest (*.json), and an ONNX model with external data.
 NamedTensors load_weights(const std::filesystem::path& path);
 
-// Writes safetensors, NPZ or NPY (one tensor), by extension.
+// Writes safetensors, NPZ, or NPY (one tensor), by extension.
 void save_weights(const std::filesystem::path& path, const NamedTensors& tensors);
 
 // A parameter of a model.
@@ -38,15 +37,15 @@ struct Mismatch {
   Shape expected, found;
 };
 
-// How the tensors of a file match the parameters of a model.
+// The match between the tensors of a file and the parameters of a model.
 struct Match {
   std::vector<std::string> missing;     // in the model only
   std::vector<std::string> unexpected;  // in the file only
   std::vector<Mismatch> mismatched;     // in both, with different shapes
 
   bool complete() const { return missing.empty() && mismatched.empty(); }
-  // Lines for people; a missing name comes with the nearest unexpected one. "" if everything
-  // matches.
+  // A report of several lines, with the nearest unexpected name for each missing one. "" if
+  // everything matches.
   std::string report() const;
 };
 

@@ -6,8 +6,8 @@
 #include "artel/checkpoint/safetensors.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
-#include "artel/run/run_folder.h"
-#include "artel/run/setup.h"
+#include "artel/run/config/setup.h"
+#include "artel/run/folder/run_folder.h"
 #include "artel/train/name_prefixes.h"
 
 namespace artel::cli {
@@ -38,7 +38,7 @@ void export_adapters(const Arguments& arguments) {
   }
   checkpoint::write_safetensors(arguments.out, chosen, {{"format", "pt"}});
   println("{}: {} tensors{}", arguments.out, chosen.size(),
-          arguments.apart ? ", what was trained; the rest is the base's"
+          arguments.apart ? ", with the trained parameters; the others are the base's"
                           : ", the network without adapters");
 }
 
@@ -47,15 +47,13 @@ void export_adapters(const Arguments& arguments) {
 void add_adapters(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand(
-      "adapters", "Write the weights of a run with adapters, merged or apart");
-  command->add_option("RUN", arguments->run, "Folder of a run, or one of its checkpoints")
-      ->required();
+      "adapters", "Write the weights of a run with adapters, merged or separate");
+  command->add_option("RUN", arguments->run, "Run folder, or one of its checkpoints")->required();
   command->add_option("-o,--out", arguments->out, "File to write (default: merged.safetensors)")
       ->type_name("FILE.safetensors");
-  command->add_flag("--apart", arguments->apart,
-                    "Only what was trained: adapters and head, a small file");
+  command->add_flag("--apart", arguments->apart, "Write only adapters and head, a small file");
   command->footer(
-      "Merged, the adapters become part of the weights they were trained beside: the network needs "
+      "Merging adds the adapters to the weights of their layers: the network then needs "
       "none.\n\n"
       "Examples:\n"
       "  artel adapters runs/minilm-reviews -o reviews.safetensors\n"

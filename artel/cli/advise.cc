@@ -62,40 +62,43 @@ void advise(Arguments& arguments) {
 void add_advise(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand(
-      "advise", "Measure which way to use a trained network on your data is best");
-  command->add_option("BASE... DATA", arguments->names, "One base or several, then the data")
+      "advise", "Measure the best way to use a trained network on your data");
+  command->add_option("BASE... DATA", arguments->names, "One or more bases, then the data")
       ->required();
   command
       ->add_option("--weights", arguments->base.weights,
-                   "Weights of a network of the zoo, in a file of any known format")
+                   "Weight file of a zoo network, in any supported format")
       ->type_name("FILE");
   command
       ->add_option("--samples", arguments->options.most_samples,
-                   "Measure with at most so many samples (default: 2000)")
+                   "Maximum number of samples for the measurements (default: 2000)")
       ->type_name("N")
       ->check(at_least(20));
-  command->add_option("--size", arguments->options.side, "Side of the images (default: the base's)")
+  command
+      ->add_option("--size", arguments->options.side,
+                   "Side of the images (default: that of the base)")
       ->type_name("PIXELS")
       ->check(at_least(1));
   command->add_flag("--check", arguments->check,
-                    "Go all four ways and show what they reach beside the forecasts");
+                    "Try all four ways and show their accuracy next to the forecasts");
   command
       ->add_option("--budget", arguments->budget,
                    "With --check: seconds for each fine-tuning (default: 600)")
       ->type_name("SECONDS")
       ->check(at_least(1));
-  command->add_option("--out", arguments->out, "With --check: folder for its runs")
+  command->add_option("--out", arguments->out, "With --check: folder of the runs")
       ->type_name("DIR");
   command->add_option("--threads", arguments->options.threads, "Cores to use (default: all)")
       ->type_name("N");
   arguments->options.threads = 0;
-  command->add_option("--seed", arguments->options.seed, "Which samples are held out");
+  command->add_option("--seed", arguments->options.seed, "Seed of the held-out samples");
   add_overrides(command, arguments->base.overrides);
   command->footer(
-      "Takes features of each block for some samples, fits linear models on growing parts of them, "
-      "and\nforecasts four ways: a small model on the last features, on early ones, fine-tuning "
-      "the "
-      "end, and\ntraining all. docs/transfer.md says how.\n\n"
+      "Computes features of each block for some samples, fits linear models on growing parts of "
+      "them, and\n"
+      "forecasts four ways: a small model on the last features, one on early features, fine-tuning "
+      "the\n"
+      "end, and training all blocks. docs/transfer.md explains the method.\n\n"
       "Examples:\n"
       "  artel advise runs/cifar fashion_mnist\n"
       "  artel advise runs/cifar runs/mnist photos\n"

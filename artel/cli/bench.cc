@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iostream>
@@ -22,13 +23,14 @@
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/observe/table.h"
+#include "artel/train/name_prefixes.h"
 
 namespace artel::cli {
 namespace {
 
 struct Arguments {
   std::vector<std::string> models;
-  std::string profiled;
+  std::string profiled, input, device = "cpu";
   std::vector<std::string> overrides;
   int threads = 0, lanes = 1;
   int64_t batch = 0;
@@ -73,7 +75,7 @@ BenchModel recurrent(const std::string& kind) {
           .layers = {kind + " 256 layers 2 last", "dense 10"}};
 }
 
-// Photographs for a network that begins with trained weights, of which some stay as they are.
+// Photographs for a network that starts from trained weights, some of which are frozen.
 BenchModel fine_tuned(std::string name, std::vector<std::string> freeze) {
   return {.name = std::move(name),
           .batch = 32,
@@ -119,52 +121,78 @@ std::vector<std::string> bench_names() {
   return names;
 }
 
-const BenchModel& find_model(const std::string& name) {
-  for (const BenchModel& model : bench_models())
-    if (model.name == name) return model;
-  fail(ErrorKind::invalid_argument, "unknown benchmark '{}'{}; known: {}", name,
-       did_you_mean(name, bench_names()), join(bench_names(), ", "));
+const BenchModel* find_model(const std::string& name) {
+  const auto found = std::ranges::find(bench_models(), name, &BenchModel::name);
+  return found == bench_models().end() ? nullptr : &*found;
 }
 
 StepBench make_bench(const BenchModel& model, const Arguments& arguments) {
+  const int64_t batch = arguments.batch > 0 ? arguments.batch : model.batch;
+  const auto trained = [&](const std::string& name) {
+    return !begins_with_any(name, model.freeze);
+  };
+  const int lanes =
+      arguments.lanes > 0
+          ? arguments.lanes
+          : default_lanes(batch, uses_batch_statistics(model.network(), model.x, trained));
   return StepBench(model.network(), {.x = model.x,
                                      .y = model.y,
                                      .classes = model.options.classes,
-                                     .batch = arguments.batch > 0 ? arguments.batch : model.batch,
+                                     .batch = batch,
                                      .threads = arguments.threads,
-                                     .lanes = arguments.lanes,
+                                     .lanes = lanes,
+                                     .device = arguments.device,
                                      .freeze = model.freeze,
                                      .optimizer = model.optimizer});
 }
 
 StepBench make_bench(const Subject& subject, const Arguments& arguments) {
   const RunConfig& config = subject.config;
+  const int lanes =
+      arguments.lanes > 0
+          ? arguments.lanes
+          : lanes_of_new_run(lane_request(config, subject.model(), subject.x, 1)).lanes;
   return StepBench(subject.model(),
                    {.x = subject.x,
                     .y = subject.y,
                     .classes = subject.layout.classes,
-                    .batch = config.train.batch_size,
+                    .batch = arguments.batch > 0 ? arguments.batch : config.train.batch_size.of(1),
                     .threads = arguments.threads,
-                    .lanes = arguments.lanes,
+                    .lanes = lanes,
+                    .device = arguments.device,
                     .loss = config.train.loss,
                     .freeze = config.train.freeze,
                     .optimizer = optim::optimizer_from_options(config.train.optimizer)});
 }
 
+// A benchmark, or with a shape or keys, or by another name, a model or configuration.
+StepBench make_bench(const std::string& name, const Arguments& arguments) {
+  const BenchModel* const known = find_model(name);
+  if (known != nullptr && arguments.input.empty() && arguments.overrides.empty())
+    return make_bench(*known, arguments);
+  return make_bench(subject_of(name, arguments.input, arguments.overrides), arguments);
+}
+
 nlohmann::ordered_json measure(const std::string& name, StepBench& bench, double seconds) {
   const StepBench::Result result = bench.run(seconds);
   const auto samples = static_cast<double>(result.steps * bench.options().batch);
-  return {{"model", name},
-          {"batch", bench.options().batch},
-          {"threads", bench.options().threads},
-          {"lanes", bench.options().lanes},
-          {"samples_per_second", samples / result.seconds},
-          {"cpu_seconds_per_step", result.cpu_seconds / static_cast<double>(result.steps)},
-          {"peak_rss_mb", static_cast<double>(peak_memory_bytes()) / (1 << 20)}};
+  nlohmann::ordered_json row = {
+      {"model", name},
+      {"batch", bench.options().batch},
+      {"threads", bench.options().threads},
+      {"lanes", bench.options().lanes},
+      {"samples_per_second", samples / result.seconds},
+      {"cpu_seconds_per_step", result.cpu_seconds / static_cast<double>(result.steps)},
+      {"peak_rss_mb", static_cast<double>(peak_memory_bytes()) / (1 << 20)}};
+  if (&bench.device() == &cpu()) return row;
+  row["device"] = bench.device().name();
+  row["bytes_to_device_per_step"] = result.copied.to_device / result.steps;
+  row["bytes_from_device_per_step"] = result.copied.from_device / result.steps;
+  return row;
 }
 
 // In a process of its own, whose peak of memory is that of this model alone.
-nlohmann::ordered_json measure_apart(const BenchModel& model, const Arguments& arguments) {
+nlohmann::ordered_json measure_apart(const std::string& name, const Arguments& arguments) {
   int ends[2];
   require(::pipe(ends) == 0, ErrorKind::io, "cannot make a pipe: {}", std::strerror(errno));
   std::fflush(stdout);
@@ -174,9 +202,9 @@ nlohmann::ordered_json measure_apart(const BenchModel& model, const Arguments& a
     ::close(ends[0]);
     int code = 1;
     try {
-      StepBench bench = make_bench(model, arguments);
+      StepBench bench = make_bench(name, arguments);
       bench.run(0);  // the first step creates kernels and buffers
-      const std::string text = measure(model.name, bench, arguments.seconds).dump();
+      const std::string text = measure(name, bench, arguments.seconds).dump();
       code =
           ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
     } catch (const std::exception& error) {
@@ -216,13 +244,14 @@ void bench_train(const Arguments& arguments) {
   require(!arguments.interactive || names.size() == 1, ErrorKind::invalid_argument,
           "--interactive: got {} models, expected one", names.size());
   observe::Table table({"model", "batch", "threads", "lanes", "samples/s", "peak memory"});
-  for (const std::string& name : names) find_model(name);  // before the first takes its time
+  for (const std::string& name : names)  // before the first takes its time
+    if (find_model(name) == nullptr) subject_of(name, arguments.input, arguments.overrides);
   if (arguments.interactive) {
-    StepBench bench = make_bench(find_model(names.front()), arguments);
+    StepBench bench = make_bench(names.front(), arguments);
     return serve(names.front(), bench);
   }
   for (const std::string& name : names) {
-    const nlohmann::ordered_json result = measure_apart(find_model(name), arguments);
+    const nlohmann::ordered_json result = measure_apart(name, arguments);
     if (arguments.json) println("{}", result.dump());
     table.add({name, result["batch"].dump(), result["threads"].dump(), result["lanes"].dump(),
                fmt::format("{:.1f}", result["samples_per_second"].get<double>()),
@@ -232,10 +261,7 @@ void bench_train(const Arguments& arguments) {
 }
 
 void bench_profile(const Arguments& arguments) {
-  StepBench bench =
-      arguments.profiled.ends_with(".toml")
-          ? make_bench(subject_of_config(arguments.profiled, arguments.overrides), arguments)
-          : make_bench(find_model(arguments.profiled), arguments);
+  StepBench bench = make_bench(arguments.profiled, arguments);
   fmt::print("{}", profile(bench, arguments.seconds));
 }
 
@@ -243,13 +269,19 @@ void add_measurement(CLI::App* command, Arguments& arguments) {
   command->add_option("--threads", arguments.threads, "Cores to use (default: all)")
       ->type_name("N")
       ->check(at_least(1));
-  command->add_option("--lanes", arguments.lanes, "Parts of a batch")
+  command->add_option("--lanes", arguments.lanes, "Parts of a batch; 0: as many as in training")
       ->type_name("N")
-      ->check(at_least(1))
+      ->check(at_least(0))
       ->capture_default_str();
+  command->add_option("--input", arguments.input, "Shape of one sample, for a model by name")
+      ->type_name("CxHxW");
   command->add_option("--batch", arguments.batch, "Samples of a step (default: the benchmark's)")
       ->type_name("N")
       ->check(at_least(1));
+  command
+      ->add_option("--device", arguments.device, "Where to compute: cpu, opencl, opencl:N, or auto")
+      ->type_name("NAME")
+      ->capture_default_str();
   command->add_option("--seconds", arguments.seconds, "Duration")
       ->type_name("S")
       ->check(at_least(0))
@@ -260,14 +292,13 @@ void add_measurement(CLI::App* command, Arguments& arguments) {
 
 void add_bench(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand(
-      "bench", "Measure how fast training steps are, and where the time goes");
-  CLI::Option* profiled =
-      command
-          ->add_option(
-              "--profile", arguments->profiled,
-              "Show the time of every kernel in a step of this configuration (.toml) or benchmark")
-          ->type_name("FILE");
+  CLI::App* command =
+      program.add_subcommand("bench", "Measure the speed of training steps, and profile them");
+  CLI::Option* profiled = command
+                              ->add_option("--profile", arguments->profiled,
+                                           "Show the time of every kernel in a step of this "
+                                           "configuration (.toml), model, or benchmark")
+                              ->type_name("FILE");
   add_measurement(command, *arguments);
   add_overrides(command, arguments->overrides);
   command->require_subcommand(0, 1);
@@ -286,12 +317,17 @@ void add_bench(CLI::App& program) {
 
   CLI::App* training = command->add_subcommand("train", "Whole training steps on random data");
   training->add_option("MODEL", arguments->models,
-                       fmt::format("Models: {} (default: all)", join(bench_names(), ", ")));
+                       fmt::format("Benchmarks: {} (default: all); or any model or configuration",
+                                   join(bench_names(), ", ")));
   add_measurement(training, *arguments);
+  add_overrides(training, arguments->overrides);
   training->add_flag("--json", arguments->json, "Print one JSON object per model");
   training->add_flag("--interactive", arguments->interactive,
                      "Answer each line \"go SECONDS\" of the input with one JSON line");
-  training->footer("Example:\n  artel bench train mlp --threads 1 --json");
+  training->footer(
+      "Examples:\n"
+      "  artel bench train mlp --threads 1 --json\n"
+      "  artel bench train resnet20 --input 3x64x64 --batch 16 --set train.optimizer=adamw");
   training->callback([arguments] { bench_train(*arguments); });
   add_generation_bench(*command);
 }

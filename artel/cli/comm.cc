@@ -11,7 +11,7 @@
 #include "artel/cli/workers.h"
 #include "artel/cluster/cluster.h"
 #include "artel/cluster/launcher.h"
-#include "artel/comm/benchmark.h"
+#include "artel/comm/collectives/benchmark.h"
 #include "artel/data/fetch.h"
 
 namespace artel::cli {
@@ -93,7 +93,7 @@ void bench(const Arguments& arguments) {
 void add_comm(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
-      program.add_subcommand("comm", "Show how workers exchange data, and how fast");
+      program.add_subcommand("comm", "Show and measure the exchange of data between workers");
   command->require_subcommand(1);
   command->footer(
       "Examples:\n"
@@ -111,12 +111,10 @@ void add_comm(CLI::App& program) {
       command->add_subcommand("schedule", "Show the messages of an all-reduce, in order");
   showing
       ->add_option("--algorithm", arguments->algorithm,
-                   "ring, tree, halving, hierarchical or direct")
+                   "ring, tree, halving, hierarchical, or direct")
       ->capture_default_str();
   add_workers(showing);
-  showing
-      ->add_option("--hosts", arguments->hosts,
-                   "Machines that the workers are on, for hierarchical")
+  showing->add_option("--hosts", arguments->hosts, "Number of machines, for hierarchical")
       ->type_name("N")
       ->check(at_least(1))
       ->capture_default_str();
@@ -137,10 +135,10 @@ void add_comm(CLI::App& program) {
       ->check(at_least(1e-3))
       ->capture_default_str();
   measuring->add_flag("--calibrate", arguments->calibrate,
-                      "Measure the links again instead of using remembered values");
+                      "Measure the links again instead of using cached values");
   measuring->add_option("--plot", arguments->plot, "Write bandwidth over size as SVG")
       ->type_name("FILE");
-  measuring->add_flag("--json", arguments->json, "Print one JSON object for each row");
+  measuring->add_flag("--json", arguments->json, "Print one JSON object per row");
   measuring->footer("Example:\n  artel comm bench --workers 4 --sizes 4KiB,1MiB,64MiB");
   measuring->callback([arguments] { bench(*arguments); });
 }

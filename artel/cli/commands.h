@@ -1,4 +1,4 @@
-// What each command adds to the program: its arguments, its help with examples, and what it does.
+// The commands of the program: arguments, help with examples, and action.
 #pragma once
 
 namespace CLI {
@@ -20,6 +20,10 @@ void add_advise(CLI::App& program);
 void add_pretrain(CLI::App& program);
 void add_probe(CLI::App& program);
 void add_adapters(CLI::App& program);
+void add_quantise(CLI::App& program);
+void add_distil(CLI::App& program);
+void add_prune(CLI::App& program);
+void add_shrink(CLI::App& program);
 void add_info(CLI::App& program);
 void add_data(CLI::App& program);
 void add_models(CLI::App& program);
@@ -33,7 +37,9 @@ void add_sweep(CLI::App& program);
 void add_launch(CLI::App& program);
 void add_leave(CLI::App& program);
 void add_serve(CLI::App& program);
+void add_devices(CLI::App& program);
 void add_plan(CLI::App& program);
+void add_simulate(CLI::App& program);
 void add_runs(CLI::App& program);
 void add_top(CLI::App& program);
 void add_trace(CLI::App& program);

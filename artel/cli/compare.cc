@@ -15,8 +15,8 @@
 #include "artel/observe/metrics.h"
 #include "artel/observe/plot.h"
 #include "artel/observe/table.h"
-#include "artel/run/run_folder.h"
-#include "artel/run/saved_run.h"
+#include "artel/run/folder/run_folder.h"
+#include "artel/run/folder/saved_run.h"
 #include "artel/train/strategies/registry.h"
 
 namespace artel::cli {
@@ -37,7 +37,7 @@ struct Outcome {
 
 std::string first_word(const std::string& words) { return split(words, ' ').front(); }
 
-// What one word of a strategy, such as "ring", "local 8" or "top-k 1%", sets.
+// The settings of one part of a strategy, such as "ring", "local 8", or "top-k 1%".
 std::vector<std::string> settings_of(const std::string& part) {
   const std::string name = first_word(part);
   for (const std::string& form : comm::codec_names())
@@ -168,15 +168,17 @@ void compare(const Arguments& arguments) {
 void add_compare(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand(
-      "compare", "Train with several strategies on the same budget and show what each costs");
+      "compare", "Train with several strategies on the same budget and compare their cost");
   command->add_option("FILE", arguments->file, "Configuration (TOML)")->required();
-  command->add_option("--strategies", arguments->strategies, "What to compare, separated by commas")
+  command
+      ->add_option("--strategies", arguments->strategies,
+                   "Strategies to compare, separated by commas")
       ->delimiter(',')
       ->required();
   command->add_option("-n,--workers", arguments->workers, "Number of workers")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
-  command->add_option("--steps", arguments->steps, "Steps of each run (default: as FILE says)")
+  command->add_option("--steps", arguments->steps, "Steps of each run (default: as in FILE)")
       ->check(at_least(1));
   command->add_option("--out", arguments->out, "Folder of the runs (default: runs/NAME-compare)")
       ->type_name("DIR");

@@ -1,4 +1,4 @@
-#include "artel/run/config.h"
+#include "artel/run/config/config.h"
 
 #include <CLI/CLI.hpp>
 
@@ -68,7 +68,7 @@ void add_config(CLI::App& program) {
   add_overrides(command, arguments->overrides);
   command->add_flag("--markdown", arguments->markdown, "Print the reference page of all keys");
   command->add_flag("--strategies", arguments->strategies,
-                    "Explain how workers can train together, with the keys of each strategy");
+                    "Explain the strategies of training on several workers, with their keys");
   command->footer(
       "Examples:\n"
       "  artel config --strategies\n"

@@ -31,7 +31,7 @@ struct Arguments {
   bool plain = false;
 };
 
-// At the usual port, or else at any that is free, unless one was asked for.
+// Listens at the requested port, or by default at the usual port or, if it is taken, any free one.
 std::unique_ptr<dashboard::Server> server_of(dashboard::ServerOptions options) {
   if (options.port > 0) return std::make_unique<dashboard::Server>(options);
   options.port = kUsualPort;
@@ -100,25 +100,29 @@ DashboardBeside::~DashboardBeside() {
 void add_dashboard(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
-      program.add_subcommand("dashboard", "Show runs in a browser, also while they are trained");
-  command->add_option("FOLDER", arguments->options.folder, "Folder of runs, or of one run")
+      program.add_subcommand("dashboard", "Show running and finished runs in a browser");
+  command
+      ->add_option("FOLDER", arguments->options.folder,
+                   "Folder that contains the runs, or a run folder")
       ->capture_default_str();
-  command->add_option("--host", arguments->options.host, "Address to listen at")
+  command->add_option("--host", arguments->options.host, "Address to listen on")
       ->capture_default_str();
   command
       ->add_option("--port", arguments->options.port,
-                   "Port to listen at (default: 6060, or any that is free)")
+                   "Port to listen on (default: 6060, or a free port)")
       ->check(CLI::Range(1, 65535));
   add_token(command, arguments->options.token, arguments->token_file,
-            "What browsers must know (default: the user's own at this machine's address, else a "
-            "random one)",
-            "The file that has the token");
+            "Token of the dashboard (default: the user's own on the loopback interface, otherwise "
+            "random)",
+            "File with the token");
   command
       ->add_option("--certificate", arguments->options.certificate,
-                   "PEM file with a certificate and its key, for HTTPS (default: one of its own, "
-                   "unless only this machine can reach the address)")
+                   "PEM file with a certificate and its key, for HTTPS (default: a self-signed "
+                   "one, unless the address is a loopback address)")
       ->type_name("FILE");
-  command->add_flag("--plain", arguments->plain, "HTTP where other machines can reach it")
+  command
+      ->add_flag("--plain", arguments->plain,
+                 "Use HTTP even if other machines can reach the address")
       ->excludes("--certificate");
   command->footer(
       "Curves, workers, events, configurations and notes of all runs in the folder, updated while\n"
@@ -129,7 +133,7 @@ void add_dashboard(CLI::App& program) {
       "  artel dashboard\n"
       "  artel dashboard experiments --port 8080\n"
       "  artel dashboard --host 0.0.0.0              # HTTPS; prints an address with a token\n"
-      "  artel train mnist.toml --dashboard          # beside a training");
+      "  artel train mnist.toml --dashboard          # together with a training");
   command->callback([arguments] { serve(*arguments); });
 }
 

@@ -1,5 +1,5 @@
-// A dashboard beside a training: a process of its own, so that nothing that is asked of it can hurt
-// the run, and with less right to the processor.
+// A dashboard that runs during a training, in a separate low-priority process, so that requests
+// cannot affect the run.
 #pragma once
 
 #include <sys/types.h>
@@ -11,13 +11,13 @@ namespace artel::cli {
 
 // The token of the user's dashboards at addresses of this machine.
 std::string own_dashboard_token();
-// Where the certificate of the user's dashboards is kept.
+// The path of the certificate of the user's dashboards.
 std::filesystem::path own_certificate();
 
 class DashboardBeside {
  public:
-  // Of the folder of runs; it says where it is found. Does nothing in a process that was started by
-  // one which has a dashboard already.
+  // Serves a folder of runs and prints its address. Does nothing if a parent process already has a
+  // dashboard.
   explicit DashboardBeside(const std::filesystem::path& folder);
   ~DashboardBeside();  // ends it
   DashboardBeside(const DashboardBeside&) = delete;

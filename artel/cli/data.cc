@@ -8,11 +8,11 @@
 #include "artel/data/class_balance.h"
 #include "artel/data/fetch.h"
 #include "artel/data/sets.h"
-#include "artel/data/sparse_sample_maker.h"
-#include "artel/data/table_report.h"
+#include "artel/data/tables/sparse_sample_maker.h"
+#include "artel/data/tables/table_report.h"
 #include "artel/observe/table.h"
-#include "artel/run/fetch.h"
-#include "artel/run/setup.h"
+#include "artel/run/config/fetch.h"
+#include "artel/run/config/setup.h"
 
 namespace artel::cli {
 namespace {
@@ -106,7 +106,7 @@ struct Making {
 
 void add_data(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand("data", "Fetch, list and inspect data sets");
+  CLI::App* command = program.add_subcommand("data", "Download, list, and inspect data sets");
   command->require_subcommand(1);
   command->footer(
       "Examples:\n"
@@ -115,30 +115,34 @@ void add_data(CLI::App& program) {
       "  artel data show fashion_mnist\n"
       "  artel data show csv --path iris.csv --set data.target=species");
 
-  CLI::App* getting = command->add_subcommand("get", "Fetch, verify and unpack sets by name");
-  getting->add_option("SET", arguments->names, "Names, as `artel data list` shows them")
-      ->required();
+  CLI::App* getting = command->add_subcommand("get", "Download, verify, and unpack data sets");
+  getting->add_option("SET", arguments->names, "Names from `artel data list`")->required();
   getting->footer("Example:\n  artel data get mnist");
   getting->callback([arguments] { get(*arguments); });
 
-  CLI::App* listing = command->add_subcommand("list", "List the sets that can be fetched");
+  CLI::App* listing = command->add_subcommand("list", "List the available data sets");
   listing->footer("Example:\n  artel data list");
   listing->callback(list);
 
   const auto making = std::make_shared<Making>();
   CLI::App* maker = command->add_subcommand("make", "Write synthetic sparse samples (libsvm)");
-  maker->add_option("FILE", making->path, "Where to")->required();
-  maker->add_option("--rows", making->options.rows, "Samples")->capture_default_str();
-  maker->add_option("--features", making->options.features, "Features")->capture_default_str();
-  maker->add_option("--nonzeros", making->options.nonzeros, "Values per sample, approximately")
+  maker->add_option("FILE", making->path, "File to write")->required();
+  maker->add_option("--rows", making->options.rows, "Number of samples")->capture_default_str();
+  maker->add_option("--features", making->options.features, "Number of features")
       ->capture_default_str();
-  maker->add_option("--seed", making->options.seed, "Another seed gives other samples")
+  maker
+      ->add_option("--nonzeros", making->options.nonzeros,
+                   "Approximate number of values per sample")
       ->capture_default_str();
+  maker->add_option("--seed", making->options.seed, "Random seed")->capture_default_str();
   maker->footer("Example:\n  artel data make sparse.libsvm --rows 100000 --features 10000000");
   maker->callback([making] { data::make_sparse_samples(making->path, making->options); });
 
-  CLI::App* showing = command->add_subcommand("show", "Show samples, shapes and classes of a set");
-  showing->add_option("SET", arguments->shown, "Name or kind of a set, or a configuration (.toml)")
+  CLI::App* showing =
+      command->add_subcommand("show", "Show samples, shapes, and classes of a data set");
+  showing
+      ->add_option("SET", arguments->shown,
+                   "Name or kind of a data set, or a configuration (.toml)")
       ->required();
   showing->add_option("--path", arguments->path, "Folder or file of the data")->type_name("PATH");
   add_overrides(showing, arguments->overrides);

@@ -1,13 +1,10 @@
 #include <CLI/CLI.hpp>
 
-#include "artel/base/error.h"
 #include "artel/base/log.h"
-#include "artel/base/with_where.h"
 #include "artel/cli/commands.h"
 #include "artel/observe/table.h"
 #include "artel/predict/sentence_vectors.h"
-#include "artel/run/setup.h"
-#include "artel/run/text_model.h"
+#include "artel/run/samples/text_uses.h"
 #include "artel/tensor/npy.h"
 
 namespace artel::cli {
@@ -17,24 +14,6 @@ struct Arguments {
   std::string source, out;
   std::vector<std::string> texts;
 };
-
-Tensor vectors_of(const std::string& source, const std::vector<std::string>& texts) {
-  TextModel model = open_text_model(source);
-  const auto tokenizer = std::dynamic_pointer_cast<const data::WordPiece>(model.tokenizer);
-  require(model.config.name.starts_with("bert") && tokenizer, ErrorKind::unsupported,
-          "[{}] embed: got a network '{}', expected one of the BERT family with WordPiece tokens",
-          source, model.config.name);
-  model.config.name = "bert";  // without the head it was trained with
-  model.config.untied_head = false;
-  model.config.dropout = 0;
-  const Tensor tokens = token_rows(*tokenizer, texts, model.config.positions);
-  warn_of_untrained_positions(model, source, tokens.shape()[1]);
-  Cluster cluster;
-  Trainer trainer(cluster, make_model(model.config, model.classes));
-  trainer.build({DType::i32, {tokens.shape()[1]}});
-  with_where(source, [&] { trainer.load_weights(model.weights); });
-  return mean_vectors(tokens, trainer.predict(tokens));
-}
 
 void show_cosines(const std::vector<std::string>& texts, const Tensor& vectors) {
   const Tensor products = cosines(vectors);
@@ -51,7 +30,7 @@ void show_cosines(const std::vector<std::string>& texts, const Tensor& vectors) 
 }
 
 void embed(const Arguments& arguments) {
-  const Tensor vectors = vectors_of(arguments.source, arguments.texts);
+  const Tensor vectors = text_vectors(arguments.source, arguments.texts);
   if (arguments.out.empty()) return show_cosines(arguments.texts, vectors);
   write_npy(arguments.out, vectors);
   println("{}: {} vectors of {} numbers", arguments.out, vectors.shape()[0], vectors.shape()[1]);

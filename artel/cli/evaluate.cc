@@ -11,9 +11,9 @@
 #include "artel/cli/shared_arguments.h"
 #include "artel/observe/progress.h"
 #include "artel/observe/table.h"
-#include "artel/run/class_report.h"
-#include "artel/run/mistakes.h"
-#include "artel/run/saved_run.h"
+#include "artel/run/folder/saved_run.h"
+#include "artel/run/report/class_report.h"
+#include "artel/run/report/mistakes.h"
 
 namespace artel::cli {
 namespace {
@@ -30,7 +30,7 @@ struct Arguments {
   int workers = 1;
 };
 
-// Draws them to a file, and returns what they are.
+// Draws the mistakes to a file and returns their descriptions.
 nlohmann::ordered_json draw(const std::vector<Mistake>& mistakes, const SavedRun& run, Part part,
                             const std::string& file) {
   if (mistakes.empty()) return nlohmann::ordered_json::array();
@@ -113,20 +113,19 @@ void evaluate(Arguments& arguments, const std::shared_ptr<Cluster>& cluster) {
 void add_evaluate(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand(
-      "evaluate", "Loss and metrics of a trained network on a part of its data");
+      "evaluate", "Evaluate a trained network: loss and metrics on a part of its data");
   add_source(command, arguments->source);
   command->add_option("--on", arguments->part, "Part of the data: test, validation or train")
       ->type_name("PART")
       ->check(CLI::IsMember({"test", "validation", "train"}))
       ->capture_default_str();
   command->add_flag("--confusion", arguments->confusion,
-                    "Also the confusion matrix: how often each label got each answer");
+                    "Also print the confusion matrix (labels by answers)");
   command->add_option("--svg", arguments->svg, "Draw the confusion matrix to this file")
       ->type_name("FILE");
   command
       ->add_option("--mistakes", arguments->mistakes,
-                   "Of pictures: draw the samples with the most certain wrong answers to this PNG "
-                   "file")
+                   "For pictures: draw the most certain mistakes to this PNG file")
       ->type_name("FILE");
   command->add_flag("--json", arguments->json, "Print one JSON object");
   command->footer(

@@ -86,15 +86,14 @@ void features(Arguments& arguments) {
 void add_features(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand(
-      "features", "Compute what layers of a trained network say about samples");
+      "features", "Compute features: outputs of layers of a trained network for samples");
   add_base(command, arguments->base);
-  command->add_option(
-      "DATA", arguments->data,
-      "Folder of pictures (one for each class), CSV of texts, NPZ, name of a data set, or TOML");
+  command->add_option("DATA", arguments->data,
+                      "Folder of pictures (one subfolder per class), CSV of texts, NPZ, name of a "
+                      "data set, or TOML");
   command
       ->add_option("--layer", arguments->layers,
-                   "Layer to take, such as layer4; may be repeated (default: what the head is "
-                   "given)")
+                   "Layer such as layer4; may be repeated (default: the input of the head)")
       ->type_name("NAME")
       ->allow_extra_args(false);
   command->add_flag("--list", arguments->list, "List the layers of the base with their shapes");
@@ -102,26 +101,26 @@ void add_features(CLI::App& program) {
       ->type_name("FILE.npz");
   command
       ->add_option("--pool", arguments->pooling,
-                   "How the pixels of a map or the tokens of a text become one vector: mean, max, "
-                   "or whole (all of them; default: mean)")
+                   "Reduction of pixels or tokens to one vector: mean, max, or whole (no "
+                   "reduction; default: mean)")
       ->type_name("HOW");
-  command->add_option("--size", arguments->side, "Side of the images (default: as the base's)")
+  command->add_option("--size", arguments->side, "Side of the images (default: that of the base)")
       ->type_name("PIXELS")
       ->check(at_least(1));
   command->add_option("--join", arguments->join, "Add the columns of this table to the features")
       ->type_name("FILE.csv");
   command
-      ->add_option("--on", arguments->on,
-                   "With --join: the column that names the pictures (default: rows in the order of "
-                   "the samples)")
+      ->add_option(
+          "--on", arguments->on,
+          "With --join: the column with picture names (default: rows in the order of the samples)")
       ->type_name("COLUMN");
   add_workers(command, arguments->workers);
   command->add_option("--threads", arguments->threads, "Cores of each worker")->type_name("N");
   add_overrides(command, arguments->base.overrides);
   command->footer(
       "The file has the arrays x_train, y_train, x_test and y_test (x2_train, ... for further "
-      "layers).\n`artel fit` makes small models of it, and `artel train` reads it as data.set = "
-      "\"npz\".\n\n"
+      "layers).\n"
+      "`artel fit` fits small models on it, and `artel train` reads it as data.set = \"npz\".\n\n"
       "Examples:\n"
       "  artel features runs/cifar fashion_mnist -o features.npz\n"
       "  artel features resnet18 flowers --weights resnet18.safetensors --layer layer3 --layer "

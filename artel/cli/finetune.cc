@@ -28,11 +28,14 @@ std::string cell(const Evaluation& evaluation, bool accuracy) {
   return fmt::format("{:.4f}", accuracy ? evaluation.accuracy : evaluation.loss);
 }
 
-void show(const transfer::FinetuneScore& before, const transfer::FinetuneScore& after) {
+void show(const transfer::Finetuning& plan, const transfer::FinetuneScore& before,
+          const transfer::FinetuneScore& after) {
+  const bool has_classes = plan.data.layout().target_kind == data::TargetKind::classes;
   observe::Table table({"", "before", "after"});
   const auto add = [&](const char* name, const Evaluation& first, const Evaluation& last) {
     if (last.samples == 0) return;
-    table.add({fmt::format("{} accuracy", name), cell(first, true), cell(last, true)});
+    if (has_classes)
+      table.add({fmt::format("{} accuracy", name), cell(first, true), cell(last, true)});
     table.add({fmt::format("{} loss", name), cell(first, false), cell(last, false)});
   };
   add("validation", before.validation, after.validation);
@@ -52,7 +55,7 @@ void show_plan(const transfer::Finetuning& plan) {
     names.push_back(plan.blocks[i].name);
   }
   if (!plan.config.model.adapters.empty()) {
-    println("training adapters ({}) beside the layers of all blocks, and {}",
+    println("training adapters ({}) next to the layers of all blocks, and {}",
             plan.config.model.adapters, names.empty() ? "nothing else" : join(names, ", "));
     return;
   }
@@ -99,7 +102,7 @@ void finetune(Arguments& arguments) {
     const int code =
         launch_here({.workers = arguments.workers, .elastic = is_elastic(plan.config)});
     if (code != 0) throw CLI::RuntimeError(code);
-    return show(before, transfer::score_after(plan, arguments.run.out));
+    return show(plan, before, transfer::score_after(plan, arguments.run.out));
   }
   const bool alone = !launched_group();
   std::optional<transfer::FinetuneScore> before;
@@ -127,7 +130,7 @@ void finetune(Arguments& arguments) {
     if (result.signal != 0) throw CLI::RuntimeError(128 + result.signal);
   }
   if (!alone || !leads) return;
-  show(*before, transfer::score_after(plan, arguments.run.out));
+  show(plan, *before, transfer::score_after(plan, arguments.run.out));
   println("to use it: artel predict {} --best FILE", shell_word(arguments.run.out));
 }
 
@@ -136,38 +139,39 @@ void finetune(Arguments& arguments) {
 void add_finetune(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand(
-      "finetune", "Teach a trained network other classes, from your own pictures or texts");
+      "finetune", "Fine-tune a trained network on your own pictures, texts, or arrays");
   add_base(command, arguments->base);
   command
       ->add_option("--data", arguments->data,
-                   "Folder of pictures (one for each class), CSV of texts with classes, a text, "
-                   "NPZ, name of a data set, or TOML")
+                   "Folder of pictures (one subfolder per class), CSV of texts with classes, a "
+                   "text, NPZ, name of a data set, or TOML")
       ->required();
   command
       ->add_option("--train", arguments->options.train,
-                   "What is trained: head, \"last N\" (the head and N blocks before it), all, or "
-                   "names of blocks (default: more the more samples there are)")
+                   "Blocks to train: head, \"last N\" (the head and N blocks before it), all, or "
+                   "names of blocks (default: by the number of samples)")
       ->type_name("WHAT");
-  command->add_option("--epochs", arguments->epochs, "At most so many epochs")
+  command->add_option("--epochs", arguments->epochs, "Maximum number of epochs")
       ->type_name("N")
       ->check(at_least(1));
   command->add_option("--rate", arguments->options.rate, "Learning rate of the head")
       ->type_name("X")
       ->check(CLI::PositiveNumber);
   command
-      ->add_option("--below", arguments->options.below,
-                   "Rate of the block before the head, as a share of the head's (default: 0.1)")
+      ->add_option(
+          "--below", arguments->options.below,
+          "Learning rate of the block before the head, relative to the head (default: 0.1)")
       ->type_name("X")
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--decay", arguments->options.decay,
-                   "Rate of each block further down, as a share of the one above (default: 0.8)")
+                   "Learning rate of each further block, relative to the one above (default: 0.8)")
       ->type_name("X")
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--gradually", arguments->gradually,
-                   "Unfreeze gradually: the head alone for N epochs, then one block more, then "
-                   "twice as many")
+                   "Unfreeze gradually: the head for N epochs, then one more block, then twice as "
+                   "many each time")
       ->type_name("N")
       ->check(at_least(1));
   command
@@ -177,8 +181,10 @@ void add_finetune(CLI::App& program) {
       ->type_name("RANK")
       ->check(CLI::Range(1, 4096));
   command->add_flag("--new-head", arguments->options.new_head,
-                    "Begin with a new head even if that of the base tells the same classes");
-  command->add_option("--size", arguments->options.side, "Side of the images (default: the base's)")
+                    "Replace the head even if the classes are the same");
+  command
+      ->add_option("--size", arguments->options.side,
+                   "Side of the images (default: that of the base)")
       ->type_name("PIXELS")
       ->check(at_least(1));
   command->add_option("--out", arguments->run.out, "Folder of the run (default: runs/BASE-DATA)")
@@ -188,9 +194,11 @@ void add_finetune(CLI::App& program) {
   add_workers(command, arguments->workers);
   add_overrides(command, arguments->options.overrides);
   command->footer(
-      "A part of the data (15 %) is held out to judge each epoch, and another one, unless there is "
-      "a test\npart, for the end. Training stops when the judged loss (of 1,000 samples or more "
-      "their accuracy) has\nnot become better for some epochs; the best weights are kept.\n\n"
+      "Holds out 15 % of the data for validation and, if the data has no test part, another part "
+      "for the\n"
+      "final test. Uses early stopping by the validation loss (from 1,000 validation samples on, "
+      "by\n"
+      "accuracy) and keeps the best weights.\n\n"
       "Examples:\n"
       "  artel finetune runs/cifar --data photos\n"
       "  artel finetune resnet18 --weights resnet18.safetensors --data flowers --train \"last 2\"\n"

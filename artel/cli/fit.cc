@@ -66,7 +66,7 @@ void fit(Arguments& arguments) {
 void add_fit(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
-      program.add_subcommand("fit", "Fit a small model on features: linear, knn or centroid");
+      program.add_subcommand("fit", "Fit a small model on features: linear, knn, or centroid");
   command
       ->add_option("MODEL", arguments->kind,
                    "linear (logistic or ridge regression), knn (nearest neighbours) or centroid "
@@ -80,27 +80,24 @@ void add_fit(CLI::App& program) {
       ->type_name("DIR");
   command
       ->add_option("--l2", arguments->options.l2,
-                   "linear: weights of the penalty to choose from by cross-validation (default: "
-                   "1e-6 to 1)")
+                   "linear: candidate penalties for cross-validation (default: 1e-6 to 1)")
       ->type_name("X");
   command
       ->add_option("--neighbours", arguments->options.neighbours,
-                   "knn: numbers of neighbours to choose from (default: 1 3 5 9 15 25)")
+                   "knn: candidate numbers of neighbours (default: 1 3 5 9 15 25)")
       ->type_name("K")
       ->check(at_least(1));
-  command->add_option("--folds", arguments->options.folds, "linear: parts of the cross-validation")
+  command->add_option("--folds", arguments->options.folds, "linear: folds of the cross-validation")
       ->type_name("N")
       ->check(CLI::Range(2, 1000));
-  command->add_option("--seed", arguments->options.seed, "Which samples are held out together");
+  command->add_option("--seed", arguments->options.seed, "Seed of the cross-validation");
   command->add_option("--threads", arguments->options.threads, "Cores to use (default: all)")
       ->type_name("N");
   arguments->options.threads = 0;
   command->footer(
-      "Features are scaled to mean 0 and deviation 1 by the training samples. The model is a "
-      "folder "
-      "that\n`artel predict` uses for pictures or texts, which it sends through the base first, "
-      "and "
-      "for features.\n\n"
+      "Features are standardised by the training samples. `artel predict` applies the model folder "
+      "to\n"
+      "pictures and texts, which pass through the base first, and to features.\n\n"
       "Examples:\n"
       "  artel fit linear features.npz\n"
       "  artel fit knn features.npz --neighbours 5 -o models/flowers\n"

@@ -11,7 +11,7 @@
 #include "artel/base/log.h"
 #include "artel/cluster/launch.h"
 #include "artel/observe/table.h"
-#include "artel/run/run_folder.h"
+#include "artel/run/folder/run_folder.h"
 
 namespace artel::cli {
 namespace {

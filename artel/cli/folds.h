@@ -7,10 +7,10 @@
 
 namespace artel::cli {
 
-// Trains once for each of `folds` parts of the training samples, without that part, in folders
-// fold-0, fold-1, ... of the run's, and prints what the held-out parts gave, with mean and standard
-// deviation. With `resume`, folds that are there go on, or are left as they are if they have ended.
-// Throws with the exit code of the first fold that fails.
+// N-fold cross-validation. Trains once per fold, in the subfolders fold-0, fold-1, ... of the run
+// folder, and prints the results of the held-out parts with mean and standard deviation. With
+// `resume`, continues unfinished folds and keeps finished ones. Throws with the exit code of the
+// first fold that fails.
 void cross_validate(const std::string& file, int folds, const RunOptions& options);
 
 }  // namespace artel::cli

@@ -1,4 +1,4 @@
-// How fast text is generated, compared with what memory bandwidth allows.
+// Measures the speed of text generation, compared with the bound by memory bandwidth.
 #pragma once
 
 namespace CLI {

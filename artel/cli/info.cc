@@ -6,14 +6,14 @@
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/model_table.h"
+#include "artel/cli/plan_training.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/cli/subject.h"
 #include "artel/cluster/cluster.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/observe/table.h"
 #include "artel/optim/optimizer.h"
-#include "artel/run/run_folder.h"
-#include "artel/train/lane_count.h"
+#include "artel/run/folder/run_folder.h"
 #include "artel/train/name_prefixes.h"
 #include "artel/train/strategies/pipeline.h"
 
@@ -44,25 +44,29 @@ void show_model(const Subject& subject, int64_t batch) {
   const auto threads =
       static_cast<int>(config.cluster.threads > 0 ? config.cluster.threads : Cluster().cores());
   const int64_t workers = std::max<int64_t>(1, config.cluster.workers.most);
-  const int64_t lanes = lanes_of_new_run({.asked = static_cast<int>(config.cluster.lanes),
-                                          .threads = threads,
-                                          .workers = static_cast<int>(workers)});
-  const int64_t all = batch > 0 ? batch : config.train.batch_size;
+  const int64_t all = batch > 0 ? batch : config.train.batch_size.of(workers);
+  const Model model = subject.model();
+  LaneRequest request = lane_request(config, model, subject.x, static_cast<int>(workers));
+  request.batch = all;
+  const int64_t lanes = lanes_of_new_run(request).lanes;
+  const auto own_lanes = static_cast<int>((lanes + workers - 1) / workers);
   const auto& sharding = config.cluster.strategy_options.of<ShardingOptions>();
-  fmt::print("{}", describe_model(subject.model(),
-                                  {.x = subject.x,
-                                   .y = subject.y,
-                                   .batch = (all + workers - 1) / workers,
-                                   .loss = config.train.loss,
-                                   .slots = static_cast<int>(optimizer->slots().size()),
-                                   .lanes = static_cast<int>((lanes + workers - 1) / workers),
-                                   .threads = threads,
-                                   .workers = static_cast<int>(workers),
-                                   .sharding = workers > 1 ? sharding : ShardingOptions(),
-                                   .mirrors = has_mirrors(config),
-                                   .trained = [&](const std::string& name) {
-                                     return !begins_with_any(name, config.train.freeze);
-                                   }}));
+  fmt::print("{}", describe_model(model, {.x = subject.x,
+                                          .y = subject.y,
+                                          .batch = (all + workers - 1) / workers,
+                                          .loss = config.train.loss,
+                                          .slots = static_cast<int>(optimizer->slots().size()),
+                                          .lanes = own_lanes,
+                                          .threads = threads,
+                                          .workers = static_cast<int>(workers),
+                                          .sharding = workers > 1 ? sharding : ShardingOptions(),
+                                          .mirrors = has_mirrors(config),
+                                          .trained = [&](const std::string& name) {
+                                            return !begins_with_any(name, config.train.freeze);
+                                          }}));
+  if (const std::string time = own_step_text(subject, (all + workers - 1) / workers, own_lanes);
+      !time.empty())
+    println("{}", time);
   if (const int64_t stages = config.cluster.strategy_options.of<PipelineOptions>().pipeline;
       stages > 1)
     println("this is without the pipeline; for each of its workers: artel plan FILE --pipeline {}",

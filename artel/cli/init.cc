@@ -5,7 +5,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
-#include "artel/run/first_config.h"
+#include "artel/run/config/first_config.h"
 
 namespace artel::cli {
 namespace {
@@ -52,7 +52,7 @@ void add_init(CLI::App& program) {
       ->required();
   command
       ->add_option("--target", arguments->options.target,
-                   "Column of a table to predict (default: the last one that can be learnt)")
+                   "Column of a table to predict (default: the last suitable one)")
       ->type_name("COLUMN");
   command->add_option("-o,--out", arguments->out, "File to write (default: DATA's name, .toml)")
       ->type_name("FILE");

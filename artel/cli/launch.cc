@@ -1,6 +1,7 @@
 #include "artel/cluster/launch.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -32,6 +33,7 @@ struct Arguments {
   std::string token_file;
   int port = 29400;
   bool install = false, describe = false, follow = false;
+  bool runs_program = false;  // `command` is a program of its own, not a command of artel
 };
 
 std::vector<std::string> hosts_of(const Arguments& arguments) {
@@ -49,7 +51,7 @@ std::string machine_of(const std::string& host) { return host.substr(host.find('
 
 std::string own_instructions() { return instruction_names()[best_instructions()]; }
 
-// Whether the command or a configuration that it names says which vector instructions to use.
+// True if the command, or a configuration that it names, selects vector instructions.
 bool chooses_instructions(const std::vector<std::string>& command) {
   return std::ranges::any_of(command, [](const std::string& word) {
     return word.find("cluster.instructions") != word.npos ||
@@ -70,7 +72,8 @@ std::map<std::string, std::string> usable_programs(const Arguments& arguments,
   if (arguments.install) {
     std::vector<std::string> installed;
     for (HostReport& report : reports) {
-      if (!report.lacks_program) continue;
+      const bool has_other = report.problem.empty() && report.build != build_id();
+      if (!report.lacks_program && !has_other) continue;
       log(LogLevel::info, "{}: installing {}", report.host, arguments.program);
       report.problem = install_program(report.host, options);
       if (report.problem.empty()) installed.push_back(report.host);
@@ -88,7 +91,12 @@ std::map<std::string, std::string> usable_programs(const Arguments& arguments,
   require(programs.size() == reports.size(), ErrorKind::invalid_argument,
           "[--hosts] {} of {} cannot be used; nothing was started",
           reports.size() - programs.size(), counted(reports.size(), "host"));
-  const std::string differ = different_instructions(reports);
+  if (const std::string builds = different(&HostReport::build, reports); !builds.empty())
+    log(LogLevel::warning,
+        "[--hosts] the builds of artel {} differ: {}; results may differ in their last bits; try "
+        "--install",
+        kHeaderVersion, builds);
+  const std::string differ = different(&HostReport::instructions, reports);
   require(differ.empty() || chooses_instructions(arguments.command), ErrorKind::invalid_argument,
           "[--hosts] the processors differ: {}; try --set cluster.instructions=common", differ);
   return programs;
@@ -104,24 +112,48 @@ std::string launcher_words(const Arguments& arguments) {
   return words + " --";
 }
 
-// What the shell on a host runs: the command, with its place in the environment. The token comes by
-// standard input, because anybody on either machine can see command lines.
+bool is_on_path(const std::string& program) {
+  const char* const path = std::getenv("PATH");
+  return std::ranges::any_of(split(path ? path : "", ':'), [&](const std::string& folder) {
+    return ::access((std::filesystem::path(folder) / program).c_str(), X_OK) == 0;
+  });
+}
+
+// True if the command is a program of its own, such as python3, and not one of `own_commands`.
+// Throws if it is neither.
+bool is_program(const std::string& word, const std::vector<std::string>& own_commands) {
+  if (word.starts_with('-') || std::ranges::count(own_commands, word) > 0) return false;
+  require(word.find('/') != word.npos || is_on_path(word), ErrorKind::invalid_argument,
+          "[launch] '{}' is neither a command of artel nor a program on this machine{}", word,
+          did_you_mean(word, own_commands));
+  return true;
+}
+
+// The shell command for a host: the command, with its place in the environment. The token comes by
+// standard input, because command lines are visible to all users of both machines.
 std::string remote_command(const Arguments& arguments, const std::string& program,
                            const comm::GroupOptions& place) {
   std::string line = "cd " + shell_word(arguments.folder) + " && exec env " +
                      shell_word(kLauncherVariable + ("=" + launcher_words(arguments)));
   for (const auto& [name, value] : worker_environment(place))
     if (name != "ARTEL_TOKEN") line += ' ' + shell_word(name + "=" + value);
-  line += ' ' + shell_word(program) + " launch --follow -- " + shell_word(program);
+  line += ' ' + shell_word(program) + " launch --follow --";
+  if (!arguments.runs_program) line += ' ' + shell_word(program);
   for (const std::string& word : arguments.command) line += ' ' + shell_word(word);
   // The user's own shell may be of any kind.
   return "exec sh -c " + shell_word(line);
 }
 
-void launch(const Arguments& arguments) {
+void launch(Arguments& arguments, const std::vector<std::string>& own_commands) {
   const std::vector<std::string> hosts = hosts_of(arguments);
   require(!arguments.command.empty(), ErrorKind::invalid_argument,
           "[launch] got no command; try artel launch --hosts {} -- train FILE", arguments.hosts);
+  require(std::filesystem::path(arguments.command.front()).filename() != "artel",
+          ErrorKind::invalid_argument,
+          "[launch] the command begins with '{}', which is understood; try artel launch --hosts {} "
+          "-- train FILE",
+          arguments.command.front(), arguments.hosts);
+  arguments.runs_program = is_program(arguments.command.front(), own_commands);
   std::map<std::string, std::string> programs = usable_programs(arguments, hosts);
   comm::GroupOptions place = {
       .transport = "gloo",
@@ -145,16 +177,19 @@ void launch(const Arguments& arguments) {
   if (const int code = run_remotely(workers); code != 0) throw CLI::RuntimeError(code);
 }
 
-void run_launch(const Arguments& arguments) {
+void run_launch(Arguments& arguments, const CLI::App& program) {
   if (arguments.describe) {
-    fmt::print("{}", describe_program(std::string(kHeaderVersion), own_instructions()));
+    fmt::print("{}", describe_program(std::string(kHeaderVersion), own_instructions(), build_id()));
   } else if (arguments.follow) {
     if (const int code = follow_launcher(arguments.command); code != 0)
       throw CLI::RuntimeError(code);
   } else {
     require(!arguments.hosts.empty(), ErrorKind::invalid_argument,
             "[--hosts] got none, expected the names of machines, separated by commas");
-    launch(arguments);
+    std::vector<std::string> own_commands;
+    for (const CLI::App* command : program.get_subcommands({}))
+      own_commands.push_back(command->get_name());
+    launch(arguments, own_commands);
   }
 }
 
@@ -168,40 +203,42 @@ void add_launch(CLI::App& program) {
       ->add_option("--hosts", arguments->hosts,
                    "Machines, separated by commas; the first runs worker 0")
       ->type_name("HOST,HOST...");
-  command->add_option("--port", arguments->port, "Where worker 0 listens")
+  command->add_option("--port", arguments->port, "Port of worker 0")
       ->capture_default_str()
       ->check(CLI::Range(1, 65535));
-  command->add_option("--program", arguments->program, "The program to run on each machine")
+  command->add_option("--program", arguments->program, "Path of the program on each machine")
       ->capture_default_str();
   command->add_option("--folder", arguments->folder,
-                      "Folder to run in on each machine (default: this one)");
+                      "Working folder on each machine (default: this one)");
   command
       ->add_option("--token-file", arguments->token_file,
                    "File with the secret of the run, for machines that join later (default: the "
                    "variable ARTEL_TOKEN, else a random one)")
       ->type_name("FILE");
   command->add_flag("--install", arguments->install,
-                    "Copy this program to machines that lack it (to ~/.local/bin, or where "
-                    "--program says)");
+                    "Copy this program to machines that lack it or have another build (to "
+                    "~/.local/bin, or to the path of --program)");
   // For the launcher's own use on the other machines.
   command->add_flag("--describe", arguments->describe)->group("");
   command->add_flag("--follow", arguments->follow)->group("");
-  command->add_option("COMMAND", arguments->command, "What to run, after --");
+  command->add_option("COMMAND", arguments->command,
+                      "Command of artel, or a program with its arguments, to run, after --");
   command->footer(
-      "The machines are reached through ssh, without a password. All are checked first, and "
-      "nothing\n"
-      "is started if one of them cannot be used. Each line of output begins with the name of its\n"
-      "machine. Ctrl-C stops the run after its step; a second one ends it at once. The "
-      "environment\n"
-      "variable ARTEL_SSH names another program in place of ssh, which is called with the host and "
-      "a\n"
-      "line for its shell, and passes its standard input on: that has the secret of the run. All\n"
-      "machines need the same configuration and data.\n\n"
+      "Connects to the machines with ssh, without a password. Checks all machines first and "
+      "starts\n"
+      "nothing if one of them cannot be used. All machines need the same configuration and data.\n"
+      "Each line of output starts with the name of its machine. Ctrl-C stops the run after the\n"
+      "current step; a second Ctrl-C stops it at once.\n\n"
+      "The environment variable ARTEL_SSH selects another program instead of ssh. It is called "
+      "with\n"
+      "the host and a shell command, and must forward standard input, which carries the secret of\n"
+      "the run.\n\n"
       "Examples:\n"
       "  artel launch --hosts n01,n02,n03 -- train examples/mnist.toml\n"
       "  artel launch --hosts n01,n02 --install -- train mnist.toml --out runs/a\n"
-      "  artel launch --hosts n01,n02 --program /opt/artel/bin/artel -- train mnist.toml");
-  command->callback([arguments] { run_launch(*arguments); });
+      "  artel launch --hosts n01,n02 --program /opt/artel/bin/artel -- train mnist.toml\n"
+      "  artel launch --hosts n01,n02 -- python3 script.py");
+  command->callback([arguments, &program] { run_launch(*arguments, program); });
 }
 
 }  // namespace artel::cli

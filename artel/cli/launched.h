@@ -1,4 +1,4 @@
-// Commands other than `train` that several workers of this machine may run together.
+// Commands other than `train` that several workers of this machine can run together.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,20 +13,20 @@
 
 namespace artel::cli {
 
-// What -n asks for.
+// Adds the option -n.
 inline void add_workers(CLI::App* command, int& workers) {
   command->add_option("-n,--workers", workers, "Number of workers on this machine; the same bits")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
 }
 
-// This process among those that the launcher started.
+// The cluster of this process and the others started by the launcher.
 inline Cluster launched_cluster() {
   const std::optional<comm::GroupOptions> place = launched_group();
   return place ? Cluster(*place) : Cluster();
 }
 
-// Runs the body on each of so many workers of this machine, or on those that a launcher started.
+// Runs the body on `workers` workers of this machine, or on those started by a launcher.
 inline void on_workers(int workers,
                        const std::function<void(const std::shared_ptr<Cluster>&)>& body) {
   if (workers > 1 && !launched_group()) {

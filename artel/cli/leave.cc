@@ -8,7 +8,7 @@
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/cluster/entrance.h"
-#include "artel/run/run_folder.h"
+#include "artel/run/folder/run_folder.h"
 
 namespace artel::cli {
 namespace {
@@ -40,11 +40,11 @@ void leave(const Arguments& arguments) {
 void add_leave(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
-      program.add_subcommand("leave", "Take a worker out of a run; the others go on");
-  command->add_option("RUN", arguments->run, "Folder of the run")->required();
-  command->add_option("WORKER", arguments->worker, "Its number, as the run's log has it")
+      program.add_subcommand("leave", "Remove a worker from a run; the others continue");
+  command->add_option("RUN", arguments->run, "Run folder")->required();
+  command->add_option("WORKER", arguments->worker, "Number of the worker, as shown in the log")
       ->required();
-  command->add_option("--timeout", arguments->seconds, "Seconds for it to finish its step")
+  command->add_option("--timeout", arguments->seconds, "Seconds to wait until the worker has left")
       ->capture_default_str()
       ->check(at_least(1));
   command->footer(

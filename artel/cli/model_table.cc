@@ -1,6 +1,7 @@
 #include "artel/cli/model_table.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "artel/base/plural.h"
 #include "artel/base/text.h"
@@ -8,7 +9,8 @@
 #include "artel/nn/summary.h"
 #include "artel/observe/table.h"
 #include "artel/predict/batches.h"
-#include "artel/train/memory_needs.h"
+#include "artel/train/step/memory_needs.h"
+#include "artel/train/step/stepper.h"
 
 namespace artel::cli {
 namespace {
@@ -30,13 +32,17 @@ std::string describe_memory(const Model& model, const StepRequest& request) {
   KernelChoices choices;
   const int lanes = static_cast<int>(std::min<int64_t>(request.lanes, request.batch));
   const int64_t samples = (request.batch + lanes - 1) / lanes;
-  const bool alone = lanes < request.threads;  // a lane has all threads to itself
-  ModelGraph graph =
-      training_graph(model, batch_of(request.x, samples), batch_of(request.y, samples),
-                     loss_by_name(request.loss), request.trained);
-  const double operations = nn::graph_flops(graph.graph) * lanes;
-  const Program program(std::move(graph.graph), {.threads = alone ? request.threads : 1}, choices);
-  const MemoryNeeds needs = memory_needs(program, lanes, request.threads, request.slots,
+  const auto graph = [&] {
+    return training_graph(model, batch_of(request.x, samples), batch_of(request.y, samples),
+                          loss_by_name(request.loss), request.trained)
+        .graph;
+  };
+  const double operations = nn::graph_flops(graph()) * lanes;
+  auto program = std::make_unique<const Program>(graph(), CompileOptions{}, choices);
+  if (Stepper::side_by_side(lanes, request.threads, Stepper::sums_per_lane(*program)) == 1)
+    program = std::make_unique<const Program>(graph(), CompileOptions{.threads = request.threads},
+                                              choices);
+  const MemoryNeeds needs = memory_needs(*program, lanes, request.threads, request.slots,
                                          request.workers, request.sharding);
   const auto bytes = [](size_t count) { return format_bytes(static_cast<double>(count)); };
   observe::Table table({"memory of a worker", "bytes", "what"});
@@ -54,9 +60,9 @@ std::string describe_memory(const Model& model, const StepRequest& request) {
     table.add({"gradients of others", bytes(needs.others_gradients),
                "read while they are added up, if workers share memory"});
   table.add({"activations", bytes(needs.activations()),
-             fmt::format("{} at a time, {} each, of which up to {} is workspace",
-                         counted(needs.frames, "lane"), bytes(needs.lane.activations),
-                         bytes(needs.lane.workspace))});
+             fmt::format("{} of {}, and workspaces of up to {} for each of {}",
+                         counted(needs.frames, "lane"), bytes(needs.lane.borrowing),
+                         bytes(needs.lane.workspace), counted(needs.groups, "group"))});
   const size_t mirrors = request.mirrors ? needs.mirrors : 0;
   if (mirrors > 0)
     table.add({"copies of parts", bytes(mirrors),

@@ -12,7 +12,7 @@ struct StepRequest {
   std::string loss = "cross_entropy";
   int slots = 0;               // floats that the optimizer keeps for each parameter
   int lanes = 1, threads = 1;  // of one worker
-  int workers = 1;             // that keep parts of what `sharding` says
+  int workers = 1;             // share parts as selected by `sharding`
   ShardingOptions sharding = {};
   bool mirrors = false;                                  // parts have copies
   std::function<bool(const std::string&)> trained = {};  // which parameters; absent: all

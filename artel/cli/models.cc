@@ -21,7 +21,7 @@ void get_models(const Arguments& arguments) {
     const std::string folder = transfer::get_base(base).string();
     const std::optional<double> difference = transfer::check_base(base);
     println("{}: {}{}", name, folder,
-            difference ? fmt::format(" (computes what was published, to {:.0e})", *difference)
+            difference ? fmt::format(" (matches the published outputs to {:.0e})", *difference)
                        : std::string());
   }
 }
@@ -34,7 +34,7 @@ void list_bases() {
                folder ? folder->string() : "not on this machine"});
   }
   fmt::print("{}", table.text());
-  println("`artel info` lists networks to train from the beginning.");
+  println("`artel info` lists networks to train from scratch.");
 }
 
 std::string source_text(const data::Source& source) {
@@ -83,7 +83,7 @@ void show_model(const Arguments& arguments) {
 void add_models(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
-      program.add_subcommand("models", "Fetch, list and inspect published networks to start from");
+      program.add_subcommand("models", "Download, list, and inspect published networks");
   command->require_subcommand(1);
   command->footer(
       "Examples:\n"
@@ -93,21 +93,18 @@ void add_models(CLI::App& program) {
 
   CLI::App* getting = command->add_subcommand(
       "get",
-      "Fetch, verify and convert networks, and compare what they compute with what was "
-      "published");
-  getting->add_option("BASE", arguments->names, "Names, as `artel models list` shows them")
-      ->required();
+      "Download, verify, and convert networks, and compare their outputs with the published ones");
+  getting->add_option("BASE", arguments->names, "Names from `artel models list`")->required();
   getting->footer("Example:\n  artel models get resnet50_keras");
   getting->callback([arguments] { get_models(*arguments); });
 
-  CLI::App* listing = command->add_subcommand("list", "List the networks that can be fetched");
+  CLI::App* listing = command->add_subcommand("list", "List the available networks");
   listing->footer("Example:\n  artel models list");
   listing->callback(list_bases);
 
   CLI::App* showing = command->add_subcommand(
-      "info", "Show a network's licence, source, digests, and what it expects of pictures");
-  showing->add_option("BASE", arguments->shown, "A name, as `artel models list` shows them")
-      ->required();
+      "info", "Show a network's licence, source, digests, and picture format");
+  showing->add_option("BASE", arguments->shown, "Name from `artel models list`")->required();
   showing->footer("Example:\n  artel models info faces");
   showing->callback([arguments] { show_model(*arguments); });
 }

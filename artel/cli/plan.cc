@@ -1,22 +1,26 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <functional>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
+#include "artel/cli/plan_training.h"
 #include "artel/cli/shared_arguments.h"
 #include "artel/cli/subject.h"
 #include "artel/data/fetch.h"
 #include "artel/observe/table.h"
 #include "artel/optim/optimizer.h"
 #include "artel/plan/drawing.h"
+#include "artel/plan/forecast/own_machine.h"
+#include "artel/plan/machines/machine_file.h"
 #include "artel/plan/measure.h"
 #include "artel/plan/pipeline.h"
 #include "artel/predict/batches.h"
-#include "artel/train/mesh_forecast.h"
+#include "artel/train/parts/mesh_forecast.h"
 #include "artel/train/strategies/tensor.h"
 
 namespace artel::cli {
@@ -26,22 +30,30 @@ struct Arguments {
   std::string subject, input;
   std::vector<std::string> overrides;
   std::string schedule = "auto";
-  int stages = 0;   // 0: one for each worker, or two of `interleaved`
-  int workers = 0;  // 0: the other way round
-  int lanes = 0;    // 0: those of the configuration, or two for each stage
-  int mesh = 0;     // workers; 0: a pipeline is wanted
+  int stages = 0;    // 0: one for each worker, or two of `interleaved`
+  int workers = 0;   // 0: the other way round
+  int pipeline = 0;  // workers of the pipeline; 0 without --pipeline
+  int lanes = 0;     // 0: those of the configuration, or two for each stage
+  int mesh = 0;      // workers of the mesh; 0 without --mesh
   std::string svg;
-  // Of a schedule alone:
+  // Without a subject:
   std::vector<double> times = {1, 1, 1};
   double transfer = 0;
   int keep = 0;  // 0: any number
-  // Of a network:
+  // With a subject:
   std::vector<double> speeds;
   uint64_t memory = 0, bandwidth = 0;
   bool estimate = false;
+  // For the forecast of a training:
+  std::string on, goal = "fastest", output;
+  double tokens = 0, samples = 0;
+  bool measure = false, exact = false;
 };
 
-plan::PipelineShape shape_of(const Arguments& arguments, int64_t configured_lanes = 0) {
+// Two lanes per stage for a schedule only; otherwise `lanes_for` returns the number for some
+// workers.
+plan::PipelineShape shape_of(const Arguments& arguments,
+                             const std::function<int(int workers)>& lanes_for = {}) {
   const int each =
       arguments.schedule != "auto" && plan::schedule_kind(arguments.schedule).several_stages ? 2
                                                                                              : 1;
@@ -54,9 +66,9 @@ plan::PipelineShape shape_of(const Arguments& arguments, int64_t configured_lane
   require(stages % workers == 0, ErrorKind::invalid_argument,
           "--stages: got {} for {} workers, expected a multiple; try {}", stages, workers,
           std::max(1, stages / workers) * workers);
-  const int lanes = arguments.lanes > 0    ? arguments.lanes
-                    : configured_lanes > 0 ? static_cast<int>(configured_lanes)
-                                           : 2 * stages;
+  const int lanes = arguments.lanes > 0 ? arguments.lanes
+                    : lanes_for         ? lanes_for(workers)
+                                        : 2 * stages;
   return {workers, stages, lanes};
 }
 
@@ -129,10 +141,10 @@ std::string comparison(const plan::GraphCosts& costs, plan::PipelineRequest requ
   return table.text();
 }
 
-void check_lanes(const TrainConfig& train, int lanes) {
-  require(train.batch_size >= lanes, ErrorKind::invalid_argument,
+void check_lanes(int64_t batch_size, int lanes) {
+  require(batch_size >= lanes, ErrorKind::invalid_argument,
           "train.batch_size: got {}, expected at least one sample for each of the {} lanes",
-          train.batch_size, lanes);
+          batch_size, lanes);
 }
 
 KernelChoices choices_of(const TrainConfig& train) {
@@ -144,15 +156,19 @@ int slots_of(const TrainConfig& train) {
   return static_cast<int>(optimizer->slots().size());
 }
 
-// What each mesh of some workers would take.
+int lanes_in_training(const Subject& subject, int workers) {
+  return lanes_of_new_run(lane_request(subject.config, subject.model(), subject.x, workers)).lanes;
+}
+
+// Prints the forecast of each mesh of some workers.
 void show_meshes(const Arguments& arguments) {
   const Subject subject = subject_of(arguments.subject, arguments.input, arguments.overrides);
   const RunConfig& config = subject.config;
-  const int lanes = arguments.lanes > 0        ? arguments.lanes
-                    : config.cluster.lanes > 0 ? static_cast<int>(config.cluster.lanes)
-                                               : 2 * arguments.mesh;
-  check_lanes(config.train, lanes);
-  const int64_t samples = (config.train.batch_size + lanes - 1) / lanes;
+  const int lanes =
+      arguments.lanes > 0 ? arguments.lanes : lanes_in_training(subject, arguments.mesh);
+  const int64_t batch_size = config.train.batch_size.of(arguments.mesh);
+  check_lanes(batch_size, lanes);
+  const int64_t samples = (batch_size + lanes - 1) / lanes;
   const KernelChoices choices = choices_of(config.train);
   MeshQuestion question = {
       .workers = arguments.mesh,
@@ -174,7 +190,7 @@ void show_meshes(const Arguments& arguments) {
           [&](const Graph& graph) {
             // A shard alone cannot be measured: it waits for others.
             return arguments.estimate || shards_of(config.cluster.strategy_options) > 1
-                       ? plan::estimated_node_seconds(graph)
+                       ? plan::own_node_seconds(graph, data::data_folder())
                        : plan::measured_node_seconds(graph, choices, data::data_folder() / "costs");
           }};
   if (arguments.bandwidth > 0)
@@ -199,27 +215,28 @@ void show_meshes(const Arguments& arguments) {
   if (best)
     println("best: {}: {}", to_string(*best), reasons_for(*best, meshes, question.memory));
   else
-    println("nothing fits into {}; try {}", format_bytes(question.memory),
-            what_would_fit(question));
-  if (question.shards == 1) println("tensor groups are weighed, too, with --set cluster.shards=N");
+    println("nothing fits into {}; try {}", format_bytes(question.memory), suggest_fit(question));
+  if (question.shards == 1) println("tensor groups are included with --set cluster.shards=N");
 }
 
 // The stages of a network.
 void show_pipeline(const Arguments& arguments) {
   const Subject subject = subject_of(arguments.subject, arguments.input, arguments.overrides);
   const TrainConfig& train = subject.config.train;
-  const plan::PipelineShape shape = shape_of(arguments, subject.config.cluster.lanes);
+  const plan::PipelineShape shape =
+      shape_of(arguments, [&](int workers) { return lanes_in_training(subject, workers); });
   require(shape.lanes >= shape.workers, ErrorKind::invalid_argument,
           "lanes: got {} for a pipeline of {} workers, expected at least one for each; try "
           "--lanes {}",
           shape.lanes, shape.workers, 2 * shape.workers);
-  check_lanes(train, shape.lanes);
-  const int64_t samples = (train.batch_size + shape.lanes - 1) / shape.lanes;
+  const int64_t batch_size = train.batch_size.of(shape.workers);
+  check_lanes(batch_size, shape.lanes);
+  const int64_t samples = (batch_size + shape.lanes - 1) / shape.lanes;
   const Graph graph = training_graph(subject.model(), batch_of(subject.x, samples),
                                      batch_of(subject.y, samples), loss_by_name(train.loss))
                           .graph;
   const plan::GraphCosts costs(
-      graph, arguments.estimate ? plan::estimated_node_seconds(graph)
+      graph, arguments.estimate ? plan::own_node_seconds(graph, data::data_folder())
                                 : plan::measured_node_seconds(graph, choices_of(train),
                                                               data::data_folder() / "costs"));
   const plan::PipelineRequest request = {.shape = shape,
@@ -240,28 +257,84 @@ void show_pipeline(const Arguments& arguments) {
   save_drawing(arguments, plan.schedule, plan.simulation);
 }
 
+// Runs the kind of plan that the arguments select.
+void run_plan(Arguments& arguments) {
+  const bool alone = arguments.subject.empty();
+  if (arguments.measure) return measure_machines(arguments.output);
+  if (alone || arguments.pipeline > 0) {
+    if (arguments.pipeline > 0) arguments.workers = arguments.pipeline;
+    return alone ? show_schedule(arguments) : show_pipeline(arguments);
+  }
+  if (arguments.mesh > 0) return show_meshes(arguments);
+  if (arguments.stages > 0 || arguments.schedule != "auto") return show_pipeline(arguments);
+  show_training_plan({.subject = arguments.subject,
+                      .input = arguments.input,
+                      .overrides = arguments.overrides,
+                      .on = arguments.on,
+                      .goal = arguments.goal,
+                      .exact = arguments.exact,
+                      .svg = arguments.svg,
+                      .tokens = arguments.tokens,
+                      .samples = arguments.samples,
+                      .workers = arguments.workers});
+}
+
 }  // namespace
 
 void add_plan(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand(
-      "plan",
-      "Show how workers would train in a pipeline or mesh: cuts, schedule, times and memory");
-  command->add_option("SUBJECT", arguments->subject,
-                      "Configuration (.toml) or model; without it, a schedule alone is shown");
+  CLI::App* command = program.add_subcommand("plan",
+                                             "Forecast memory, time, and price of a training, and "
+                                             "find the best way to run it");
+  command->add_option(
+      "SUBJECT", arguments->subject,
+      "Configuration (.toml) or model; without it, only a pipeline schedule is shown");
   const auto add_count = [&](const char* name, int& number, const char* help) {
     return command->add_option(name, number, help)->type_name("N")->check(CLI::Range(1, 1024));
   };
   const auto add_bytes = [&](const char* name, uint64_t& number, const char* help) {
     command->add_option(name, number, help)->type_name("BYTES")->transform(CLI::AsSizeValue(false));
   };
-  add_count("-n,--workers,--pipeline", arguments->workers, "Workers of the pipeline");
-  add_count("--mesh", arguments->mesh,
-            "Instead of a pipeline: all meshes of so many workers, and the best");
+  command
+      ->add_option("--on", arguments->on,
+                   fmt::format("Machines to train on: a file (.toml), or one of {} (default: this "
+                               "machine)",
+                               join(plan::known_machines(), ", ")))
+      ->type_name("MACHINES");
+  command
+      ->add_option("-n,--workers", arguments->workers,
+                   "Number of workers (default: the best number); without SUBJECT, of the pipeline")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20));
+  command
+      ->add_option("--goal", arguments->goal,
+                   "fastest, cheapest, fewest machines, or a time such as \"within 10 hours\"")
+      ->capture_default_str();
+  command->add_option("--tokens", arguments->tokens, "Tokens of the whole training, such as 300e9")
+      ->type_name("N")
+      ->check(at_least(1));
+  command
+      ->add_option("--samples", arguments->samples,
+                   "Samples of the whole training, counting repeats")
+      ->type_name("N")
+      ->check(at_least(1));
+  command->add_flag(
+      "--exact", arguments->exact,
+      "Run the network's lanes on this machine and plan with their times; takes cores "
+      "of other machines to be as fast");
+  command->add_flag("--measure", arguments->measure,
+                    "Measure this machine and write its machine file");
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "With --measure: file to write (default: machines.toml in $ARTEL_DATA)")
+      ->type_name("FILE");
+  add_count("--pipeline", arguments->pipeline,
+            "Show the cuts and the schedule of a pipeline of N workers instead");
+  add_count("--mesh", arguments->mesh, "Show all meshes of N workers and the best one instead");
   add_count("--stages", arguments->stages,
-            "Stages of the network (default: one for each worker, two with interleaved)");
+            "Stages of the network (default: one per worker, two with interleaved)");
   add_count("--lanes", arguments->lanes,
-            "Lanes of the batch (default: those of the configuration, or two for each stage)");
+            "Lanes of the batch (default: as in training; without SUBJECT, two per stage)");
   command
       ->add_option(
           "--schedule", arguments->schedule,
@@ -277,30 +350,36 @@ void add_plan(CLI::App& program) {
       ->check(at_least(1e-6));
   add_bytes("--memory", arguments->memory, "Memory of each worker, such as 2GiB");
   add_bytes("--bandwidth", arguments->bandwidth,
-            "Bytes a second between workers, such as 125MB; without it, messages take no time");
+            "Bytes per second between workers, such as 125MB (default: messages take no time)");
   command->add_flag("--estimate", arguments->estimate,
-                    "Take times from a model of the processor instead of measuring them");
+                    "With --pipeline and --mesh: estimate times from the speeds of --measure, or a "
+                    "processor model, instead of running the network");
   add_overrides(command, arguments->overrides);
 
   command
       ->add_option(
           "--times", arguments->times,
-          "For a schedule alone: times of a forward pass, of the gradient of the input and of "
-          "that of the weights")
+          "Without SUBJECT: times of a forward pass, of the input gradient, and of the weight "
+          "gradient")
       ->delimiter(',')
       ->type_name("F,I,W")
       ->check(at_least(0))
       ->capture_default_str();
   command
       ->add_option("--transfer", arguments->transfer,
-                   "For a schedule alone: time to send a lane to the next stage")
+                   "Without SUBJECT: time to send a lane to the next stage")
       ->type_name("T")
       ->check(at_least(0))
       ->capture_default_str();
   add_count("--keep", arguments->keep,
-            "For a schedule alone: activations that fit into memory, for auto");
+            "Without SUBJECT: number of activations that fit into memory, for auto");
   command->footer(
       "Examples:\n"
+      "  artel plan examples/char_gpt.toml\n"
+      "  artel plan resnet50 --on lab --samples 115e6 --goal \"within 10 hours\"\n"
+      "  artel plan gpt3 --tokens 300e9 --on v100\n"
+      "  artel plan resnet20 --exact\n"
+      "  artel plan --measure -o machines.toml\n"
       "  artel plan --schedule 1f1b --stages 4 --lanes 8\n"
       "  artel plan --schedule interleaved --stages 8 --workers 4 --lanes 8 --svg plan.svg\n"
       "  artel plan examples/char_gpt.toml --pipeline 4\n"
@@ -311,12 +390,7 @@ void add_plan(CLI::App& program) {
             "--mesh: got no network, expected a configuration or a model; try artel plan FILE "
             "--mesh {}",
             arguments->mesh);
-    if (arguments->subject.empty())
-      show_schedule(*arguments);
-    else if (arguments->mesh > 0)
-      show_meshes(*arguments);
-    else
-      show_pipeline(*arguments);
+    run_plan(*arguments);
   });
 }
 

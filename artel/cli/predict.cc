@@ -9,10 +9,10 @@
 #include "artel/cli/shared_predictions.h"
 #include "artel/cli/workers.h"
 #include "artel/cluster/launcher.h"
-#include "artel/data/image_folder.h"
+#include "artel/data/images/image_folder.h"
 #include "artel/observe/progress.h"
 #include "artel/observe/terminal.h"
-#include "artel/run/samples.h"
+#include "artel/run/samples/samples.h"
 #include "artel/transfer/small_predictor.h"
 
 namespace artel::cli {
@@ -30,7 +30,7 @@ struct Arguments {
 PredictionFormat format_of(const Arguments& arguments, const SavedRun& run) {
   if (arguments.json || arguments.out.ends_with(".json") || arguments.out.ends_with(".jsonl"))
     return PredictionFormat::json;
-  // What comes from a table goes to one.
+  // Predictions for a table are written as a table.
   return arguments.out.ends_with(".csv") || (run.layout.table && arguments.texts.empty())
              ? PredictionFormat::csv
              : PredictionFormat::text;
@@ -74,7 +74,7 @@ void predict_small(Arguments& arguments) {
         write(picture.string(), true, predictor.scores_of(picture));
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::corrupt) throw;
-        log(LogLevel::warning, "{}; it is left out", error.what());
+        log(LogLevel::warning, "{}; skipped", error.what());
       }
   }
   for (size_t i = 0; i < arguments.texts.size(); ++i) {
@@ -86,7 +86,7 @@ void predict_small(Arguments& arguments) {
 }
 
 void predict(Arguments& arguments, Cluster& cluster) {
-  // The cores are those of all workers on this machine.
+  // The cores are shared by all workers of this machine.
   if (cluster.size() > 1)
     arguments.source.overrides.push_back(fmt::format("cluster.threads={}", cluster.cores()));
   const SavedRun run = open_run(arguments.source, {&cluster, [](Cluster*) {}});
@@ -96,7 +96,7 @@ void predict(Arguments& arguments, Cluster& cluster) {
   options.top = classes_shown(options);
   PredictionLines lines(run.layout, options);
   observe::Progress progress;
-  // Where each has only some of the layers, all see all samples, and the first one writes.
+  // If each worker has only some of the layers, all process all samples, and worker 0 writes.
   Cluster alone;
   const bool divided = run.trainer->divided_for_predictions();
   const auto texts = [&](const std::function<void(std::string_view)>& write) {
@@ -154,10 +154,10 @@ void add_predict(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand("predict", "Predict with a trained network");
   add_source(command, arguments->source);
-  command->add_option("FILE", arguments->files,
-                      "Files of the kind that the network was trained on: tables (CSV), libsvm, "
-                      "texts (one on each line, - is standard input; or a CSV with them), "
-                      "pictures (JPEG, PNG) or folders of them; or arrays (NPY, NPZ, idx)");
+  command->add_option(
+      "FILE", arguments->files,
+      "Samples: a table (CSV), libsvm, texts (one per line, - for standard input, or CSV), "
+      "pictures (JPEG, PNG) or folders of pictures, or arrays (NPY, NPZ, idx)");
   command
       ->add_option("--text", arguments->texts,
                    "One or more texts, for networks that classify texts")
@@ -166,31 +166,33 @@ void add_predict(CLI::App& program) {
       ->type_name("TEXT");
   command
       ->add_option("-o,--out", arguments->out,
-                   "Write the predictions to this file: CSV, or JSON lines if it is called .jsonl")
+                   "Write the predictions to this file: CSV, or JSON lines for .jsonl")
       ->type_name("FILE");
-  command->add_flag("--json", arguments->json, "Print one JSON object a line");
+  command->add_flag("--json", arguments->json, "Print one JSON object per line");
   command
-      ->add_option(
-          "-n,--workers", arguments->workers,
-          "Processes that share the samples, for networks that need most of the time; each "
-          "reads tables in full (default: 1, which uses all cores). With --set "
-          "cluster.pipeline=N they share the layers, for networks larger than one")
+      ->add_option("-n,--workers", arguments->workers,
+                   "Number of processes that share the samples; each reads whole tables (default: "
+                   "1, which uses all cores). With --set cluster.pipeline=N they share the layers "
+                   "of a network too large for one process")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   command
       ->add_option("--top", arguments->options.top,
-                   "Classes to show for each sample (default: 3; in CSV 1)")
+                   "Number of classes to show per sample (default: 3; in CSV 1)")
       ->type_name("K")
       ->check(at_least(1));
-  command->add_flag("--raw", arguments->options.raw, "The network's outputs as they are");
+  command->add_flag("--raw", arguments->options.raw,
+                    "Print the unprocessed outputs of the network");
   command
       ->add_option("--output", arguments->options.output,
-                   "Of a network with several outputs (layers \"output NAME\"), this one, as it is")
+                   "Print this output, unprocessed, of a network with several outputs (layers "
+                   "\"output NAME\")")
       ->type_name("NAME");
   command->footer(
-      "A table needs the columns that the network was trained with, in any order; the predictions "
-      "are\nin the order of its rows, and values have the unit of the target. The file after --out "
-      "is\nthere when all predictions are in it.\n\n"
+      "A table needs the columns of the training data, in any order. Predictions are in the order "
+      "of\n"
+      "its rows, and values have the unit of the target. The file after --out appears when it is\n"
+      "complete.\n\n"
       "Examples:\n"
       "  artel predict runs/fashion_mnist shoe.png\n"
       "  artel predict runs/fashion_mnist images.npy --top 1\n"

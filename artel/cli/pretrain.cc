@@ -5,7 +5,7 @@
 #include "artel/cli/commands.h"
 #include "artel/cli/transfer_arguments.h"
 #include "artel/cli/workers.h"
-#include "artel/run/config.h"
+#include "artel/run/config/config.h"
 #include "artel/transfer/contrastive.h"
 
 namespace artel::cli {
@@ -32,8 +32,8 @@ void pretrain(Arguments& arguments) {
     const transfer::PretrainResult result =
         transfer::pretrain(config, cluster, arguments.options, arguments.out);
     if (cluster.rank() == 0)
-      println("{}: {} steps, loss {:.4f}; what it is worth: artel probe {} DATA", arguments.out,
-              result.steps, result.loss, arguments.out);
+      println("{}: {} steps, loss {:.4f}; to measure its quality: artel probe {} DATA",
+              arguments.out, result.steps, result.loss, arguments.out);
   });
 }
 
@@ -41,35 +41,38 @@ void pretrain(Arguments& arguments) {
 
 void add_pretrain(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand(
-      "pretrain", "Train a network without labels, by views of samples (contrastive learning)");
+  CLI::App* command =
+      program.add_subcommand("pretrain", "Train a network without labels by contrastive learning");
   command->add_option("FILE", arguments->file, "Configuration (TOML)")->required();
   command
       ->add_option("--method", arguments->options.method,
-                   "simclr (other samples of the batch are negatives) or moco (a queue of earlier "
-                   "ones, made by weights that follow slowly; default: simclr)")
+                   "simclr (negatives from the batch) or moco (negatives from a queue, with a "
+                   "momentum encoder; default: simclr)")
       ->type_name("NAME");
   command
       ->add_option("--temperature", arguments->options.temperature,
-                   "How sharply views are told apart (default: 0.2)")
+                   "Temperature of the contrastive loss (default: 0.2)")
       ->type_name("X")
       ->check(CLI::PositiveNumber);
-  command->add_option("--queue", arguments->options.queue, "moco: keys to keep (default: 4096)")
+  command
+      ->add_option("--queue", arguments->options.queue, "moco: length of the queue (default: 4096)")
       ->type_name("N")
       ->check(at_least(1));
   command
       ->add_option("--momentum", arguments->options.momentum,
-                   "moco: share of the keys' weights that stays in each step (default: 0.99)")
+                   "moco: momentum of the key encoder (default: 0.99)")
       ->type_name("X")
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--out", arguments->out, "Folder (default: runs/NAME of FILE)")
+  command->add_option("--out", arguments->out, "Run folder (default: runs/NAME of FILE)")
       ->type_name("DIR");
   add_workers(command, arguments->workers);
   add_overrides(command, arguments->overrides);
   command->footer(
-      "Labels are ignored. The transforms of data.augment make two views of each sample; the "
-      "network's output\nis what is compared. Networks with batch norm or dropout are refused. "
-      "Autoencoders are trained by\n`artel train` with data.task = \"reconstruct\".\n\n"
+      "Labels are ignored. The transforms of data.augment make two views of each sample, and the "
+      "loss\n"
+      "compares the network's outputs. Networks with batch norm or dropout are refused. To train "
+      "an\n"
+      "autoencoder, use `artel train` with data.task = \"reconstruct\".\n\n"
       "Examples:\n"
       "  artel pretrain examples/simclr_fashion.toml\n"
       "  artel pretrain examples/simclr_cifar.toml --method moco -n 2\n"

@@ -42,33 +42,35 @@ void probe(Arguments& arguments) {
 void add_probe(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
-      program.add_subcommand("probe", "Measure what a base is worth when few samples have labels");
+      program.add_subcommand("probe", "Measure the value of a base with few labels");
   add_base(command, arguments->base);
   command
       ->add_option("DATA", arguments->data,
                    "Folder of pictures, NPZ, name of a data set, or TOML; with a test part")
       ->required();
-  command
-      ->add_option("--layer", arguments->layers, "Layer to take (default: what the head is given)")
+  command->add_option("--layer", arguments->layers, "Layer to use (default: the input of the head)")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  command->add_option("--pool", arguments->pooling, "mean, max or whole (default: mean)")
+  command
+      ->add_option("--pool", arguments->pooling,
+                   "Reduction to one vector: mean, max, or whole (default: mean)")
       ->type_name("HOW");
   command
       ->add_option("--labels", arguments->options.shares,
-                   "Shares of the training samples that have labels (default: 0.01,0.1,1)")
+                   "Labelled shares of the training samples (default: 0.01,0.1,1)")
       ->delimiter(',')
       ->type_name("X");
   command
-      ->add_option("--scratch", arguments->options.scratch_epochs,
-                   "Also train the same layers from random weights on the same labels, for so many "
-                   "epochs")
+      ->add_option(
+          "--scratch", arguments->options.scratch_epochs,
+          "Also train the same layers from random weights on the same labels, for this many epochs")
       ->type_name("EPOCHS")
       ->check(at_least(1));
   command->add_option("--threads", arguments->options.threads, "Cores to use (default: all)")
       ->type_name("N");
   arguments->options.threads = 0;
-  command->add_option("--seed", arguments->options.seed, "Which samples have labels");
+  command->add_option("--seed", arguments->options.seed,
+                      "Random seed for selecting the labelled samples");
   add_overrides(command, arguments->base.overrides);
   command->footer(
       "A linear model is fitted on the features of the samples with labels and judged on the test "

@@ -37,10 +37,9 @@ std::string profile(StepBench& bench, double seconds) {
   bench.stepper().set_timing({});
 
   const auto steps = static_cast<double>(result.steps);
-  // Lanes run side by side, each on one core; with fewer lanes than threads, lanes share the
-  // threads.
-  const int side_by_side = std::min(options.lanes, options.threads);
-  const int cores_of_kernel = options.lanes < options.threads ? options.threads : 1;
+  // Groups of lanes run side by side, each on one core, or threads share each kernel.
+  const int side_by_side = bench.stepper().slots();
+  const int cores_of_kernel = options.threads / side_by_side;
   std::vector<Row> rows(plan.kernels.size());
   double in_kernels = 0, operations = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -64,9 +63,9 @@ std::string profile(StepBench& bench, double seconds) {
   const double rest = std::max(0.0, available - in_kernels);
   table.add({"update and waiting", "", "", milliseconds(rest), percent(rest / available), "", ""});
   return fmt::format(
-      "{}step of {}: {} ms, {:.1f} samples/s, {:.1f} GFLOP/s with {} and {}; "
+      "{}step of {} on {}: {} ms, {:.1f} samples/s, {:.1f} GFLOP/s with {} and {}; "
       "peak of one core {:.1f} GFLOP/s\n",
-      table.text(), counted(options.batch, "sample"), milliseconds(wall),
+      table.text(), counted(options.batch, "sample"), bench.device().name(), milliseconds(wall),
       static_cast<double>(options.batch) / wall, operations / wall / 1e9,
       counted(options.threads, "thread"), counted(options.lanes, "lane"), peak / 1e9);
 }

@@ -1,4 +1,4 @@
-// Where the time of a training step goes.
+// Profiles a training step.
 #pragma once
 
 #include <string>

@@ -8,6 +8,7 @@
 
 #include "artel/base/disk.h"
 #include "artel/base/log.h"
+#include "artel/base/registry.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
 #include "artel/cluster/launcher.h"
@@ -23,35 +24,6 @@ int report(int code, std::string_view text) {
   return code;
 }
 
-// The cause of an error without who has noticed it: "x" of "[comm] worker 1: x (reported by rank
-// 1)".
-std::string_view cause_of(std::string_view text) {
-  const auto drop = [&](std::string_view beginning) {
-    const bool found = text.starts_with(beginning);
-    if (found) text.remove_prefix(beginning.size());
-    return found;
-  };
-  drop("[comm] ");
-  if (drop("worker ") || drop("server ")) {
-    text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
-    if (drop(" on ")) text.remove_prefix(std::min(text.find(": "), text.size()));
-    drop(": ");
-  }
-  return text.substr(0, text.rfind(" (reported by rank "));
-}
-
-// Workers that fail for the same reason say so once. Settings are the same for all; for other
-// reasons it matters who has failed.
-int report_once(const Error& error) {
-  const std::string_view text = error.what(), cause = cause_of(text);
-  if (!is_first_to_say(cause)) return kFailure;
-  const std::string name = own_name();
-  const bool concerns_all =
-      error.kind() == ErrorKind::invalid_argument || error.kind() == ErrorKind::communication;
-  if (name.empty() || concerns_all || cause != text) return report(kFailure, text);
-  return report(kFailure, fmt::format("{}: {}", name, text));
-}
-
 // A misspelt command would otherwise be reported as an extra argument.
 std::string unknown_command(const CLI::App& program, const std::string& word) {
   std::vector<std::string> names;
@@ -62,7 +34,7 @@ std::string unknown_command(const CLI::App& program, const std::string& word) {
                      join(names, ", "));
 }
 
-// What was printed may not have arrived, on a full disk for example.
+// Detects lost output, for example on a full disk.
 int after_printing(int code) {
   errno = 0;
   const bool written = std::fflush(stdout) == 0 && !std::ferror(stdout);
@@ -83,7 +55,55 @@ int usage_error(const CLI::App& program, const CLI::ParseError& error) {
                 fmt::format("{}; try '{} --help'", split(error.what(), '\n').front(), name));
 }
 
+void add_builtin_commands(CLI::App& program) {
+  for (const auto add :
+       {add_init,     add_train,    add_evaluate, add_predict, add_generate,  add_embed,
+        add_features, add_fit,      add_finetune, add_advise,  add_pretrain,  add_probe,
+        add_adapters, add_quantise, add_distil,   add_prune,   add_shrink,    add_info,
+        add_plan,     add_data,     add_models,   add_search,  add_comm,      add_bench,
+        add_config,   add_verify,   add_compare,  add_sweep,   add_launch,    add_leave,
+        add_runs,     add_top,      add_trace,    add_export,  add_dashboard, add_serve,
+        add_devices,  add_simulate})
+    add(program);
+}
+
+Registry<Command>& own_commands() {
+  static Registry<Command> all("command", {}, Names::words);
+  return all;
+}
+
+void add_own_command(CLI::App& program, const Command& command) {
+  CLI::App* const added = program.add_subcommand(command.name, command.help);
+  added->prefix_command();
+  added->callback([added, &command] {
+    if (const int code = command.run(added->remaining()); code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
 }  // namespace
+
+void register_command(Command command) {
+  require_function("command", command.name, command.run);
+  CLI::App builtin;
+  add_builtin_commands(builtin);
+  for (const CLI::App* known : builtin.get_subcommands({}))
+    require(known->get_name() != command.name, ErrorKind::invalid_argument,
+            "command '{}' comes with Artel; try another name", command.name);
+  std::string name = command.name;
+  own_commands().add(std::move(name), std::move(command));
+}
+
+std::optional<std::string> report_of(const Error& error) {
+  // Every worker learns of a failure elsewhere; one line is enough.
+  if (error.kind() == ErrorKind::communication && !speaks_for_the_run()) return {};
+  if (!is_first_to_say(error.cause())) return {};
+  const std::string text = error.what();
+  const std::string name = own_name();
+  // Settings are the same for all; for other reasons it matters who has failed.
+  const bool concerns_all =
+      error.kind() == ErrorKind::invalid_argument || error.kind() == ErrorKind::communication;
+  return name.empty() || concerns_all || error.report() ? text : fmt::format("{}: {}", name, text);
+}
 
 int run(int argc, char** argv) {
   CLI::App program("Trains neural networks on many inexpensive machines.", "artel");
@@ -96,38 +116,8 @@ int run(int argc, char** argv) {
       "  artel train examples/fashion_mnist.toml --set train.epochs=2 --out runs/short\n"
       "  artel evaluate runs/fashion_mnist\n"
       "`artel COMMAND --help` explains a command.");
-  add_init(program);
-  add_train(program);
-  add_evaluate(program);
-  add_predict(program);
-  add_generate(program);
-  add_embed(program);
-  add_features(program);
-  add_fit(program);
-  add_finetune(program);
-  add_advise(program);
-  add_pretrain(program);
-  add_probe(program);
-  add_adapters(program);
-  add_info(program);
-  add_plan(program);
-  add_data(program);
-  add_models(program);
-  add_search(program);
-  add_comm(program);
-  add_bench(program);
-  add_config(program);
-  add_verify(program);
-  add_compare(program);
-  add_sweep(program);
-  add_launch(program);
-  add_leave(program);
-  add_runs(program);
-  add_top(program);
-  add_trace(program);
-  add_export(program);
-  add_dashboard(program);
-  add_serve(program);
+  add_builtin_commands(program);
+  for (const Command* command : own_commands().all()) add_own_command(program, *command);
 
   if (argc > 1)
     if (const std::string problem = unknown_command(program, argv[1]); !problem.empty())
@@ -142,9 +132,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return usage_error(program, error);
   } catch (const Error& error) {
-    // Every worker learns of a failure elsewhere; one line is enough.
-    const bool echo = error.kind() == ErrorKind::communication && !speaks_for_the_run();
-    return echo ? kFailure : report_once(error);
+    const std::optional<std::string> text = report_of(error);
+    return text ? report(kFailure, *text) : kFailure;
   } catch (const std::filesystem::filesystem_error& error) {
     return report(kFailure, io_error(error).what());
   } catch (const std::bad_alloc&) {

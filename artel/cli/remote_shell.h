@@ -1,4 +1,4 @@
-// How this program runs a line on another machine.
+// Runs a command on another machine.
 #pragma once
 
 #include <cstdlib>

@@ -17,8 +17,8 @@
 #include "artel/observe/plot.h"
 #include "artel/observe/table.h"
 #include "artel/observe/terminal.h"
-#include "artel/run/overview.h"
-#include "artel/run/run_folder.h"
+#include "artel/run/folder/overview.h"
+#include "artel/run/folder/run_folder.h"
 
 namespace artel::cli {
 namespace {
@@ -93,7 +93,7 @@ const ListColumn kListColumns[] = {
      [](const RunOverview& run) { return format_bytes(static_cast<double>(run.bytes)); }},
 };
 
-// The columns of at least this importance, and remarks of at most so many characters.
+// Shows the columns of at least this importance, and remarks of limited length.
 std::string run_table(const std::vector<RunOverview>& runs, int importance, size_t remark) {
   std::vector<const ListColumn*> shown;
   for (const ListColumn& column : kListColumns)
@@ -113,7 +113,7 @@ std::string run_table(const std::vector<RunOverview>& runs, int importance, size
   return table.text();
 }
 
-// What fits into this many columns: remarks are cut, then less important columns are left out.
+// Fits the table into `width` columns: cuts remarks, then omits less important columns.
 std::string listing(const std::vector<RunOverview>& runs, size_t width) {
   constexpr size_t kShort = 20;
   size_t longest = 0;
@@ -199,8 +199,9 @@ void compare_runs(const Arguments& arguments) {
 }
 
 bool agreed(const std::string& question) {
-  require(::isatty(STDIN_FILENO) != 0, ErrorKind::invalid_argument,
-          "runs clean: nobody is there to ask; add --yes to remove them");
+  require(
+      ::isatty(STDIN_FILENO) != 0, ErrorKind::invalid_argument,
+      "runs clean: standard input is not a terminal; add --yes to remove them without a question");
   fmt::print("{} [y/N] ", question);
   std::fflush(stdout);
   std::string answer;
@@ -231,7 +232,9 @@ void clean(Arguments arguments) {
 }
 
 void add_status(CLI::App* command, Arguments& arguments) {
-  command->add_option("--status", arguments.status, "Only these: running, finished, stopped, ...")
+  command
+      ->add_option("--status", arguments.status,
+                   "Only runs with these statuses: running, finished, stopped, ...")
       ->delimiter(',');
 }
 
@@ -239,13 +242,13 @@ void add_status(CLI::App* command, Arguments& arguments) {
 
 void add_runs(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand("runs", "List, compare and remove runs");
+  CLI::App* command = program.add_subcommand("runs", "List, compare, and remove runs");
   command->add_option("--in", arguments->folder, "Folder with the runs")->capture_default_str();
   add_status(command, *arguments);
-  command->add_flag("--json", arguments->json, "One JSON object a line");
+  command->add_flag("--json", arguments->json, "Print one JSON object per line");
   command->footer(
-      "A run is running, finished, stopped (and can be resumed), failed (with an error, which is\n"
-      "shown) or dead (its process ended without a word, as after kill -9).\n\n"
+      "A run is running, finished, stopped (it can be resumed), failed (the error is shown), or\n"
+      "dead (its process disappeared without a message, as after kill -9).\n\n"
       "Examples:\n"
       "  artel runs\n"
       "  artel runs --in experiments --status failed,dead\n"
@@ -255,20 +258,20 @@ void add_runs(CLI::App& program) {
     if (command->get_subcommands().empty()) list(*arguments);
   });
 
-  CLI::App* comparing = command->add_subcommand("compare", "Results and settings that differ");
-  comparing->add_option("RUN", arguments->runs, "Folders of runs")->required()->expected(2, -1);
-  comparing->add_option("-o,--out", arguments->picture,
-                        "Also draw their curves into this SVG file");
-  comparing->add_option("--in", arguments->folder, "Where runs are, if not in this folder")
+  CLI::App* comparing =
+      command->add_subcommand("compare", "Compare results and differing settings");
+  comparing->add_option("RUN", arguments->runs, "Run folders")->required()->expected(2, -1);
+  comparing->add_option("-o,--out", arguments->picture, "Also draw the curves to this SVG file");
+  comparing->add_option("--in", arguments->folder, "Folder that contains the runs")
       ->capture_default_str();
   comparing->callback([arguments] { compare_runs(*arguments); });
 
   CLI::App* cleaning = command->add_subcommand("clean", "Remove runs, after asking");
-  cleaning->add_option("RUN", arguments->runs, "Folders of runs; without any: those with --status");
+  cleaning->add_option("RUN", arguments->runs, "Run folders (default: all runs with --status)");
   cleaning->add_option("--in", arguments->folder, "Where runs are")->capture_default_str();
   add_status(cleaning, *arguments);
-  cleaning->add_flag("--yes", arguments->yes, "Do not ask");
-  cleaning->footer("Without runs and --status, those that failed or are dead.");
+  cleaning->add_flag("--yes", arguments->yes, "Do not ask for confirmation");
+  cleaning->footer("Without RUN and --status, removes failed and dead runs.");
   cleaning->callback([arguments] { clean(*arguments); });
 }
 

@@ -9,7 +9,7 @@
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
 #include "artel/data/cores.h"
-#include "artel/data/image_folder.h"
+#include "artel/data/images/image_folder.h"
 #include "artel/observe/table.h"
 #include "artel/transfer/picture_search.h"
 
@@ -52,7 +52,7 @@ transfer::PictureVectors embed_folder(const transfer::Base& base, const Argument
   return pictures;
 }
 
-// Where nobody has measured what a distance means, vectors of length 1 that enclose 35 degrees.
+// The default for other bases: the distance of unit vectors at an angle of 35 degrees.
 float threshold_of(const Arguments& arguments) {
   return arguments.threshold > 0 ? arguments.threshold : 0.6f;
 }
@@ -137,25 +137,25 @@ void search(const Arguments& arguments) {
 
 void add_search(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand(
-      "search", "Find the photographs of a folder that show the same person or thing");
+  CLI::App* command =
+      program.add_subcommand("search", "Find photographs of the same person or thing in a folder");
   command
       ->add_option("FOLDER", arguments->folder,
-                   "Pictures (.jpg, .jpeg, .png), also in folders inside")
+                   "Folder of pictures (.jpg, .jpeg, .png), including subfolders")
       ->required();
-  command->add_option("--like", arguments->like, "Find those that show the same as this picture")
+  command->add_option("--like", arguments->like, "Find pictures similar to this one")
       ->type_name("PICTURE");
-  command->add_flag("--group", arguments->group, "Sort all into groups that show the same");
+  command->add_flag("--group", arguments->group, "Group similar pictures");
   command
       ->add_option("--base", arguments->base,
-                   "Network that describes pictures: a name of `artel models list`, or a run")
+                   "Network that computes the features: a name from `artel models list`, or a run")
       ->capture_default_str();
-  command->add_option("--most", arguments->most, "Pictures to show")
+  command->add_option("--most", arguments->most, "Maximum number of pictures to show")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       ->add_option("--threshold", arguments->threshold,
-                   "Distance below which two pictures count as the same (default 0.6)")
+                   "Distance below which two pictures match (default: 0.6)")
       ->check(CLI::PositiveNumber);
   command->add_option("--html", arguments->html, "Also write a page with thumbnails")
       ->type_name("FILE.html");

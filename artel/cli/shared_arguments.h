@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "artel/run/saved_run.h"
+#include "artel/run/folder/saved_run.h"
 
 namespace artel::cli {
 
@@ -33,14 +33,14 @@ inline void add_overrides(CLI::App* command, std::vector<std::string>& overrides
 inline void add_token(CLI::App* command, std::string& token, std::string& file,
                       const std::string& help,
                       const std::string& file_help =
-                          "The file that has the token (default: the environment variable "
+                          "File with the token (default: the environment variable "
                           "ARTEL_TOKEN)") {
-  command->add_option("--token", token, help + "; others on this machine can see command lines");
+  command->add_option("--token", token, help + "; visible to other users of this machine");
   command->add_option("--token-file", file, file_help)->type_name("FILE")->excludes("--token");
 }
 
-// The trained network that a command uses.
-inline void add_source(CLI::App* command, RunSource& source) {
+// The trained network that a command uses. `--set` goes to `overrides`.
+inline void add_source(CLI::App* command, RunSource& source, std::vector<std::string>& overrides) {
   command
       ->add_option("SOURCE", source.path,
                    "Run (its newest checkpoint is used), checkpoint or weight file")
@@ -53,7 +53,10 @@ inline void add_source(CLI::App* command, RunSource& source) {
       ->add_option("--config", source.config_file,
                    "Configuration that describes model and data, for a weight file")
       ->type_name("FILE");
-  add_overrides(command, source.overrides);
+  add_overrides(command, overrides);
+}
+inline void add_source(CLI::App* command, RunSource& source) {
+  add_source(command, source, source.overrides);
 }
 
 }  // namespace artel::cli

@@ -29,7 +29,7 @@ std::string receive_text(comm::Group& group, int peer, Deadline deadline) {
   return text;
 }
 
-// Files one by one, but pictures that follow each other together.
+// Files one by one, but consecutive pictures together.
 std::vector<std::vector<std::string>> sources_of(const std::vector<std::string>& files,
                                                  const SavedRun& run) {
   std::vector<std::vector<std::string>> sources;

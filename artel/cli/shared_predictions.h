@@ -10,7 +10,7 @@
 
 #include "artel/base/file.h"
 #include "artel/cluster/cluster.h"
-#include "artel/run/predictions.h"
+#include "artel/run/samples/predictions.h"
 
 namespace artel::cli {
 
@@ -18,7 +18,7 @@ namespace artel::cli {
 // written.
 class PredictionOutput {
  public:
-  // "": standard output. What is no regular file, such as a pipe, is written at once.
+  // "" is standard output. A pipe or other special file is written directly.
   explicit PredictionOutput(const std::string& path);
   void write(std::string_view text);
   void finish();
@@ -28,9 +28,10 @@ class PredictionOutput {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream_;
 };
 
-// Collective: batch i is the work of worker i modulo their number, so files must be readable for
-// all of them. Worker 0 gets the lines of all batches in their order, in `write`, and is told how
-// much of each file has been read. The lines are the same on any number of workers.
+// Collective. Worker i computes every batch whose number is i modulo the number of workers, so all
+// workers must be able to read the files. Worker 0 passes the lines of all batches in order to
+// `write`, with the share of each file that has been read. The lines are the same on any number of
+// workers.
 void share_predictions(const SavedRun& run, const std::vector<std::string>& files,
                        PredictionLines& lines, Cluster& cluster,
                        const std::function<void(std::string_view)>& write,

@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "artel/base/time.h"
+#include "artel/exec/devices.h"
 #include "artel/predict/batches.h"
 #include "artel/train/name_prefixes.h"
 
@@ -21,7 +22,7 @@ Tensor random_tensor(const TensorType& type, int64_t limit, uint64_t seed) {
   return tensor;
 }
 
-// Of all threads of this process.
+// Processor time of all threads of this process.
 double cpu_seconds() {
   timespec now;
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -33,6 +34,7 @@ double cpu_seconds() {
 StepBench::StepBench(const Model& model, StepBenchOptions options)
     : options_(std::move(options)), trainer_(cluster_, model) {
   if (options_.threads == 0) options_.threads = cluster_.cores();
+  choices_.device = &device_by_name(options_.device);
   trainer_.build(options_.x);
   stepper_ =
       std::make_unique<Stepper>(model, options_.x, options_.y, loss_by_name(options_.loss),
@@ -52,12 +54,16 @@ StepBench::Result StepBench::run(double seconds) {
   const auto rate = static_cast<float>(options_.optimizer.learning_rate);
   const Clock::time_point begin = Clock::now();
   const double cpu_begin = cpu_seconds();
+  const CopiedBytes copied_before = device().copied();
   do {
     stepper_->step(x_, y_, ++step_, rate);
     ++result.steps;
     result.seconds = seconds_between(begin, Clock::now());
   } while (result.seconds < seconds);
   result.cpu_seconds = cpu_seconds() - cpu_begin;
+  const CopiedBytes copied = device().copied();
+  result.copied = {.to_device = copied.to_device - copied_before.to_device,
+                   .from_device = copied.from_device - copied_before.from_device};
   return result;
 }
 

@@ -1,7 +1,7 @@
 // Training steps of a model on random data in memory, for benchmarks and profiles.
 #pragma once
 
-#include "artel/train/stepper.h"
+#include "artel/train/step/stepper.h"
 #include "artel/train/trainer.h"
 
 namespace artel::cli {
@@ -12,6 +12,7 @@ struct StepBenchOptions {
   int64_t batch = 1;
   int threads = 0;  // 0: all cores
   int lanes = 1;
+  std::string device = "cpu";  // as in exec/devices.h
   std::string loss = "cross_entropy";
   std::vector<std::string> freeze = {};
   optim::OptimizerConfig optimizer = optim::sgd(0.01, {.momentum = 0.9});
@@ -23,11 +24,13 @@ class StepBench {
 
   const StepBenchOptions& options() const { return options_; }
   Stepper& stepper() { return *stepper_; }
+  Device& device() const { return *choices_.device; }
 
   struct Result {
     int64_t steps = 0;
     double seconds = 0;
-    double cpu_seconds = 0;  // of all threads
+    double cpu_seconds = 0;   // of all threads
+    CopiedBytes copied = {};  // between the processor and the device
   };
   // Runs whole steps (forward, loss, backward, update) for about that long, at least one.
   Result run(double seconds);

@@ -28,7 +28,11 @@ Subject subject_of_config(const std::string& file, const std::vector<std::string
   const RunConfig config = read_config(file, overrides);
   const RunData data = open_data(config);
   const data::SampleLayout& layout = data.layout();
-  return {config, layout, sample_type(layout, data.augment), {layout.target_type(), layout.target}};
+  return {config,
+          layout,
+          sample_type(layout, data.augment),
+          {layout.target_type(), layout.target},
+          data.train->size()};
 }
 
 std::optional<Subject> subject_of_model(const std::string& name, const std::string& input,

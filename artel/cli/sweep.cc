@@ -2,10 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <condition_variable>
 #include <csignal>
 #include <fstream>
-#include <mutex>
 #include <thread>
 
 #include "artel/base/error.h"
@@ -14,6 +12,7 @@
 #include "artel/base/json.h"
 #include "artel/base/json_values.h"
 #include "artel/base/log.h"
+#include "artel/base/mutex.h"
 #include "artel/base/plural.h"
 #include "artel/base/process.h"
 #include "artel/base/text.h"
@@ -23,9 +22,9 @@
 #include "artel/nn/metric.h"
 #include "artel/observe/plot.h"
 #include "artel/observe/table.h"
-#include "artel/run/config.h"
+#include "artel/run/config/config.h"
+#include "artel/run/folder/run_folder.h"
 #include "artel/run/interrupt.h"
-#include "artel/run/run_folder.h"
 
 namespace artel::cli {
 namespace {
@@ -89,7 +88,7 @@ class Sweep {
     divide_cores(config.cluster);
     if (config.data.validation == 0 && config.data.folds == 0)
       log(LogLevel::warning,
-          "trials are chosen by the test part, which then says little of new data; try --set "
+          "trials are ranked by the test part, so its results are too optimistic; try --set "
           "data.validation=0.1");
   }
 
@@ -101,10 +100,11 @@ class Sweep {
     std::vector<std::thread> threads;
     for (int i = 0; i < parallel_; ++i) threads.emplace_back([this] { work(); });
     for (std::thread& thread : threads) thread.join();
+    const MutexLock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
     report();
     if (sweep_signal == 0) return;
-    println("stopped; to go on: the same command with --out {} --resume",
+    println("stopped; to continue, run the same command with --out {} --resume",
             shell_word(out_.string()));
     throw CLI::RuntimeError(128 + sweep_signal);
   }
@@ -129,7 +129,7 @@ class Sweep {
     return join(texts, ", ");
   }
 
-  // Trials beside each other, each on its share of the cores.
+  // Concurrent trials share the cores.
   void divide_cores(const ClusterConfig& cluster) {
     const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     const auto workers = static_cast<int>(cluster.workers.most);
@@ -146,7 +146,7 @@ class Sweep {
     return settings;
   }
 
-  // What must be the same when a sweep goes on.
+  // Settings that must not change when a sweep continues.
   nlohmann::ordered_json identity() const {
     return {{"file", fs::absolute(arguments_.file).lexically_normal().string()},
             {"set", arguments_.settings},
@@ -158,8 +158,9 @@ class Sweep {
     const fs::path about = out_ / "sweep.json";
     const bool exists = fs::exists(about);
     require(exists == arguments_.resume, ErrorKind::invalid_argument, "[{}] {}", out_.string(),
-            exists ? "a sweep is here already; try --resume to go on with it, or another --out"
-                   : "no sweep to resume; try without --resume");
+            exists
+                ? "this folder has a sweep already; try --resume to continue it, or another --out"
+                : "no sweep to resume; try without --resume");
     fs::create_directories(out_);
     try {
       lock_ = std::make_unique<FileLock>(out_ / "lock", Deadline::after(1));
@@ -185,6 +186,7 @@ class Sweep {
     const std::string text = read_file(results_file());
     if (!text.empty() && !text.ends_with('\n'))
       std::ofstream(results_file(), std::ios::app) << '\n';
+    const MutexLock lock(mutex_);
     for (const std::string& line : split(text, '\n')) {
       const nlohmann::json json = json_or_null(line);
       if (!json.is_object() || !json.contains("trial") || !json.contains("rung")) continue;
@@ -200,11 +202,11 @@ class Sweep {
   }
 
   void work() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (sweep_signal == 0 && !failure_ && !budget_.passed()) {
       const std::optional<SweepJob> job = next_job(rules_, results_, running_);
       if (!job && running_.empty()) break;
-      if (!job) {  // one that is under way may be good enough to go on
+      if (!job) {  // a running job may still be good enough to advance
         changed_.wait_for(lock, std::chrono::milliseconds(200));
         continue;
       }
@@ -229,7 +231,7 @@ class Sweep {
     }
   }
 
-  // Nothing if the sweep was stopped: the trial goes on from its last checkpoint another time.
+  // Empty if the sweep was stopped; the trial continues from its last checkpoint later.
   std::optional<nlohmann::ordered_json> train(const SweepJob& job) {
     const int64_t length = lengths_[static_cast<size_t>(job.rung)];
     nlohmann::ordered_json result = {
@@ -238,12 +240,12 @@ class Sweep {
       result["set"][dimension.key] = drawn_value(dimension, arguments_.seed, job.trial);
     const RunFolder folder(trial_folder(job.trial));
     std::string problem;
-    // A process that something has killed goes on once from its last checkpoint.
+    // A killed process continues once from its last checkpoint.
     for (int attempt = 0; attempt < 2; ++attempt) {
       std::vector<std::string> command = {own_command().front(), "train", arguments_.file, "--out",
                                           folder.path().string()};
       if (folder.used()) command.emplace_back("--resume");
-      fs::remove(folder.summary());  // what is there afterwards is of this length
+      fs::remove(folder.summary());  // so that a later summary belongs to this length
       std::vector<std::string> settings = settings_of(job.trial);
       settings.push_back(fmt::format("train.{}={}", by_steps_ ? "steps" : "epochs", length));
       for (const std::string& setting : settings) {
@@ -288,7 +290,7 @@ class Sweep {
     return result;
   }
 
-  void keep(const SweepJob& job, const nlohmann::ordered_json& result) {
+  void keep(const SweepJob& job, const nlohmann::ordered_json& result) ARTEL_REQUIRES(mutex_) {
     const bool good = result.contains("value");
     results_[job] = good ? std::optional(result["value"].get<double>()) : std::nullopt;
     std::ofstream file(results_file(), std::ios::app);
@@ -303,8 +305,8 @@ class Sweep {
         join(values, ", "));
   }
 
-  // The trials, those that were trained longest and best first.
-  std::vector<SweepJob> placed() const {
+  // The trials, longest training first, then best first.
+  std::vector<SweepJob> placed() const ARTEL_REQUIRES(mutex_) {
     std::vector<SweepJob> all;
     std::set<int> seen;
     for (int rung = rules_.rungs - 1; rung >= 0; --rung)
@@ -313,7 +315,7 @@ class Sweep {
     return all;
   }
 
-  void report() {
+  void report() ARTEL_REQUIRES(mutex_) {
     std::vector<std::string> headers = {"trial"};
     for (const SweepDimension& dimension : dimensions_) headers.push_back(dimension.key);
     headers.emplace_back(by_steps_ ? "steps" : "epochs");
@@ -339,7 +341,7 @@ class Sweep {
   }
 
   // For each range: the values of the trials, one series for each length of training.
-  std::vector<observe::Plot> plots(const std::vector<SweepJob>& all) const {
+  std::vector<observe::Plot> plots(const std::vector<SweepJob>& all) const ARTEL_REQUIRES(mutex_) {
     std::vector<observe::Plot> panels;
     for (const SweepDimension& dimension : dimensions_) {
       if (!dimension.is_range()) continue;
@@ -373,11 +375,11 @@ class Sweep {
   SweepRules rules_;
   int parallel_ = 1;
   std::unique_ptr<FileLock> lock_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  SweepResults results_;
-  std::set<SweepJob> running_;
-  std::exception_ptr failure_;
+  Mutex mutex_;
+  Condition changed_;
+  SweepResults results_ ARTEL_GUARDED_BY(mutex_);
+  std::set<SweepJob> running_ ARTEL_GUARDED_BY(mutex_);
+  std::exception_ptr failure_ ARTEL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -402,24 +404,23 @@ void add_sweep(CLI::App& program) {
       ->type_name("TIME");
   command
       ->add_option("--keep-one-in", arguments->keep_one_in,
-                   "One trial in so many is trained so many times longer; 1: all trials to the end")
+                   "One in N trials is trained N times longer; 1: all trials to the end")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
   command
-      ->add_option("--parallel", arguments->parallel,
-                   "Trials at a time (default: as many as there are cores)")
+      ->add_option("--parallel", arguments->parallel, "Concurrent trials (default: one per core)")
       ->check(at_least(1));
-  command->add_option("--seed", arguments->seed, "Of the values that are drawn")
+  command->add_option("--seed", arguments->seed, "Random seed of the values")
       ->capture_default_str();
   command->add_option("--out", arguments->out, "Folder of the sweep (default: sweeps/NAME)")
       ->type_name("DIR");
-  command->add_flag("--resume", arguments->resume, "Go on with a sweep that was stopped");
+  command->add_flag("--resume", arguments->resume, "Continue a stopped sweep");
   command->footer(
       "Values are drawn at random. Each trial is a run of its own in a folder of the sweep, "
       "trained\n"
       "by a process of its own to a ninth of the epochs (or steps) of FILE; the best third of "
       "those\n"
-      "to a third, the best third of these to the end. train.best_by says what is best, on the\n"
+      "to a third, the best third of these to the end. train.best_by defines the best, on the\n"
       "validation part if there is one. A trial that fails costs only itself. Prints a table, "
       "best\n"
       "first, and draws sweep.svg.\n\n"

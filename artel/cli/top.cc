@@ -16,7 +16,7 @@
 #include "artel/dashboard/client.h"
 #include "artel/dashboard/server.h"
 #include "artel/observe/terminal.h"
-#include "artel/run/live_view.h"
+#include "artel/run/report/live_view.h"
 
 namespace artel::cli {
 namespace {
@@ -46,7 +46,8 @@ std::string frame(const LiveView& view, const fs::path& run, const observe::Live
   return text;
 }
 
-// In place of the last frame, of which `lines` are on the screen. Returns how many it has.
+// Draws over the last frame, which has `lines` lines on the screen. Returns the new number of
+// lines.
 int draw(const std::string& text, int lines) {
   const int height = observe::terminal_height(stdout);
   std::vector<std::string> shown = split(trim(text), '\n');
@@ -83,7 +84,7 @@ dashboard::Remote remote_of(const Arguments& arguments) {
   return remote;
 }
 
-// What is there to see: the name of a run, and what it is doing now.
+// Returns the run to display and its live state.
 using Look = std::function<std::pair<fs::path, LiveView>()>;
 
 Look look_of(const Arguments& arguments) {
@@ -120,34 +121,34 @@ void top(const Arguments& arguments) {
 
 void add_top(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand(
-      "top", "Show what every worker of a running training is doing, refreshed in place");
-  command->add_option(
-      "RUN", arguments->run,
-      "Folder of the run, or HOST:PORT of a dashboard (default: the newest run that "
-      "is being trained in runs)");
-  add_token(
-      command, arguments->token, arguments->token_file, "Of the dashboard",
-      "The file that has the token (default: the user's own, for a dashboard of this machine)");
+  CLI::App* command =
+      program.add_subcommand("top", "Show the live activity of every worker of a running training");
+  command->add_option("RUN", arguments->run,
+                      "Run folder, or HOST:PORT of a dashboard (default: the newest run in "
+                      "progress below --folder)");
+  add_token(command, arguments->token, arguments->token_file, "Token of the dashboard",
+            "File with the token (default: the user's own token, for a dashboard on this machine)");
   command
       ->add_option("--certificate", arguments->certificate,
                    "Certificate of the dashboard or of its authority (default: "
-                   "~/.config/artel/dashboard.pem, or those that the system trusts)")
+                   "~/.config/artel/dashboard.pem, or the system's trusted certificates)")
       ->type_name("FILE");
-  command->add_option("--folder", arguments->folder, "Where runs are looked for")
+  command->add_option("--folder", arguments->folder, "Folder that contains the runs")
       ->capture_default_str();
-  command->add_flag("--once", arguments->once, "Print one picture and end");
-  command->add_flag("--json", arguments->json, "The same as JSON, for scripts");
-  command->add_option("--interval", arguments->interval, "Seconds between pictures")
+  command->add_flag("--once", arguments->once, "Print once and exit");
+  command->add_flag("--json", arguments->json, "Print JSON, for scripts");
+  command->add_option("--interval", arguments->interval, "Seconds between updates")
       ->capture_default_str()
       ->check(at_least(0.1));
   command->footer(
-      "A row for each worker and server, the one that holds the others up on top, and a sentence\n"
-      "that says why. Columns: samples/s that it computes itself; compute, data and wait: the\n"
-      "shares of its time; wire: exchanging sums, most of it while it computes; cores in use of\n"
-      "those that it may use; out and in: bytes to and from others; stale: updates that pushes to\n"
-      "a server missed. Narrow terminals show fewer columns. NO_COLOR=1 turns colours off, and a\n"
-      "pipe gets one picture.\n\n"
+      "One row per worker and server, the bottleneck first, and a one-sentence diagnosis.\n"
+      "Columns: samples/s computed by the worker; compute, data, wait and net: shares of its "
+      "time;\n"
+      "wire: share in which its sums are in flight, mostly during computation; cores: in use and\n"
+      "available; out and in: bytes sent and received; stale: mean staleness of pushes to a "
+      "server.\n"
+      "Narrow terminals show fewer columns. NO_COLOR=1 turns colours off. A pipe gets one\n"
+      "snapshot.\n\n"
       "Examples:\n"
       "  artel top\n"
       "  artel top runs/mnist\n"

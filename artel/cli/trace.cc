@@ -13,8 +13,9 @@
 #include "artel/cli/shared_arguments.h"
 #include "artel/observe/terminal.h"
 #include "artel/observe/trace_summary.h"
-#include "artel/run/live_view.h"
-#include "artel/run/trace_request.h"
+#include "artel/run/folder/run_elsewhere.h"
+#include "artel/run/report/live_view.h"
+#include "artel/run/report/trace_request.h"
 
 namespace artel::cli {
 namespace {
@@ -41,10 +42,35 @@ void summarize(const fs::path& file, bool json) {
                                                                   : kWidth));
 }
 
-fs::path run_of(const Arguments& arguments) {
-  if (arguments.subject.empty()) return running_run(arguments.folder);
+// The folder of a run on this machine: its own, or that of a worker here if another machine has it.
+struct Place {
+  fs::path folder;
+  std::string machine = {};  // empty: this one
+};
+Place place_of(const Arguments& arguments) {
+  const auto elsewhere = [](const fs::path& run) -> std::optional<Place> {
+    const auto found = find_run_elsewhere(run);
+    return found ? std::optional(Place{found->here, found->machine}) : std::nullopt;
+  };
   const fs::path run = arguments.subject, inside = fs::path(arguments.folder) / run;
-  return !fs::exists(run) && fs::exists(inside) ? inside : run;
+  if (run.empty()) {
+    try {
+      return {running_run(arguments.folder)};
+    } catch (const Error&) {
+      if (const auto found = elsewhere({})) return *found;
+      throw;
+    }
+  }
+  for (const fs::path& path : {run, inside}) {
+    if (fs::exists(path)) return {path};
+    if (const auto found = elsewhere(path)) return *found;
+  }
+  return {run};
+}
+
+// The file here for the trace of a run on another machine.
+fs::path trace_file(const Arguments& arguments) {
+  return fs::absolute(arguments.out.empty() ? "trace.json" : arguments.out);
 }
 
 // "n01:runs/a", a run that worker 0 keeps on another machine; nothing for a path on this one.
@@ -61,8 +87,7 @@ fs::path trace_there(const std::string& host, const std::string& run, const Argu
       "PATH=$PATH:$HOME/.local/bin; artel trace {0} --steps {1} --timeout {2} --json >/dev/null && "
       "cat {0}/trace.json",
       shell_word(run), arguments.wish.steps, arguments.wish.timeout);
-  const fs::path file =
-      fs::absolute(arguments.out.empty() ? fs::path("trace.json") : fs::path(arguments.out));
+  const fs::path file = trace_file(arguments);
   std::vector<std::string> words = {"sh", "-c", "out=$1; shift; exec \"$@\" >\"$out\"", "sh",
                                     file.string()};
   for (const std::string& word : remote_shell()) words.push_back(word);
@@ -82,10 +107,12 @@ void trace(const Arguments& arguments) {
       println("{}: open it in ui.perfetto.dev or chrome://tracing\n", file.string());
     return summarize(file, arguments.json);
   }
-  fs::path file = trace_run(run_of(arguments), arguments.wish);
-  if (!arguments.out.empty()) {
-    write_file_atomically(arguments.out, read_file(file));
-    file = arguments.out;
+  const Place place = place_of(arguments);
+  fs::path file = trace_run(place.folder, arguments.wish);
+  if (!arguments.out.empty() || !place.machine.empty()) {
+    const fs::path out = trace_file(arguments);
+    write_file_atomically(out, read_file(file));
+    file = out;
   }
   if (!arguments.json)
     println("{}: open it in ui.perfetto.dev or chrome://tracing\n", file.string());
@@ -97,34 +124,38 @@ void trace(const Arguments& arguments) {
 void add_trace(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand(
-      "trace", "Record what every worker of a running training does in its next steps");
+      "trace", "Record a timeline of the next steps of a running training, on all workers");
   command->add_option("RUN", arguments->subject,
-                      "Folder of the run (default: the newest run that is being trained in runs), "
-                      "HOST:FOLDER for the machine of worker 0, or the file of a trace");
-  command->add_option("--steps", arguments->wish.steps, "How many steps are recorded")
+                      "Run folder (default: the newest run in progress below --folder), on any "
+                      "machine of the run; HOST:FOLDER, through ssh; or a saved trace");
+  command->add_option("--steps", arguments->wish.steps, "Number of steps to record")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, kMostTracedSteps));
-  command->add_option("--out", arguments->out, "Write it there, too (always: RUN/trace.json)")
+  command
+      ->add_option(
+          "--out", arguments->out,
+          "Also write the trace to this file (always: RUN/trace.json, or trace.json here if "
+          "another machine has the run)")
       ->type_name("FILE");
-  command->add_option("--folder", arguments->folder, "Where runs are looked for")
+  command->add_option("--folder", arguments->folder, "Folder that contains the runs")
       ->capture_default_str();
   command
       ->add_option("--timeout", arguments->wish.timeout,
-                   "Seconds to wait for an answer, and then for each further step")
+                   "Seconds to wait for an answer, and for each further step")
       ->capture_default_str()
       ->check(at_least(1));
-  command->add_flag("--json", arguments->json, "What it says as JSON, for scripts");
+  command->add_flag("--json", arguments->json, "Print the summary as JSON, for scripts");
   command->footer(
-      "All workers, on whatever machines, record the same steps, by one clock. The run goes on "
-      "with\n"
-      "the same bits. Then it is said what took the step: computing (and which ops), waiting for\n"
-      "data, waiting for workers, the wire; whom the others waited for; and how much faster it\n"
-      "would be without that. The same is said of a file that was recorded before.\n\n"
+      "All workers on all machines record the same steps on one clock. The run continues with the\n"
+      "same bits. The summary shows the time spent computing (by op), waiting for data, waiting "
+      "for\n"
+      "workers, and on the wire; the workers that others waited for; and the possible speedup.\n"
+      "Given a saved trace, the command prints its summary.\n\n"
       "Examples:\n"
       "  artel trace runs/mnist --steps 20\n"
       "  artel trace n01:runs/mnist                    # on another machine, through ssh\n"
       "  artel trace                                   # the newest run that is being trained\n"
-      "  artel trace runs/mnist/trace.json             # what a trace says\n"
+      "  artel trace runs/mnist/trace.json             # summarise a saved trace\n"
       "  artel trace runs/mnist --json | jq .times_faster");
   command->callback([arguments] { trace(*arguments); });
 }

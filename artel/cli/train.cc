@@ -1,38 +1,43 @@
 #include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdlib>
 
+#include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/dashboard.h"
 #include "artel/cli/folds.h"
 #include "artel/cli/shared_arguments.h"
+#include "artel/cli/train_file.h"
 #include "artel/cli/workers.h"
 #include "artel/cluster/launcher.h"
+#include "artel/run/folder/run_folder.h"
 #include "artel/run/run.h"
-#include "artel/run/setup.h"
 
 namespace artel::cli {
 namespace {
 
-struct Arguments {
-  std::string file;
-  RunOptions options;
-  MeetingPlace join;
-  int folds = 0;
-  bool dashboard = false;
-};
+// Where the workers of the run meet; no address if a launcher starts them. `join` may name the
+// run's folder, whose list of workers is gone when the run has ended.
+MeetingPlace meeting_place(MeetingPlace join) {
+  if (!std::filesystem::is_directory(join.address)) return join;
+  const RunWorkers workers = RunFolder(join.address).load_workers();
+  join.address = workers.address;
+  join.token = workers.address.empty() ? "" : workers.token;
+  return join;
+}
 
-// The command that resumes the run, to be given on each machine where the workers were started one
-// by one.
-std::string resume_command(const Arguments& arguments, const std::filesystem::path& folder) {
+// The command that resumes the run. Where the workers were started one by one, it is the same on
+// each machine: the worker on the machine of the address becomes worker 0.
+std::string resume_command(const TrainArguments& arguments, const MeetingPlace& join,
+                           const std::filesystem::path& folder) {
   std::string line = fmt::format("{} train {}", launcher_command(), shell_word(arguments.file));
   const auto add = [&](std::string_view option, const std::string& value) {
     if (!value.empty()) line += fmt::format(" {} {}", option, shell_word(value));
   };
-  const MeetingPlace& join = arguments.join;
-  if (!join.address.empty() && !std::filesystem::is_directory(join.address)) {
+  if (!join.address.empty()) {
     add("--join", join.address);
-    if (join.rank >= 0) add("--rank", std::to_string(join.rank));
     add("--token-file", join.token_file);
     add("--interface", join.interface);
   }
@@ -43,59 +48,78 @@ std::string resume_command(const Arguments& arguments, const std::filesystem::pa
   return line + (join.token.empty() ? "" : " (with the same --token)");
 }
 
-// Whether this worker tells its user how to resume: worker 0 does, and so does each worker that was
-// started by hand.
-bool tells_how_to_resume(const Arguments& arguments, const RunResult& result) {
+// True if this worker prints how to resume: worker 0, and each worker started by hand.
+bool tells_how_to_resume(const TrainArguments& arguments, const RunResult& result) {
   return result.rank == 0 || (!arguments.join.address.empty() && !launched_group());
 }
 
-void tell_how_to_resume(const Arguments& arguments, const RunResult& result) {
+void tell_how_to_resume(const TrainArguments& arguments, const MeetingPlace& join,
+                        const RunResult& result) {
   const std::filesystem::path folder =
       result.folder.empty() ? result.fit.checkpoints.parent_path() : result.folder;
   println("stopped{}{}; to resume{}: {}", result.fit.stopped_at.empty() ? "" : " by ",
-          result.fit.stopped_at, arguments.join.address.empty() ? "" : ", on each machine",
-          resume_command(arguments, folder));
+          result.fit.stopped_at, join.address.empty() ? "" : ", on each machine",
+          resume_command(arguments, join, folder));
 }
 
-// Runs this command once for each worker and server.
-int launch_workers(const RunConfig& config) {
-  return launch_here({.workers = static_cast<int>(config.cluster.workers.most),
-                      .servers = server_count(config),
-                      .outlives_workers = outlives_workers(config),
-                      .elastic = is_elastic(config),
-                      .restarts = static_cast<int>(config.cluster.restarts),
-                      .servers_inside = config.cluster.servers_inside,
-                      .transport = config.cluster.transport});
+// For a run that has ended early, if it has a checkpoint.
+void tell_how_to_resume_early_end(const TrainArguments& arguments, const MeetingPlace& join,
+                                  std::string_view what) {
+  const RunOptions& options = arguments.options;
+  const RunFolder folder = choose_folder({arguments.file, options.out, options.name, true});
+  if (std::filesystem::exists(folder.checkpoints()))
+    println("{}; to resume: {}", what, resume_command(arguments, join, folder.path()));
 }
 
-// Where the run will be among others.
+// The folder that contains the run.
 std::filesystem::path folder_of_runs(const RunOptions& options) {
   if (options.out.empty()) return "runs";
   const std::filesystem::path parent = std::filesystem::path(options.out).parent_path();
   return parent.empty() ? "." : parent;
 }
 
-void train(Arguments& arguments) {
+}  // namespace
+
+void train(TrainArguments& arguments) {
   std::optional<DashboardBeside> dashboard;
   if (arguments.dashboard) dashboard.emplace(folder_of_runs(arguments.options));
   if (arguments.folds > 0)
     return cross_validate(arguments.file, arguments.folds, arguments.options);
   arguments.options.stop_on_signals = true;
   arguments.options.uses_network = false;
-  if (!arguments.join.address.empty()) arguments.options.join = arguments.join;
+  if (!arguments.join.address.empty()) {
+    require(!std::getenv(kLauncherVariable), ErrorKind::invalid_argument,
+            "--join: got {}, but `artel launch` says where the workers meet; leave --join out",
+            arguments.join.address);
+    arguments.options.join = arguments.join;
+  }
   Run run(arguments.file, arguments.options);
   if (run.lacks_workers()) {
     run.prepare_data();  // once, before all workers need it
-    if (const int code = launch_workers(run.config()); code != 0) throw CLI::RuntimeError(code);
+    const int code = launch_here(local_run(run.config()));
+    // After signals killed all workers, only the launcher can tell.
+    if (code > 128 && code != 128 + SIGINT && code != 128 + SIGTERM)
+      tell_how_to_resume_early_end(arguments, {}, "no worker is left");
+    if (code != 0) throw CLI::RuntimeError(code);
     return;
   }
-  const RunResult result = run.train();
+  const MeetingPlace join = meeting_place(arguments.join);
+  RunResult result;
+  try {
+    result = run.train();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::cancelled && speaks_for_the_run())
+      tell_how_to_resume_early_end(arguments, join, "the run has ended early");
+    throw;
+  }
   if (result.signal == 0) return;
-  if (tells_how_to_resume(arguments, result)) tell_how_to_resume(arguments, result);
+  if (tells_how_to_resume(arguments, result)) tell_how_to_resume(arguments, join, result);
   throw CLI::RuntimeError(128 + result.signal);
 }
 
-using SharedArguments = std::shared_ptr<Arguments>;
+namespace {
+
+using SharedArguments = std::shared_ptr<TrainArguments>;
 
 void add_basics(CLI::App* command, const SharedArguments& arguments) {
   RunOptions& options = arguments->options;
@@ -104,24 +128,26 @@ void add_basics(CLI::App* command, const SharedArguments& arguments) {
       ->type_name("NAME");
   add_overrides(command, options.overrides);
   const auto shorthand = [&](const std::string& flags, const std::string& key,
-                             const std::string& help) {
+                             const std::string& help, const std::string& value = "N") {
     command
         ->add_option_function<std::string>(
             flags,
-            [arguments, key](const std::string& value) {
-              arguments->options.overrides.push_back(key + "=" + value);
+            [arguments, key](const std::string& given) {
+              arguments->options.overrides.push_back(key + "=" + given);
             },
             fmt::format("{} ({})", help, key))
-        ->type_name("N");
+        ->type_name(value);
   };
   shorthand("-n,--workers", "cluster.workers", "Number of workers");
-  shorthand("--threads", "cluster.threads", "Cores of each worker");
-  shorthand("--lanes", "cluster.lanes", "Parts of a batch, whose number determines the bits");
+  shorthand("--threads", "cluster.threads", "Cores per worker");
+  shorthand("--device", "cluster.device", "Where workers compute: cpu, opencl, opencl:N, or auto",
+            "DEVICE");
+  shorthand("--lanes", "cluster.lanes", "Number of parts of a batch; determines the bits");
   shorthand("--servers", "cluster.servers", "Number of parameter servers");
   command->add_flag("--resume", options.resume, "Continue from the newest checkpoint of the run");
   command->add_flag("--force", options.force,
-                    "With --resume: even if data, network, optimizer, batch size or seed have "
-                    "changed");
+                    "Compute on a device that fails its self-test. With --resume: continue even if "
+                    "data, network, optimizer, batch size or seed have changed");
   command->add_flag("--dashboard", arguments->dashboard,
                     "Show this run and its neighbours in a browser while it trains");
   command->add_option("--folds", arguments->folds, "N-fold cross-validation")
@@ -133,7 +159,7 @@ void add_basics(CLI::App* command, const SharedArguments& arguments) {
       ->type_name("FILE");
 }
 
-void add_joining(CLI::App* command, Arguments& arguments) {
+void add_joining(CLI::App* command, TrainArguments& arguments) {
   MeetingPlace& join = arguments.join;
   const char* const group = "Several machines";
   command
@@ -154,12 +180,16 @@ void add_joining(CLI::App* command, Arguments& arguments) {
 
 }  // namespace
 
-void add_train(CLI::App& program) {
-  const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program.add_subcommand("train", "Train a network as a TOML file describes");
-  command->add_option("FILE", arguments->file, "Configuration (TOML)")->required();
+void add_training(CLI::App* command, const SharedArguments& arguments) {
   add_basics(command, arguments);
   add_joining(command, *arguments);
+}
+
+void add_train(CLI::App& program) {
+  const auto arguments = std::make_shared<TrainArguments>();
+  CLI::App* command = program.add_subcommand("train", "Train a network as a TOML file describes");
+  command->add_option("FILE", arguments->file, "Configuration (TOML)")->required();
+  add_training(command, arguments);
   command->footer(
       "The run folder gets the complete configuration, metrics (JSON lines and TensorBoard "
       "events),\n"

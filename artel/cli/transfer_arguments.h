@@ -16,7 +16,7 @@ inline void add_base(CLI::App* command, transfer::BaseSource& source) {
   command
       ->add_option(
           "BASE", source.name,
-          "Trained network to begin with: a run or a checkpoint, a published base by name, "
+          "Trained network to start from: a run or a checkpoint, a published base by name, "
           "the folder of a published model, or a network of the zoo with --weights")
       ->required();
   command

@@ -5,7 +5,7 @@
 #include "artel/base/text.h"
 #include "artel/checkpoint/compare.h"
 #include "artel/cli/commands.h"
-#include "artel/train/lane_count.h"
+#include "artel/train/loop/saved_state.h"
 
 namespace artel::cli {
 namespace {
@@ -37,6 +37,11 @@ void verify(const Arguments& arguments) {
         "the runs have {} and {} lanes, so their sums were rounded differently; repeat one of them "
         "with cluster.lanes = {}, or from the config.toml of the other",
         *first, *second, *first);
+  const std::optional<int> first_numerics = numerics_in_state(difference->first_state);
+  const std::optional<int> second_numerics = numerics_in_state(difference->second_state);
+  if (first_numerics && second_numerics && first_numerics != second_numerics)
+    println("the runs were computed with numerics {} and {}, whose kernels may round differently",
+            *first_numerics, *second_numerics);
   throw CLI::RuntimeError(kDifferent);
 }
 

@@ -10,25 +10,26 @@
 #include "artel/cluster/launch.h"
 #include "artel/cluster/token.h"
 #include "artel/comm/control/socket.h"
+#include "artel/comm/transports/transports.h"
+#include "artel/run/config/setup.h"
 
 namespace artel::cli {
 namespace {
 
-// Where the ranks of a run on this machine find each other.
+// The rendezvous of the ranks of a run on this machine.
 comm::GroupOptions meeting_place(const LocalRun& run) {
-  require(run.transport != "mpi", ErrorKind::invalid_argument,
-          "cluster.transport: got \"mpi\" without MPI's launcher, which connects the workers; try "
+  const comm::TransportDefinition& transport =
+      comm::find_transport(run.transport == "auto" ? "shm" : run.transport);
+  require(transport.meeting != comm::Meeting::launcher, ErrorKind::invalid_argument,
+          "cluster.transport: got \"{}\" without MPI's launcher, which connects the workers; try "
           "mpirun -n {} artel train FILE",
-          run.workers + run.servers);
-  const bool by_sockets = run.transport == "gloo" || run.transport == "tcp";
-  comm::GroupOptions place = {.transport = by_sockets ? run.transport : "shm",
+          transport.name, run.workers + run.servers);
+  comm::GroupOptions place = {.transport = transport.name,
                               .size = run.workers + run.servers,
                               .address = "run-" + random_token(),
                               .token = random_token()};
-  if (by_sockets)
-    place.address = fmt::format(
-        "127.0.0.1:{}",
-        comm::control::port_of(comm::control::listen_at({.host = "127.0.0.1", .port = 0}).get()));
+  if (transport.meeting == comm::Meeting::address)
+    place.address = to_string(comm::control::free_endpoint("127.0.0.1"));
   return place;
 }
 
@@ -47,6 +48,16 @@ void check_worker_count(int workers) {
 
 }  // namespace
 
+LocalRun local_run(const RunConfig& config) {
+  return {.workers = static_cast<int>(config.cluster.workers.most),
+          .servers = server_count(config),
+          .outlives_workers = outlives_workers(config),
+          .elastic = is_elastic(config),
+          .restarts = static_cast<int>(config.cluster.restarts),
+          .servers_inside = config.cluster.servers_inside,
+          .transport = config.cluster.transport};
+}
+
 int launch_here(const LocalRun& run) {
   check_worker_count(run.workers);
   comm::GroupOptions group = meeting_place(run);
@@ -56,11 +67,12 @@ int launch_here(const LocalRun& run) {
     commands.push_back(
         {.name = serves ? fmt::format("server {}", group.rank - run.workers)
                         : fmt::format("worker {}", group.rank),
-         .arguments = own_command(),
+         .arguments = run.body ? std::vector<std::string>() : own_command(),
          .environment = worker_environment(group),
-         .expendable = run.elastic || (run.outlives_workers && !serves && group.rank > 0)});
+         .expendable = run.elastic || (run.outlives_workers && !serves && group.rank > 0),
+         .body = run.body});
   }
-  return supervise(commands, {.restarts = run.restarts});
+  return supervise(commands, {.restarts = run.restarts, .fork = run.fork});
 }
 
 }  // namespace artel::cli

@@ -9,7 +9,7 @@
 namespace artel {
 namespace {
 
-// Facts may have the same name, such as the lines of a network: the first, the second ...
+// Numbers facts with the same name, such as the lines of a network.
 struct FactLines {
   std::vector<std::string> order;  // keys
   std::map<std::string, std::string> lines;

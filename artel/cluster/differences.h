@@ -1,4 +1,4 @@
-// Compares how two workers were started: texts with a fact "name = value" on each line.
+// Compares the options of two workers: texts with a fact "name = value" per line.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 namespace artel {
 
 struct Difference {
-  std::string key;         // tells the fact from all others of the text
-  std::string own, other;  // its lines; empty: the text has no such fact
+  std::string key;         // unique name of the fact
+  std::string own, other;  // its lines; empty if the text lacks the fact
 };
 
-// The facts that are not the same in both texts, in the order of `other`.
+// The facts that differ between the texts, in the order of `other`.
 std::vector<Difference> differences(const std::string& own, const std::string& other);
 
 // Joins descriptions of differences. Shows the first eight and the number of the rest.

@@ -42,12 +42,12 @@ Door::~Door() {
 void Door::wake() { eventfd_write(bell_.get(), 1); }
 
 bool Door::open_also_at(const Endpoint& place) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (second_listener_.get() >= 0) return true;
   try {
     second_listener_ = listen_at(place);
   } catch (const Error&) {
-    return false;  // on another machine, or somebody else listens
+    return false;  // on another machine, or the address is in use
   }
   wake();
   return true;
@@ -55,46 +55,53 @@ bool Door::open_also_at(const Endpoint& place) {
 
 void Door::set_membership(int64_t generation, const std::vector<Participant>& members, int own,
                           int next_number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   next_number_ = next_number;
   generation_ = generation;
   members_ = members;
   own_ = own;
-  // Those who have knocked before and still listen may have been given up since.
-  for (Visitor& visitor : visitors_)
-    if (visitor.knock.generation >= 0 && !visitor.closed)
-      if (const std::string reason = objection(visitor.knock); !reason.empty())
-        visitor.queue(FrameType::refusal, reason);
+  // Visitors may have been removed from the membership. Members that wait for this worker must
+  // learn that it is outside now.
+  for (Visitor& visitor : visitors_) {
+    if (visitor.request.generation < 0 || visitor.closed) continue;
+    const std::string reason = objection(visitor.request);
+    if (!reason.empty())
+      visitor.queue(FrameType::refusal, reason);
+    else if (members_.empty())
+      visitor.queue(FrameType::leave, {});
+  }
   wake();
 }
 
-std::vector<Door::Guest> Door::waiting(Knock::Wish wish) {
-  const std::lock_guard lock(mutex_);
+std::vector<Door::Guest> Door::waiting(DoorRequest::Purpose purpose) {
+  const MutexLock lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
   std::vector<Guest> guests;
   for (const Visitor& visitor : visitors_)
-    if (visitor.wants_in && visitor.knock.wish == wish && !visitor.told && !visitor.closed)
-      guests.push_back({.id = visitor.id, .knock = visitor.knock});
+    if (visitor.wants_in && visitor.request.purpose == purpose && !visitor.answered &&
+        !visitor.closed)
+      guests.push_back({.id = visitor.id, .request = visitor.request});
   return guests;
 }
 
 std::vector<Door::Guest> Door::members_here() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
   std::vector<Guest> guests;
   for (const Visitor& visitor : visitors_)
-    if (visitor.wants_in && visitor.knock.wish == Knock::Wish::enter && !visitor.closed)
-      guests.push_back({visitor.id, visitor.knock, visitor.told, visitor.agreed});
+    if (visitor.wants_in && visitor.request.purpose == DoorRequest::Purpose::enter &&
+        !visitor.closed)
+      guests.push_back({visitor.id, visitor.request, visitor.answered, visitor.agreed});
   return guests;
 }
 
 std::set<int> Door::take_callers() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(callers_, {});
 }
 
 void Door::set_leader(int number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::exchange(leader_, number) == number) return;
   for (Visitor& visitor : visitors_)
     if (visitor.known && !visitor.closed) visitor.queue(FrameType::beat, std::to_string(number));
@@ -102,15 +109,15 @@ void Door::set_leader(int number) {
 }
 
 bool Door::has_left(int number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return left_.contains(number);
 }
 
 void Door::tell(int64_t guest, const Frame& frame) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (Visitor& visitor : visitors_) {
     if (visitor.id != guest) continue;
-    visitor.told = true;
+    visitor.answered = true;
     visitor.queue(frame.type, frame.body);
     visitor.flush();
   }
@@ -118,26 +125,26 @@ void Door::tell(int64_t guest, const Frame& frame) {
 }
 
 bool Door::is_here(int64_t guest) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::any_of(visitors_.begin(), visitors_.end(), [&](const Visitor& visitor) {
     return visitor.id == guest && !visitor.closed;
   });
 }
 
 void Door::dismiss() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   visitors_.remove_if([](const Visitor& visitor) { return visitor.wants_in; });
 }
 
-void Door::dismiss_told() {
-  const std::lock_guard lock(mutex_);
-  visitors_.remove_if([](const Visitor& visitor) { return visitor.wants_in && visitor.told; });
+void Door::dismiss_answered() {
+  const MutexLock lock(mutex_);
+  visitors_.remove_if([](const Visitor& visitor) { return visitor.wants_in && visitor.answered; });
 }
 
 void Door::wait(double seconds) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                    [this] { return changes_ != seen_; });
+                    [this]() ARTEL_REQUIRES(mutex_) { return changes_ != seen_; });
   seen_ = changes_;
 }
 
@@ -147,9 +154,9 @@ void Door::work() try {
     std::vector<pollfd> entries{{listener_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}};
     for (const Visitor& stranger : strangers_)
       entries.push_back({stranger.stream.socket(), stranger.events(), 0});
-    int second_listener = -1;  // ignored while there is none
+    int second_listener = -1;  // -1 without a second listener
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       second_listener = second_listener_.get();
       for (const Visitor& visitor : visitors_)
         entries.push_back({visitor.stream.socket(), visitor.events(), 0});
@@ -169,8 +176,8 @@ void Door::work() try {
     serve_visitors(beats);
   }
 } catch (const std::exception& error) {
-  // Whoever looks for guests next gets it.
-  const std::lock_guard lock(mutex_);
+  // The next call of guests() rethrows it.
+  const MutexLock lock(mutex_);
   failure_ = std::current_exception();
   newcomers_ = 1;
   note_change();
@@ -195,29 +202,30 @@ void Door::serve_strangers() {
     stranger.flush();
   }
   limits_.tidy(strangers_);
-  // One that has knocked and hung up is heard nevertheless.
+  // A stranger that has sent its request is kept even if it has closed the connection.
   strangers_.remove_if([](const Visitor& stranger) { return stranger.closed && !stranger.known; });
 }
 
-// Answers the first message of a stranger: one that knows the token becomes a visitor.
+// Answers the first message of an unauthenticated connection. With the right token, it becomes a
+// visitor.
 void Door::greet(Visitor& stranger, const Frame& frame) {
-  require(frame.type == FrameType::knock || frame.type == FrameType::hello, ErrorKind::corrupt,
-          "[door] got a message of type {}, expected a knock", static_cast<int>(frame.type));
+  require(frame.type == FrameType::request || frame.type == FrameType::hello, ErrorKind::corrupt,
+          "[door] got a message of type {}, expected a request", static_cast<int>(frame.type));
   const comm::Challenger::Verdict verdict = stranger.judge(secret_.key, frame);
   if (!verdict.objection.empty()) {
     limits_.note_refusal(stranger, verdict.objection);
     return stranger.refuse(verdict.objection);
   }
-  if (frame.type == FrameType::hello) {  // it believes that the run begins here
-    const std::lock_guard lock(mutex_);
+  if (frame.type == FrameType::hello) {  // it expects a run that has not started yet
+    const MutexLock lock(mutex_);
     return stranger.queue(FrameType::doors, to_body(doors()));
   }
-  stranger.knock = knock_from(verdict.claims);
+  stranger.request = door_request_from(verdict.claims);
   stranger.known = true;
 }
 
 void Door::serve_visitors(bool beats) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto next = strangers_.begin(); next != strangers_.end();) {
     const auto stranger = next++;
     if (!stranger->known) continue;
@@ -225,56 +233,56 @@ void Door::serve_visitors(bool beats) {
     visitors_.splice(visitors_.end(), strangers_, stranger);
   }
   for (Visitor& visitor : visitors_) {
-    // Its agreement is all that it has to say after its knock.
-    visitor.read([&](const Frame& frame) {
-      require(frame.type == FrameType::agree && visitor.told, ErrorKind::corrupt,
-              "[door] got a message of type {} after a knock", static_cast<int>(frame.type));
+    // After its request, a visitor sends only its agreement.
+    visitor.read([&](const Frame& frame) ARTEL_REQUIRES(mutex_) {
+      require(frame.type == FrameType::agree && visitor.answered, ErrorKind::corrupt,
+              "[door] got a message of type {} after a request", static_cast<int>(frame.type));
       visitor.agreed = true;
       note_change();
     });
     if (visitor.closed && visitor.wants_in) note_change();
-    // A visitor that does not read is told nothing more.
+    // Sends nothing more to a visitor that does not read.
     if (beats && visitor.unsent.empty()) visitor.queue(FrameType::beat, std::to_string(leader_));
     visitor.flush();
   }
   visitors_.remove_if([](const Visitor& visitor) { return visitor.closed; });
   newcomers_ = static_cast<int>(
       std::count_if(visitors_.begin(), visitors_.end(),
-                    [](const Visitor& visitor) { return visitor.wants_in && !visitor.told; }));
+                    [](const Visitor& visitor) { return visitor.wants_in && !visitor.answered; }));
 }
 
-// Does what a visitor wants that has just knocked.
+// Handles the request of a visitor.
 void Door::receive(Visitor& visitor) {
-  if (const std::string reason = objection(visitor.knock); !reason.empty())
+  if (const std::string reason = objection(visitor.request); !reason.empty())
     return visitor.refuse(reason);
   visitor.id = ++visitors_ever_;
-  if (visitor.knock.generation >= 0) callers_.insert(visitor.knock.self.number);
-  // A newcomer that was let in, but never heard of it, is not part of the run.
+  if (visitor.request.generation >= 0) callers_.insert(visitor.request.self.number);
+  // A newcomer that was admitted but never received the answer is not part of the run.
   const bool outside = members_.empty();
-  switch (visitor.knock.wish) {
-    case Knock::Wish::probe:
+  switch (visitor.request.purpose) {
+    case DoorRequest::Purpose::probe:
       if (outside) visitor.queue(FrameType::leave, {});
       visitor.queue(FrameType::beat, std::to_string(leader_));
       break;
-    case Knock::Wish::enter:
+    case DoorRequest::Purpose::enter:
       if (outside) return visitor.queue(FrameType::leave, {});
       visitor.wants_in = true;
       visitor.queue(FrameType::beat, std::to_string(leader_));
       break;
-    case Knock::Wish::join:
+    case DoorRequest::Purpose::join:
       if (outside) {
         visitor.closed = true;
         return;
       }
-      // Whoever is not first sends it on.
+      // Only the first member admits; others redirect.
       visitor.wants_in = leads();
       visitor.queue(FrameType::doors, to_body(doors()));
       break;
-    case Knock::Wish::leave:
-      left_.insert(visitor.knock.self.number);
+    case DoorRequest::Purpose::leave:
+      left_.insert(visitor.request.self.number);
       visitor.queue(FrameType::leave, {});
       break;
-    case Knock::Wish::dismiss:
+    case DoorRequest::Purpose::dismiss:
       dismissed_ = true;
       visitor.queue(FrameType::leave, {});
       break;
@@ -282,17 +290,16 @@ void Door::receive(Visitor& visitor) {
   note_change();
 }
 
-std::string Door::objection(const Knock& knock) const {
+std::string Door::objection(const DoorRequest& request) const {
   const bool member = std::any_of(members_.begin(), members_.end(), [&](const Participant& each) {
-    return each.number == knock.self.number && each.door == knock.self.door;
+    return each.number == request.self.number && each.door == request.self.door;
   });
-  // However far it believes to be: a stopped worker that wakes may have led a membership of its
-  // own.
-  if (knock.generation >= 0 && !member &&
-      (knock.generation <= generation_ || knock.self.number < next_number_))
+  // Does not depend on the generation: a worker that hung may have led a membership of its own.
+  if (request.generation >= 0 && !member &&
+      (request.generation <= generation_ || request.self.number < next_number_))
     return fmt::format(
-        "{} is no longer part of the run: it did not answer, and the others went on without it",
-        name_of(knock.self));
+        "{} is no longer part of the run: it did not answer, and the others continued without it",
+        name_of(request.self));
   return {};
 }
 

@@ -1,97 +1,95 @@
-// Where the other workers of a run find this one when their group has broken, and where newcomers
-// ask to be let in: a listening socket with a thread of its own, which lives as long as the worker.
+// A worker's door: a listening socket with its own thread, at which the other workers find this one
+// after their group has failed, and newcomers ask to join. It lives as long as the worker.
 //
-// Whoever knocks hears from the thread twice a second for as long as this process is not stopped,
-// so it can tell a worker that computes from one that hangs. A process that has died refuses
-// connections, at once. Thread safe.
+// The thread sends a heartbeat to every visitor twice a second, so a visitor can distinguish a
+// computing worker from a hung one. A dead process refuses connections immediately. Thread safe.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <list>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "artel/base/mutex.h"
 #include "artel/comm/control/strangers.h"
 
 namespace artel {
 
 class Door {
  public:
-  // Listens there (port 0: at any free one). Throws if it cannot, and if there is no token for an
-  // address that other users or machines can reach.
+  // Listens at `place`; port 0 selects a free port. Throws if it cannot listen, or if the token is
+  // empty and other users or machines can reach the address.
   Door(const comm::control::Endpoint& place, const std::string& token, bool encrypt = false);
   ~Door();
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
 
-  // What others connect to.
+  // The address for other workers.
   const std::string& address() const { return address_; }
   const comm::RunSecret& secret() const { return secret_; }
 
-  // Opens a second entrance there if nobody else listens at it; returns whether it is open.
+  // Also listens at `place` if the address is free. Returns true if it is open.
   bool open_also_at(const comm::control::Endpoint& place);
 
-  // The membership of this worker, by rank, its own number in it, and the next newcomer's. Whoever
-  // belongs to an earlier one and is not among them is told that the run goes on without it.
-  // Newcomers are sent to the first of them.
+  // Sets this worker's membership: the members by rank, its own number, and the next newcomer's
+  // number. Members of an earlier membership that are missing are told that the run continues
+  // without them. Without members, this worker is outside, and members that listen here learn not
+  // to wait for it. Newcomers are sent to the first member.
   void set_membership(int64_t generation, const std::vector<comm::control::Participant>& members,
                       int own, int next_number);
 
   struct Guest {
     int64_t id = 0;
-    comm::control::Knock knock;
-    bool told = false, agreed = false;
+    comm::control::DoorRequest request;
+    bool answered = false, agreed = false;
   };
-  // Members who wait to enter, have been told nothing yet and have not hung up. Throws what has
-  // ended the thread.
-  std::vector<Guest> guests() { return waiting(comm::control::Knock::Wish::enter); }
-  // The same of those who want to become members.
-  std::vector<Guest> newcomers() { return waiting(comm::control::Knock::Wish::join); }
-  // All members that wait at this door, also those that were told something.
+  // Members that wait at the door for an answer. Rethrows the error that ended the thread.
+  std::vector<Guest> guests() { return waiting(comm::control::DoorRequest::Purpose::enter); }
+  // Newcomers that wait at the door for an answer.
+  std::vector<Guest> newcomers() { return waiting(comm::control::DoorRequest::Purpose::join); }
+  // All members connected to the door, answered or not.
   std::vector<Guest> members_here();
-  // Members that have knocked since the last call, for whatever reason.
+  // Members that have connected since the last call, for any reason.
   std::set<int> take_callers();
-  // The number of the leader that visitors hear of; -1: unknown.
+  // Sets the leader's number that visitors are told; -1 if unknown.
   void set_leader(int number);
-  // Whether there may be newcomers or guests; costs nothing.
+  // True if newcomers or guests may be waiting. Cheap.
   bool has_newcomers() const { return newcomers_ > 0; }
-  // Members who have said that they leave.
+  // True if the member has announced that it leaves.
   bool has_left(int number);
-  // Whether somebody wants this worker to leave.
+  // True if this worker was asked to leave.
   bool dismissed() const { return dismissed_; }
   void tell(int64_t guest, const comm::control::Frame& frame);
-  // Whether a guest has not hung up, told or not.
+  // True if the guest is still connected.
   bool is_here(int64_t guest);
-  // Hangs up on all guests, or on those that were told something.
+  // Disconnects all guests, or only those that have received an answer.
   void dismiss();
-  void dismiss_told();
-  // Returns when a guest has come or gone, or after this many seconds.
+  void dismiss_answered();
+  // Returns when a guest has arrived or left, or after this many seconds.
   void wait(double seconds);
 
  private:
   struct Visitor : comm::control::Link {
     using Link::Link;
     int64_t id = 0;
-    bool wants_in = false, told = false, agreed = false;
-    comm::control::Knock knock;
+    bool wants_in = false, answered = false, agreed = false;
+    comm::control::DoorRequest request;
   };
 
-  std::vector<Guest> waiting(comm::control::Knock::Wish wish);
+  std::vector<Guest> waiting(comm::control::DoorRequest::Purpose purpose);
   void work();
   void serve_strangers();
   void greet(Visitor& stranger, const comm::control::Frame& frame);
   void serve_visitors(bool beats);
-  void receive(Visitor& visitor);
-  std::string objection(const comm::control::Knock& knock) const;
-  std::vector<std::string> doors() const;
-  bool leads() const;
-  void note_change();
+  void receive(Visitor& visitor) ARTEL_REQUIRES(mutex_);
+  std::string objection(const comm::control::DoorRequest& request) const ARTEL_REQUIRES(mutex_);
+  std::vector<std::string> doors() const ARTEL_REQUIRES(mutex_);
+  bool leads() const ARTEL_REQUIRES(mutex_);
+  void note_change() ARTEL_REQUIRES(mutex_);
   void wake();
 
   const comm::RunSecret secret_;
@@ -100,23 +98,27 @@ class Door {
   comm::FileHandle bell_;  // wakes the thread
   std::atomic<bool> stopping_{false}, dismissed_{false};
   std::atomic<int> newcomers_{0};
-  // Connections that have not proved themselves. Only the thread uses them, without the mutex, so
-  // that they cannot keep the worker waiting.
+  // Unauthenticated connections. Only the thread uses them, without the mutex, so that they cannot
+  // delay the worker.
   std::list<Visitor> strangers_;
   comm::control::Strangers limits_;
 
-  std::mutex mutex_;  // protects what follows
-  std::condition_variable changed_;
-  int64_t changes_ = 0, seen_ = 0;
-  std::exception_ptr failure_;  // of the thread
-  comm::FileHandle second_listener_;
-  int64_t generation_ = 0;
-  std::vector<comm::control::Participant> members_;
-  int own_ = -1, next_number_ = 0;
-  std::set<int> left_, callers_;
-  int leader_ = -1;
-  int64_t visitors_ever_ = 0;
-  std::list<Visitor> visitors_;  // have proved that they know the token, and have knocked
+  Mutex mutex_;  // guards the members below
+  Condition changed_;
+  int64_t changes_ ARTEL_GUARDED_BY(mutex_) = 0;
+  int64_t seen_ ARTEL_GUARDED_BY(mutex_) = 0;
+  std::exception_ptr failure_ ARTEL_GUARDED_BY(mutex_);  // of the thread
+  comm::FileHandle second_listener_ ARTEL_GUARDED_BY(mutex_);
+  int64_t generation_ ARTEL_GUARDED_BY(mutex_) = 0;
+  std::vector<comm::control::Participant> members_ ARTEL_GUARDED_BY(mutex_);
+  int own_ ARTEL_GUARDED_BY(mutex_) = -1;
+  int next_number_ ARTEL_GUARDED_BY(mutex_) = 0;
+  std::set<int> left_ ARTEL_GUARDED_BY(mutex_);
+  std::set<int> callers_ ARTEL_GUARDED_BY(mutex_);
+  int leader_ ARTEL_GUARDED_BY(mutex_) = -1;
+  int64_t visitors_ever_ ARTEL_GUARDED_BY(mutex_) = 0;
+  // Authenticated connections that have sent their request.
+  std::list<Visitor> visitors_ ARTEL_GUARDED_BY(mutex_);
 
   std::thread thread_;
 };

@@ -5,9 +5,12 @@
 
 namespace artel {
 
-Election::Election(Members members, int own, std::vector<Members> agreed)
-    : members_(std::move(members)), own_(own), agreed_(std::move(agreed)) {
-  for (const int member : members_) peers_[member] = {};
+Election::Election(const Members& members, int own, const std::vector<Members>& agreed)
+    : memberships_(agreed), own_(own) {
+  memberships_.insert(memberships_.begin(), members);
+  for (const Members& membership : memberships_)
+    for (const int member : membership)
+      if (peers_.try_emplace(member).second) members_.push_back(member);
 }
 
 bool Election::is_lost(int member) const { return peer(member).standing != Standing::present; }
@@ -40,7 +43,6 @@ int Election::count_silent() const {
       members_, [&](int member) { return peer(member).standing == Standing::silent; }));
 }
 
-// Of the last group, and of all memberships that may have followed it.
 bool Election::has_quorum(const std::function<bool(int)>& here,
                           const std::function<bool(int)>& ended) const {
   const auto of = [&](const Members& members) {
@@ -50,7 +52,7 @@ bool Election::has_quorum(const std::function<bool(int)>& here,
     return present > std::ssize(left) ||
            (present == std::ssize(left) && !left.empty() && here(left.front()));
   };
-  return of(members_) && std::ranges::all_of(agreed_, of);
+  return std::ranges::all_of(memberships_, of);
 }
 
 void Election::heard(int member) {
@@ -143,8 +145,8 @@ void Election::lead(std::vector<Action>& actions) {
       members_, [&](int member) { return peer(member).asked && is_lost(member); });
   if (incomplete_ || lost) withdraw(actions);
   if (!proposing_ && !waits_for_somebody()) {
-    const auto here = [&](int member) { return peers_.contains(member) && !is_lost(member); };
-    const auto gone = [&](int member) { return peers_.contains(member) && has_ended(member); };
+    const auto here = [&](int member) { return !is_lost(member); };
+    const auto gone = [&](int member) { return has_ended(member); };
     if (!has_quorum(here, gone)) {
       outcome_ = Outcome::apart;
       return;
@@ -157,7 +159,7 @@ void Election::lead(std::vector<Action>& actions) {
     outcome_ = Outcome::leads;
     return;
   }
-  // Those who keep the leader waiting may hang; silent ones may wake up meanwhile.
+  // Members that are missing may hang, and silent ones may have woken up.
   for (const int member : members_)
     if (member != own_ && !has_ended(member) && !(peer(member).guest && !proposing_))
       call(member, Line::probe, actions);

@@ -1,19 +1,21 @@
-// Finds the next membership after a group has broken: a pure state machine, without sockets,
-// threads or clocks. The caller reports events and carries out the actions that `step` returns. A
-// unit test explores all orders of messages, pauses, and deaths for small memberships.
+// Elects a leader and agrees on the next membership after a group has failed. A pure state machine
+// without sockets, threads, or clocks. The caller reports events and carries out the actions that
+// `step` returns. A unit test explores all orders of messages, pauses, and deaths for small
+// memberships.
 //
-// The lowest rank that answers leads; all others wait at its door.
+// The reachable member with the lowest rank leads. All others connect to its door and wait there.
 //
-// - The leader waits until each other member waits at its door or is lost, and proposes the next
-//   membership. The group is formed when every member of it has agreed. A member that has agreed
-//   may not learn whether the others have, too. So it then agrees only to memberships that have a
-//   quorum of that one as well, and there are never two successors of one membership.
-// - A member that falls silent is skipped. Any sign of life reverses that: its knock, or another
-//   member that has just heard from it. So a member that wakes up late is either waited for by all,
-//   or by none.
-// - A leader that hears from a lower rank withdraws its proposal and waits at that one's door.
-// - Of the members that are not known to have ended, more than half must take part, or half of them
-//   with the lowest rank. So the two sides of a network split never both continue.
+// - The leader waits until every other member is connected or lost, then proposes the next
+//   membership. The group forms when all its members have agreed. A member that has agreed cannot
+//   know whether the others have. From then on, it agrees only to memberships that also contain a
+//   quorum of the one it agreed to. A membership therefore never has two successors.
+// - A silent member is skipped. Any sign of life reverses that: a connection from the member, or a
+//   report from another member that has just heard from it. Either all members wait for one that
+//   wakes up late, or none does.
+// - A leader that hears from a lower rank withdraws its proposal and connects to that member's
+// door.
+// - A quorum is more than half of the members whose processes have not ended, or exactly half if
+//   that half has the lowest rank. The two sides of a network split never both continue.
 #pragma once
 
 #include <compare>
@@ -28,60 +30,61 @@ class Election {
  public:
   enum class Outcome : uint8_t {
     open,
-    leads,     // all have agreed to this member's proposal
+    leads,     // all members have agreed to this member's proposal
     follows,   // this member has agreed to the leader's proposal
     rejected,  // the others continue without this member
-    apart,     // too few members can be reached
+    apart,     // no quorum can be reached
   };
   struct Action {
     enum class Kind : uint8_t {
-      enter,     // knock at the peer's door and wait there
-      probe,     // knock at the peer's door to hear whether it lives
+      enter,     // connect to the peer's door and wait there
+      probe,     // connect to the peer's door to test whether it answers
       hang_up,   // close the connection to the peer's door
-      propose,   // tell all members that wait at this one's door who is in the next membership
-      withdraw,  // hang up on those that were told
-      agree,     // tell the peer that its proposal is accepted
+      propose,   // send the next membership to all members that wait at this door
+      withdraw,  // disconnect the members that received the proposal
+      agree,     // accept the peer's proposal
     };
     Kind kind;
     int peer = -1;
   };
 
-  using Members = std::vector<int>;  // by rank; numbers identify them
+  using Members = std::vector<int>;  // numbers of the members, by rank
 
-  // `members`: of the last group that was formed, this one among them. `agreed`: later memberships
-  // that this one has agreed to.
-  Election(Members members, int own, std::vector<Members> agreed = {});
+  // `members` belong to the last group that formed and include `own`. `agreed` are later
+  // memberships that this member has agreed to. Their newcomers take part in the election, because
+  // their group may have formed. If it has not, they answer that they are outside the run.
+  Election(const Members& members, int own, const std::vector<Members>& agreed = {});
 
-  // The peer's door has spoken. `leader`: whom the peer waits for, and has heard from since it
-  // knocked there; itself if it leads; -1: unknown.
+  // The peer's door has sent a message. `leader` is the member that the peer waits for and has
+  // heard from since it connected: the peer itself if it leads, -1 if unknown.
   void door_spoke(int peer, int leader);
-  // The peer has knocked at this member's door.
+  // The peer has connected to this member's door.
   void heard(int peer);
-  // The peer's process has ended, or it has left the run.
+  // The peer's process has ended, or the peer has left the run.
   void ended(int peer);
-  // The peer's door has not spoken for the patience.
+  // The peer's door has not sent a message for the patience.
   void fell_silent(int peer);
   // The connection to the peer's door is closed.
   void closed(int peer);
-  // The peer waits at this member's door, or does not any more.
+  // The peer started or stopped waiting at this member's door.
   void guest_came(int peer);
   void guest_left(int peer);
   // A guest accepts the proposal.
   void agreed(int peer);
-  // The peer at whose door this member waits proposes the next membership. `ended`: members that
-  // are not in it because their processes have ended.
+  // The leader proposes the next membership. `ended` are the members left out because their
+  // processes have ended.
   void proposed(int peer, const Members& members, const Members& ended);
-  // A member says that the run continues without this one.
+  // A peer reports that the run continues without this member.
   void rejected() { outcome_ = Outcome::rejected; }
 
-  // Call after events; carry the actions out in their order.
+  // Call after events. Carry out the actions in order.
   std::vector<Action> step();
 
   Outcome outcome() const { return outcome_; }
   int leader() const;
-  // What this member's door should say.
+  // The leader that this member's door announces; -1 if unknown.
   int announced_leader() const;
-  // Members of the proposed membership, by rank.
+  // The proposed membership, by rank.
   Members remaining() const;
   bool is_lost(int member) const;
   bool has_ended(int member) const { return peer(member).standing == Standing::ended; }
@@ -94,11 +97,11 @@ class Election {
   enum class Line : uint8_t { none, enter, probe };
   struct Peer {
     Standing standing = Standing::present;
-    Line line = Line::none;  // from here to its door
-    bool answered = false;   // on that line
-    bool guest = false;      // waits at this member's door
-    bool asked = false;      // and was told the proposal
-    bool agreed = false;     // to it
+    Line line = Line::none;  // connection to the peer's door
+    bool answered = false;   // the peer has answered on `line`
+    bool guest = false;      // the peer waits at this member's door
+    bool asked = false;      // the guest has received the proposal
+    bool agreed = false;     // the guest has accepted the proposal
     auto operator<=>(const Peer&) const = default;
   };
 
@@ -112,13 +115,13 @@ class Election {
   void lead(std::vector<Action>& actions);
   void propose(std::vector<Action>& actions);
 
-  Members members_;
+  std::vector<Members> memberships_;  // the last one, and possible successors
+  Members members_;                   // members of any of these
   int own_;
-  std::vector<Members> agreed_;
   std::map<int, Peer> peers_;
   Outcome outcome_ = Outcome::open;
   bool proposing_ = false;
-  bool incomplete_ = false;  // one of those that were told the proposal has left
+  bool incomplete_ = false;  // a guest has left after it received the proposal
 };
 
 }  // namespace artel

@@ -21,35 +21,37 @@ void pause_a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(5)
 Roster Entrance::wait() {
   Deadline deadline = Deadline::after(options_.join_timeout);
   while (true) {
-    bool somebody = false;
+    bool answered = false;
     const std::vector<std::string> doors = options_.doors;
     for (const std::string& door : doors) {
-      const Answer answer = knock_at(door);
+      const Answer answer = ask_at(door);
       if (answer == Answer::let_in) return roster_;
       if (answer == Answer::nobody) continue;
-      somebody = true;
-      break;  // the list is newer now
+      answered = true;
+      break;  // the list has been updated
     }
-    require(somebody, ErrorKind::communication,
-            "[cluster] nobody is at {}: the run has ended, or its workers cannot be reached from "
-            "here",
-            fmt::join(doors, ", "));
+    require(
+        answered, ErrorKind::communication,
+        "[cluster] no worker answers at {}: the run has ended, or its workers cannot be reached "
+        "from this host",
+        fmt::join(doors, ", "));
     require(!deadline.passed(), ErrorKind::timeout,
-            "[cluster] no worker of the run opened within {:g} s", options_.join_timeout);
+            "[cluster] no worker of the run answered within {:g} s (cluster.join_timeout)",
+            options_.join_timeout);
     pause_a_moment();
   }
 }
 
-// Waits for as long as somebody is there.
-Entrance::Answer Entrance::knock_at(const std::string& door) {
+// Waits as long as the door sends heartbeats.
+Entrance::Answer Entrance::ask_at(const std::string& door) {
   Reached reached = reach(parse_endpoint(door), options_.patience);
   if (reached.socket.get() < 0) return Answer::nobody;
   link_ = Link(std::move(reached.socket));
-  link_.introduce(comm::RunSecret(options_.token, options_.encrypt), FrameType::knock,
-                  to_body(options_.knock));
+  link_.introduce(comm::RunSecret(options_.token, options_.encrypt), FrameType::request,
+                  to_body(options_.request));
   Clock::time_point heard = Clock::now();
   std::string refusal;
-  bool let_in = false;
+  bool let_in = false, sent_on = false;
   while (!link_.closed && seconds_between(heard, Clock::now()) < options_.patience) {
     link_.flush();
     link_.read([&](const Frame& frame) {
@@ -58,6 +60,7 @@ Entrance::Answer Entrance::knock_at(const std::string& door) {
       if (frame.type == FrameType::doors) {
         if (std::vector<std::string> doors = doors_from(frame.body); !doors.empty())
           options_.doors = std::move(doors);
+        sent_on = options_.doors.front() != door;
       }
       if (frame.type != FrameType::roster) return;
       roster_ = roster_from(frame.body);
@@ -68,10 +71,11 @@ Entrance::Answer Entrance::knock_at(const std::string& door) {
     require(link_.failure.empty() || link_.known, ErrorKind::communication,
             "[cluster] the run at {}: {}", door, link_.failure);
     if (let_in) return Answer::let_in;
-    if (options_.doors.front() != door) return Answer::elsewhere;
+    // Set only by an answer. Earlier workers in the list may be dead.
+    if (sent_on) return Answer::elsewhere;
     pause_a_moment();
   }
-  // It has ended, or met with the others anew: the rest of the list knows more.
+  // The worker has ended or is regrouping. Try the next door.
   std::rotate(options_.doors.begin(), options_.doors.begin() + 1, options_.doors.end());
   return Answer::elsewhere;
 }
@@ -79,7 +83,7 @@ Entrance::Answer Entrance::knock_at(const std::string& door) {
 void Entrance::check() {
   link_.read([](const Frame&) {});
   require(!link_.closed, ErrorKind::communication,
-          "[cluster] worker 0 was lost while it let this one in");
+          "[cluster] worker 0 died while it admitted this worker");
 }
 
 std::string first_that_answers(const std::vector<std::string>& addresses) {
@@ -87,9 +91,9 @@ std::string first_that_answers(const std::vector<std::string>& addresses) {
   if (addresses.size() > 1)
     for (const std::string& address : addresses) try {
         if (reach(parse_endpoint(address), kSeconds).socket.get() >= 0) return address;
-        log(LogLevel::info, "nobody answers at {}", address);
+        log(LogLevel::info, "no answer at {}", address);
       } catch (const Error& error) {
-        log(LogLevel::info, "{}", error.what());  // an unknown name
+        log(LogLevel::info, "{}", error.what());  // unknown host name
       }
   return addresses.front();
 }
@@ -97,22 +101,23 @@ std::string first_that_answers(const std::vector<std::string>& addresses) {
 void ask_to_leave(const LeaveRequest& request, Deadline deadline) {
   Reached reached = reach(parse_endpoint(request.door), request.patience);
   require(reached.socket.get() >= 0, ErrorKind::communication,
-          "[cluster] nobody is at {}: the worker has ended, or cannot be reached from here",
+          "[cluster] no answer at {}: the worker has ended or cannot be reached from this host",
           request.door);
   Link link(std::move(reached.socket));
-  link.introduce(comm::RunSecret(request.token, request.encrypt), FrameType::knock,
-                 to_body(Knock{.wish = Knock::Wish::dismiss, .generation = -1, .self = {}}));
+  link.introduce(
+      comm::RunSecret(request.token, request.encrypt), FrameType::request,
+      to_body(DoorRequest{.purpose = DoorRequest::Purpose::dismiss, .generation = -1, .self = {}}));
   std::string refusal;
   while (!link.closed) {
     link.flush();
     link.read([&](const Frame& frame) {
       if (frame.type == FrameType::refusal) refusal = frame.body;
     });
-    require(refusal.empty(), ErrorKind::communication, "[cluster] it refuses: {}", refusal);
+    require(refusal.empty(), ErrorKind::communication, "[cluster] the worker refuses: {}", refusal);
     require(link.failure.empty() || link.known, ErrorKind::communication, "[cluster] {}: {}",
             request.door, link.failure);
     require(!deadline.passed(), ErrorKind::timeout,
-            "[cluster] the worker has not left before the deadline; it may still do so");
+            "[cluster] the worker has not left in time; it may still leave");
     pause_a_moment();
   }
 }

@@ -1,5 +1,5 @@
-// How a newcomer is let into a run that is under way: it knocks at the door of worker 0, waits
-// there for the end of a step, and is told of the membership that it is part of.
+// A newcomer's side of joining a running training. The newcomer connects to the door of worker 0,
+// waits for the end of a step, and receives its membership.
 #pragma once
 
 #include <string>
@@ -10,35 +10,35 @@
 namespace artel {
 
 struct EntranceOptions {
-  std::vector<std::string> doors;  // of workers of the run, as far as they are known
-  std::string token;               // of the run
+  std::vector<std::string> doors;  // known doors of the run's workers
+  std::string token;               // token of the run
   bool encrypt = false;
-  comm::control::Knock knock;
-  double patience = 20;      // seconds of silence at a door
-  double join_timeout = 60;  // seconds in which some door must open
+  comm::control::DoorRequest request;
+  double patience = 20;      // maximum silence at a door, in seconds
+  double join_timeout = 60;  // seconds within which a door must answer
 };
 
 class Entrance {
  public:
   explicit Entrance(EntranceOptions options) : options_(std::move(options)) {}
 
-  // Returns when worker 0 has let this one in. Throws if it refuses to, and if nobody is there.
+  // Waits until worker 0 admits this worker. Throws if it refuses or no door answers.
   comm::control::Roster wait();
-  // While the group is formed: throws if worker 0 has died since.
+  // Throws if worker 0 has died. Call it while the group is formed.
   void check();
-  // All doors of the run, as last told.
+  // All doors of the run, as last received.
   const std::vector<std::string>& doors() const { return options_.doors; }
 
  private:
   enum class Answer { let_in, elsewhere, nobody };
-  Answer knock_at(const std::string& door);
+  Answer ask_at(const std::string& door);
 
   EntranceOptions options_;
   comm::control::Link link_{comm::FileHandle()};
   comm::control::Roster roster_;
 };
 
-// The first of these addresses where a worker listens, or the first of all: there a run begins.
+// The first of these addresses where a worker listens, or the first one if none does.
 std::string first_that_answers(const std::vector<std::string>& addresses);
 
 struct LeaveRequest {

@@ -18,7 +18,7 @@ constexpr double kInstallSeconds = 120;
 
 bool is_path(const std::string& program) { return program.find('/') != program.npos; }
 
-// Runs a line in a POSIX shell on a host; its user's own shell may be of any kind.
+// Runs a line in a POSIX shell on a host, whatever the user's login shell is.
 std::vector<std::string> remote(const HostCheckOptions& options, const std::string& host,
                                 const std::string& line) {
   std::vector<std::string> words = options.shell;
@@ -37,7 +37,7 @@ std::string probe(const HostCheckOptions& options) {
       shell_word(options.folder), kMark, program);
 }
 
-// ssh's last line is the reason; those before it are warnings.
+// The last line of ssh's output is the reason. Lines before it are warnings.
 std::string last_line(const std::string& output) {
   std::string last;
   for (const std::string& line : split(output, '\n'))
@@ -57,8 +57,10 @@ std::string connection_problem(const std::string& output) {
 
 }  // namespace
 
-std::string describe_program(const std::string& version, const std::string& instructions) {
-  return fmt::format("{0}version {1}\n{0}instructions {2}\n", kMark, version, instructions);
+std::string describe_program(const std::string& version, const std::string& instructions,
+                             const std::string& build) {
+  return fmt::format("{0}version {1}\n{0}instructions {2}\n{0}build {3}\n", kMark, version,
+                     instructions, build);
 }
 
 HostReport report_of(const std::string& host, int exit_code, const std::string& output,
@@ -88,6 +90,7 @@ HostReport report_of(const std::string& host, int exit_code, const std::string& 
   }
   report.program = answers["program"];
   report.instructions = answers["instructions"];
+  report.build = answers["build"];
   return report;
 }
 
@@ -118,7 +121,7 @@ std::string install_program(const std::string& host, const HostCheckOptions& opt
   const std::string place = is_path(options.program)
                                 ? shell_word(options.program)
                                 : "\"$HOME\"/.local/bin/" + shell_word(options.program);
-  // A program that is running cannot be overwritten, but replaced.
+  // A running program cannot be overwritten but can be replaced.
   const std::string line = fmt::format(
       "p={0} && mkdir -p \"${{p%/*}}\" && cat >\"$p.new\" && chmod 755 \"$p.new\" && "
       "mv -f \"$p.new\" \"$p\"",
@@ -133,9 +136,9 @@ std::string install_program(const std::string& host, const HostCheckOptions& opt
   }
 }
 
-std::string different_instructions(const std::vector<HostReport>& reports) {
+std::string different(std::string HostReport::*property, const std::vector<HostReport>& reports) {
   std::map<std::string, std::vector<std::string>> hosts;
-  for (const HostReport& report : reports) hosts[report.instructions].push_back(report.host);
+  for (const HostReport& report : reports) hosts[report.*property].push_back(report.host);
   if (hosts.size() < 2) return {};
   std::vector<std::string> parts;
   for (const auto& [name, having] : hosts)

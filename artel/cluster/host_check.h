@@ -1,4 +1,4 @@
-// Checks the machines of `artel launch` before anything is started on them.
+// Checks the machines of `artel launch` before starting workers.
 #pragma once
 
 #include <filesystem>
@@ -15,36 +15,39 @@ struct HostCheckOptions {
   std::vector<std::string> shell;  // runs a line on a host: "ssh", "-o", "BatchMode=yes"
   std::string program = "artel";   // found on the host's PATH, else in ~/.local/bin
   std::string folder;              // to run in
-  std::string version;             // that the program must have
-  double seconds = 5;              // until a silent host is given up
+  std::string version;             // required version of the program
+  double seconds = 5;              // time limit for silent hosts
 };
 
-// What a host has, or why it cannot be used.
+// The properties of a host, or the reason why it cannot be used.
 struct HostReport {
   std::string host;
-  std::string problem;         // empty: the host can be used
-  bool lacks_program = false;  // installing the program would help
+  std::string problem;         // empty if the host can be used
+  bool lacks_program = false;  // true if installing the program would help
   std::string program;         // its path
   std::string instructions;    // the best vector instructions of its processor
+  std::string build;           // identifies the build of its program; empty if unknown
 };
 
-// What the program prints on a host when it is asked to describe itself (`artel launch
-// --describe`).
-std::string describe_program(const std::string& version, const std::string& instructions);
+// The output of `artel launch --describe` on a host.
+std::string describe_program(const std::string& version, const std::string& instructions,
+                             const std::string& build);
 
-// Asks all hosts at once; takes `seconds` at most. In the order of `hosts`, each once.
+// Checks all hosts in parallel, within `seconds`. Returns one report per distinct host, in the
+// order of `hosts`.
 std::vector<HostReport> check_hosts(const std::vector<std::string>& hosts,
                                     const HostCheckOptions& options);
 
-// Understands the answer of one host.
+// Parses the answer of one host.
 HostReport report_of(const std::string& host, int exit_code, const std::string& output,
                      const HostCheckOptions& options);
 
-// Copies this program to a host: to `options.program` if that is a path, else to ~/.local/bin.
-// Returns the problem; empty: it is there now.
+// Copies this program to a host: to `options.program` if that is a path, otherwise to ~/.local/bin.
+// Returns the problem, or "" on success.
 std::string install_program(const std::string& host, const HostCheckOptions& options);
 
-// Names of hosts by instruction set: "n01, n02 have avx512, n03 has avx2"; empty if all are alike.
-std::string different_instructions(const std::vector<HostReport>& reports);
+// Names of hosts by a property, such as `instructions`: "n01, n02 have avx512, n03 has avx2"; empty
+// if all are alike.
+std::string different(std::string HostReport::*property, const std::vector<HostReport>& reports);
 
 }  // namespace artel

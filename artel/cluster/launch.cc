@@ -26,30 +26,30 @@
 #include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/cluster/launcher.h"
-#include "artel/comm/file_handle.h"
+#include "artel/comm/connection/file_handle.h"
 
 namespace artel {
 namespace {
 
 constexpr double kGraceSeconds = 10;
-// Workers of which one has died meet at once or never: all that there are had arrived, or not.
+// If a worker dies at the start, the others either have all connected already or never will.
 constexpr double kSecondsToBegin = 2;
 constexpr int kMostStarts = 3;
-// Before a worker is started again; each pause is twice the one before.
+// Pauses before a worker is restarted, in seconds. Each pause is twice the previous one.
 constexpr double kFirstPause = 0.25, kLongestPause = 30;
 
-// Signal handlers can only use globals: these are the processes that signals are passed on to.
+// Processes that receive forwarded signals. Global because a signal handler reads it.
 std::array<std::atomic<pid_t>, 1024> passed_on_to{};
 
-std::atomic<int> has_passed_on{0};         // the last signal that somebody else has sent
-std::atomic<bool> interrupts_only{false};  // a termination signal is passed on as an interrupt
+std::atomic<int> has_passed_on{0};         // the last signal that this process has received
+std::atomic<bool> interrupts_only{false};  // forward SIGTERM as SIGINT
 
 void pass_on(int signal) {
   for (const std::atomic<pid_t>& process : passed_on_to)
     if (process > 0) ::kill(process, signal);
 }
 
-// While it lives, interrupt and termination signals are passed on to the workers.
+// Forwards SIGINT and SIGTERM to the workers while it exists.
 class PassOnSignals {
  public:
   explicit PassOnSignals(bool as_interrupts) {
@@ -74,7 +74,29 @@ class PassOnSignals {
   }, terminate_{};
 };
 
-// A pipe to read this text from, and then its end.
+// Blocks SIGINT and SIGTERM while it exists. Otherwise a process that is not yet in `passed_on_to`
+// would miss a signal.
+class HoldSignals {
+ public:
+  HoldSignals() { ::pthread_sigmask(SIG_BLOCK, &held(), &before_); }
+  ~HoldSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  static void release() { ::pthread_sigmask(SIG_UNBLOCK, &held(), nullptr); }
+
+ private:
+  static const sigset_t& held() {
+    static const sigset_t signals = [] {
+      sigset_t set;
+      sigemptyset(&set);
+      sigaddset(&set, SIGINT);
+      sigaddset(&set, SIGTERM);
+      return set;
+    }();
+    return signals;
+  }
+  sigset_t before_{};
+};
+
+// The reading end of a pipe that contains `text`.
 comm::FileHandle pipe_with(const std::string& text) {
   std::array<int, 2> ends{};
   require(::pipe2(ends.data(), O_CLOEXEC) == 0, ErrorKind::io, "pipe: {}", std::strerror(errno));
@@ -86,31 +108,41 @@ comm::FileHandle pipe_with(const std::string& text) {
   return from;
 }
 
-// What is open for a process when it starts, besides what all have.
+// File descriptors that a new process inherits in addition to the standard ones; -1 for none.
 struct Handed {
-  int news = -1;  // the end of a pipe for it; -1: none
-  int said = -1;  // the file for causes of errors (cluster/launcher.h); -1: none
+  int news = -1;  // writing end of a pipe for status lines
+  int said = -1;  // file for causes of errors (cluster/launcher.h)
 };
 
 void hand_on(int file, const char* variable) {
-  ::unsetenv(variable);  // ours is of no use to it
+  ::unsetenv(variable);  // the value of this process is not valid there
   if (file < 0) return;
   ::fcntl(file, F_SETFD, 0);
   ::setenv(variable, std::to_string(file).c_str(), 1);
 }
 
-// `doors`: of a run that is under way.
-pid_t start(const WorkerCommand& worker, const Handed& handed, const std::string& doors) {
+// Called in a new process. Restores the default signal handlers, clears the parent's process list,
+// and unblocks signals.
+void forget_signals() {
+  for (std::atomic<pid_t>& process : passed_on_to) process = 0;
+  for (const int signal : {SIGINT, SIGTERM}) ::signal(signal, SIG_DFL);
+  HoldSignals::release();
+}
+
+// `doors` are the doors of a running training, or "".
+pid_t start(const WorkerCommand& worker, const Handed& handed, const std::string& doors,
+            const std::function<pid_t()>& fork) {
   std::vector<char*> arguments;
   for (const std::string& word : worker.arguments)
     arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const comm::FileHandle input = worker.input ? pipe_with(*worker.input) : comm::FileHandle();
   const pid_t parent = ::getpid();
-  const pid_t process = ::fork();
+  const pid_t process = fork();
   require(process >= 0, ErrorKind::io, "[{}] cannot start a process: {}", worker.name,
           std::strerror(errno));
   if (process > 0) return process;
+  forget_signals();
   // Its own process group: a terminal's Ctrl-C reaches workers once, through us.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, handed.news >= 0 ? SIGINT : SIGTERM);
@@ -125,6 +157,7 @@ pid_t start(const WorkerCommand& worker, const Handed& handed, const std::string
   hand_on(handed.said, kSaidVariable);
   ::setenv(kCalledVariable, handed.said >= 0 ? worker.name.c_str() : "", 1);
   if (!doors.empty()) ::setenv(kDoorsVariable, doors.c_str(), 1);
+  if (worker.body) ::_exit(worker.body());
   ::execvp(arguments[0], arguments.data());
   std::fprintf(stderr, "artel: error: [%s] cannot run %s: %s\n", worker.name.c_str(), arguments[0],
                std::strerror(errno));
@@ -135,7 +168,7 @@ int exit_code(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// A pipe through which workers tell how they are (cluster/launcher.h).
+// The pipe for status lines of workers (cluster/launcher.h).
 class News {
  public:
   News() {
@@ -146,7 +179,7 @@ class News {
     to_ = comm::FileHandle(ends[1]);
   }
   int handed_on() const { return to_.get(); }
-  // Calls handle(process, words) for each line that has arrived; there are at least five words.
+  // Calls handle(process, words) for each new line. A line has at least five words.
   void read(const std::function<void(pid_t, const std::vector<std::string>&)>& handle) {
     std::array<char, 4096> buffer;
     for (ssize_t got = 0; (got = ::read(from_.get(), buffer.data(), buffer.size())) > 0;)
@@ -177,12 +210,14 @@ struct Ending {
   bool died_before_it_began = false;
 };
 
-// The processes of a run, from their start until all have ended.
+// Starts the processes of a run and supervises them until all have ended.
 class Supervision {
  public:
-  Supervision(const std::vector<WorkerCommand>& workers, bool elastic, int restarts)
-      : signals_(elastic), elastic_(elastic), restarts_(restarts) {
+  Supervision(const std::vector<WorkerCommand>& workers, bool elastic,
+              const SuperviseOptions& options)
+      : signals_(elastic), elastic_(elastic), options_(options) {
     for (const WorkerCommand& worker : workers) places_.push_back({.command = worker});
+    const HoldSignals hold;
     for (size_t i = 0; i < places_.size(); ++i) begin(i, {});
   }
 
@@ -193,32 +228,32 @@ class Supervision {
         const pid_t process = passed_on_to[i];
         int status = 0;
         if (process <= 0 || ::waitpid(process, &status, WNOHANG) != process) continue;
-        hear();  // its last words
+        hear();  // reads the last status lines
         passed_on_to[i] = 0;
         note_end(places_[i], process, status);
       }
       start_again();
       if (begun_) to_begin_ = Deadline::never();
-      // Without the dead one, the others never begin.
+      // The remaining workers wait for the dead one and would never begin.
       if (running() > 0 && (grace_.passed() || to_begin_.passed())) pass_on(SIGKILL);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     const int code = result_ != 0 ? result_ : succeeded_ ? 0 : last_failure_;
-    // What was passed on as an interrupt was perhaps something else.
+    // A forwarded SIGINT may have been a SIGTERM.
     const int asked = has_passed_on;
     return {code == 128 + SIGINT && asked != 0 ? 128 + asked : code,
-            died_ && (!begun_ || unbegun_) && asked == 0};
+            died_ && !begun_ && asked == 0};
   }
 
  private:
   struct Place {
     WorkerCommand command;
-    std::string door = {};  // of its process, once that has met the others
-    bool left = false;      // to the others
+    std::string door = {};  // the worker's door; empty until it has connected to the others
+    bool left = false;      // it has left the run
     bool apart = false;     // the others may continue without it
-    bool again = false;     // it is not the first process
+    bool again = false;     // it has been restarted
     int starts = 0;
-    Deadline pause = Deadline::never();  // until it is started again
+    Deadline pause = Deadline::never();  // end of the pause before a restart
   };
 
   void begin(size_t i, const std::string& doors) {
@@ -226,12 +261,12 @@ class Supervision {
     places_[i].again = ++places_[i].starts > 1;
     places_[i].door.clear();
     places_[i].apart = false;
-    // Those with a file of their own for what they print have their own errors, too.
+    // Workers with their own output file print all errors there.
     const bool shares_output = places_[i].command.output.empty();
     passed_on_to[i] =
         start(places_[i].command,
               {.news = elastic_ ? news_.handed_on() : -1, .said = shares_output ? said_.get() : -1},
-              doors);
+              doors, options_.fork);
   }
 
   size_t running() const {
@@ -249,18 +284,16 @@ class Supervision {
         if (what == "met") {
           doors_ = split(words[2], ',');
           places_[i].door = doors_.front();
-          // One that was started again has another number in the run than the one before it.
+          // A restarted worker gets a new number in the run.
           if (!words[4].empty()) places_[i].command.name = words[3] + " " + words[4];
         }
         if (what == "left") places_[i].left = true;
         if (what == "apart") places_[i].apart = true;
-        if (what == "unbegun") unbegun_ = true;
       }
     });
   }
 
-  // Where a worker that is started again may find others; those whose processes have ended are left
-  // out.
+  // The doors at which a restarted worker can join, except those of ended processes.
   std::string doors_to_try() const {
     std::vector<std::string> doors = doors_;
     std::erase_if(doors, [&](const std::string& door) { return closed_.contains(door); });
@@ -284,16 +317,16 @@ class Supervision {
     if (place.left && code == 0) return;
     if (code == 0) {
       succeeded_ = true;
-      // Those who are left end together: one that does not has been given up by the others.
+      // All remaining workers end together. One that still runs has been given up by the others.
       if (elastic_ && running() > 0) grace_ = Deadline::after(kGraceSeconds);
       return;
     }
     if (by_signal || met || !place.again) last_failure_ = code;
     if (by_signal && !grace_.passed() && !to_begin_.passed())
-      log(LogLevel::error, "{} (process {}) was ended by signal {} ({})", place.command.name,
+      log(LogLevel::error, "{} (process {}) was killed by signal {} ({})", place.command.name,
           process, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (elastic_ && (by_signal || place.apart || (place.again && !met))) {
-      if (begun_ && place.starts <= restarts_)
+      if (begun_ && place.starts <= options_.restarts)
         place.pause = Deadline::after(
             std::min(kLongestPause, kFirstPause * static_cast<double>(1 << (place.starts - 1))));
       if (by_signal && !std::exchange(died_, true)) to_begin_ = Deadline::after(kSecondsToBegin);
@@ -305,9 +338,10 @@ class Supervision {
     }
   }
 
-  // Those whose pause is over join the ones that are left.
+  // Restarts the workers whose pause is over.
   void start_again() {
     const std::string doors = doors_to_try();
+    const HoldSignals hold;
     for (size_t i = 0; i < places_.size(); ++i) {
       if (!places_[i].pause.passed()) continue;
       places_[i].pause = Deadline::never();
@@ -319,12 +353,12 @@ class Supervision {
   News news_;
   const comm::FileHandle said_ = file_for_causes();
   const bool elastic_;
-  const int restarts_;
+  const SuperviseOptions& options_;
   std::vector<Place> places_;
-  std::vector<std::string> doors_;  // of the workers of the run, as last heard
-  std::set<std::string> closed_;    // those of workers here that have ended
+  std::vector<std::string> doors_;  // last known doors of all workers of the run
+  std::set<std::string> closed_;    // doors of local workers that have ended
   int result_ = 0, last_failure_ = 0;
-  bool succeeded_ = false, died_ = false, begun_ = false, unbegun_ = false;
+  bool succeeded_ = false, died_ = false, begun_ = false;
   Deadline grace_ = Deadline::never(), to_begin_ = Deadline::never();
 };
 
@@ -337,16 +371,16 @@ int supervise(const std::vector<WorkerCommand>& workers, const SuperviseOptions&
   const bool elastic = std::all_of(workers.begin(), workers.end(),
                                    [](const WorkerCommand& worker) { return worker.expendable; });
   for (int start = 1;; ++start) {
-    const Ending ending = Supervision(workers, elastic, options.restarts).run();
+    const Ending ending = Supervision(workers, elastic, options).run();
     if (ending.code == 0 || !ending.died_before_it_began || start == kMostStarts)
       return ending.code;
-    log(LogLevel::warning, "the run had not begun: all workers are started again");
+    log(LogLevel::warning, "a worker died before the run began; restarting all workers");
   }
 }
 
 std::vector<std::string> own_command() {
   std::vector<std::string> arguments = split(read_file("/proc/self/cmdline"), '\0');
-  arguments.pop_back();  // after the last zero
+  arguments.pop_back();  // empty text after the last zero
   arguments[0] = std::filesystem::read_symlink("/proc/self/exe");
   return arguments;
 }

@@ -1,6 +1,9 @@
-// Starts the workers of a run as processes and supervises them.
+// Starts the worker processes of a run and supervises them.
 #pragma once
 
+#include <unistd.h>
+
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,35 +16,43 @@ namespace artel {
 struct WorkerCommand {
   std::string name;                    // "worker 2"
   std::vector<std::string> arguments;  // the program (found on the PATH) and its arguments
-  std::vector<std::pair<std::string, std::string>> environment = {};  // added to ours
-  std::string output = {};  // the file for its output; empty: where ours goes
-  // What it reads from its standard input, at most a few KiB; nothing: ours.
+  std::vector<std::pair<std::string, std::string>> environment = {};  // additional variables
+  std::string output = {};  // output file; empty to inherit standard output and error
+  // Content of standard input, at most a few KiB; without it, standard input is inherited.
   std::optional<std::string> input = {};
-  bool expendable = false;  // the others continue if it fails
+  bool expendable = false;  // the other commands continue if this one fails
+  // Runs in the forked process instead of a program. Returns the exit code.
+  std::function<int()> body = {};
 };
 
 struct SuperviseOptions {
-  // How often each command is started again after a signal has ended it, if all are expendable and
-  // some of the others live on: after pauses that grow. It joins the others (kDoorsVariable).
+  // How often each command is restarted after a signal has killed it, with growing pauses. Requires
+  // that all commands are expendable and that another one is still running, which the restarted
+  // command joins (kDoorsVariable).
   int restarts = 0;
+  // Forks this process. Tests replace it.
+  std::function<pid_t()> fork = ::fork;
 };
 
-// Runs all commands at once and waits for them. Interrupt and termination signals are passed on; to
-// commands that are all expendable both arrive as an interrupt, because a termination signal would
-// make each of them leave the others.
-// When a process that is not expendable fails, the others have ten seconds to notice and stop by
-// themselves, then they are killed. If all are expendable, only their being ended by a
-// signal leaves the others alone: otherwise all end together, and ten seconds after the first of
-// them what still runs is killed. If one is ended before they have met, all are killed and started
-// again, at most twice. A worker ended by a signal is reported on standard error. Returns
-// the exit code of the first that failed and did not leave the others alone (128 plus the signal),
-// or 0 if one of the others has ended well. No worker outlives this process.
+// Runs all commands at once and waits for them. Forwards SIGINT and SIGTERM. No worker outlives
+// this process. Reports workers killed by a signal on standard error.
+//
+// - If a command that is not expendable fails, the others have ten seconds to stop. Then they are
+//   killed.
+// - If all commands are expendable, a worker killed by a signal does not affect the others. When a
+//   worker ends in any other way, the others have ten seconds to end, too. Then they are killed.
+//   SIGTERM is forwarded as SIGINT, because SIGTERM makes a worker leave the run.
+// - If an expendable worker is killed before the workers have connected, all are killed and started
+//   again, at most twice.
+//
+// Returns the exit code of the first failure that ended the run (128 plus the signal). Otherwise
+// returns 0 if a worker succeeded, or else the last exit code.
 int supervise(const std::vector<WorkerCommand>& workers, const SuperviseOptions& options = {});
 
-// This program with the arguments it was started with.
+// The path of this program and its arguments.
 std::vector<std::string> own_command();
 
-// The environment that tells a worker its place (cluster/launcher.h reads it).
+// The environment variables that assign a worker its rank. Read by cluster/launcher.h.
 std::vector<std::pair<std::string, std::string>> worker_environment(
     const comm::GroupOptions& options);
 

@@ -33,7 +33,7 @@ int number(const char* name, int fallback) {
   return value;
 }
 
-// Slurm's environment has all that workers need to connect without MPI.
+// Builds the group from Slurm's environment variables, without MPI.
 comm::GroupOptions slurm_group() {
   constexpr int kFirstPort = 20000, kPorts = 12000;  // below the ephemeral ports
   const int job = number("SLURM_JOB_ID", 0), step = number("SLURM_STEP_ID", 0);
@@ -85,7 +85,7 @@ std::optional<comm::GroupOptions> launched_group() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (variable(name)) return among_several({.transport = "mpi", .size = number(name, 1)});
   if (!variable("SLURM_STEP_NUM_TASKS")) return std::nullopt;
-  // Under Slurm, MPI finds its place through PMIx, if srun was told to offer it.
+  // Under Slurm, MPI needs PMIx, which `srun --mpi=pmix` provides.
   options = slurm_group();
   if (variable("PMIX_RANK")) options = {.transport = "mpi", .size = options.size};
   return among_several(options);
@@ -117,8 +117,8 @@ void tell_launcher(const std::string& news) {
   (void)!::write(file, line.data(), line.size());
 }
 
-// Each process appends, then looks whose entry is the first: appending is atomic, so no lock is
-// needed.
+// Each process appends its entry and checks whether it is the first. Appending is atomic, so no
+// lock is needed.
 bool is_first_to_say(std::string_view cause) {
   const int file = number(kSaidVariable, -1);
   if (file < 0) return true;

@@ -1,5 +1,4 @@
-// Where a worker is in the mesh: which copy of the network it works on, and which part of that it
-// has.
+// A worker's coordinates in the mesh: its copy of the network, and its part of that copy.
 //
 //   artel::println("{}", to_string(artel::MeshCoordinates{.data = 1, .stage = 2}));
 #pragma once
@@ -9,16 +8,16 @@
 
 namespace artel {
 
-// -1: there is no such axis.
+// -1 marks a missing axis.
 struct MeshCoordinates {
-  int64_t data = -1;     // which of the pipelines or tensor groups that share the lanes
-  int64_t stage = -1;    // its first stage, which is its place in the pipeline,
-  int64_t stages = 0;    // how many it has,
-  int64_t pipeline = 0;  // and how many workers that pipeline has: the next stage is so far on
-  int64_t tensor = -1;   // which part of each layer
+  int64_t data = -1;     // index among the pipelines or tensor groups that share the lanes
+  int64_t stage = -1;    // first stage, which is its position in the pipeline
+  int64_t stages = 0;    // number of its stages
+  int64_t pipeline = 0;  // workers in the pipeline, the distance between its stages
+  int64_t tensor = -1;   // index of its part of each layer
 };
 
-// "data 1, stage 2", "data 0, stages 1 and 5", "tensor 0"; empty: there is no mesh.
+// "data 1, stage 2", "data 0, stages 1 and 5", "tensor 0"; empty without a mesh.
 std::string to_string(const MeshCoordinates& at);
 
 }  // namespace artel

@@ -20,7 +20,7 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
-#include "artel/comm/file_handle.h"
+#include "artel/comm/connection/file_handle.h"
 
 namespace artel {
 namespace {
@@ -28,13 +28,13 @@ namespace {
 using comm::FileHandle;
 
 constexpr int kConnectionLost = 255;  // ssh's own exit code
-constexpr double kFailureSeconds = 10, kStopSeconds = 60;
+constexpr double kFailureSeconds = 5, kStopSeconds = 60;
 
 // A signal handler can only use globals.
 std::atomic<int> remote_signals{0}, last_remote_signal{0};
 
-// While it lives, interrupt, termination and hang-up signals are counted, and a write to a pipe
-// without a reader is an error instead of a signal.
+// Counts SIGINT, SIGTERM, and SIGHUP while it exists. Also ignores SIGPIPE, so that writing to a
+// closed pipe is an error instead.
 class CountSignals {
  public:
   CountSignals() {
@@ -71,13 +71,13 @@ PipeEnds make_pipe() {
   return {FileHandle(ends[0]), FileHandle(ends[1])};
 }
 
-// Standard files of a process; -1: those of this one.
+// Standard files of a process; -1 inherits those of this process.
 struct Files {
   int input = -1, output = -1, error = -1;
 };
 
-// Starts a program in a process group of its own, so that a terminal's Ctrl-C reaches it only
-// through this process. It gets `when_orphaned` if this process ends first; 0: no signal.
+// Starts a program in its own process group, so that a terminal's Ctrl-C reaches it only through
+// this process. It receives the signal `when_orphaned` if this process ends first; 0 means none.
 pid_t start_program(const std::vector<std::string>& arguments, const Files& files,
                     int when_orphaned) {
   std::vector<char*> words;
@@ -104,7 +104,7 @@ std::optional<int> ended(pid_t process) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Lines that arrive in pieces.
+// Assembles lines from pieces of output.
 class Lines {
  public:
   Lines(FileHandle from, std::FILE* to, std::string label)
@@ -134,7 +134,7 @@ class Lines {
   bool open_ = true;
 };
 
-// One worker, as its connection.
+// The ssh connection to one worker.
 class Connection {
  public:
   explicit Connection(const RemoteWorker& worker) : name_(worker.name) {
@@ -159,7 +159,7 @@ class Connection {
     for (Lines& lines : outputs_)
       if (lines.open()) lines.pass_on();
   }
-  // The exit code, once; whatever it has printed is passed on first.
+  // Returns the exit code once, after all output has been printed.
   std::optional<int> take_exit_code() {
     if (!running()) return {};
     const std::optional<int> code = ended(process_);
@@ -168,7 +168,7 @@ class Connection {
     process_ = 0;
     return code;
   }
-  // The machine may not answer any more.
+  // Ends ssh itself, because the machine may no longer answer.
   void end_connection() const {
     if (running()) ::kill(-process_, SIGKILL);
   }
@@ -231,7 +231,7 @@ class RemoteSupervision {
       log(LogLevel::error, "{} was lost: {}", name,
           code == kConnectionLost
               ? std::string("the connection has ended")
-              : fmt::format("signal {} ({}) ended it", code - 128, ::strsignal(code - 128)));
+              : fmt::format("killed by signal {} ({})", code - 128, ::strsignal(code - 128)));
     } else if (result_ == 0) {
       result_ = code;
       if (running() > 0) {
@@ -260,7 +260,7 @@ class RemoteSupervision {
     kill_at_ = Deadline::never();
     for (const Connection& connection : connections_)
       if (connection.running())
-        log(LogLevel::warning, "{} does not stop: it is killed", connection.name());
+        log(LogLevel::warning, "{} does not stop; killing it", connection.name());
     send_to_all("KILL");
     end_at_ = Deadline::after(kFailureSeconds);
   }
@@ -273,17 +273,17 @@ class RemoteSupervision {
            end_at_ = Deadline::never();
 };
 
-// The launcher's lines.
+// Reads the launcher's lines from standard input.
 class Orders {
  public:
-  // Without what follows it, which is for later. Throws if there is none.
+  // Reads the first line and nothing beyond it. Throws at the end of input.
   std::string first_line() {
     while (pending_.find('\n') == pending_.npos)
       require(read_some(), ErrorKind::io, "[launch] standard input ended before the token");
     return take_line();
   }
   bool ended() const { return ended_; }
-  // Waits for a moment; returns the lines that have come.
+  // Waits up to `milliseconds` and returns the lines received.
   std::vector<std::string> next(int milliseconds) {
     pollfd file{ended_ ? -1 : STDIN_FILENO, POLLIN, 0};
     if (::poll(&file, 1, milliseconds) > 0) read_some();

@@ -1,5 +1,5 @@
-// The launcher's side of workers on other machines: starts them through ssh, passes signals on, and
-// prints their output line by line with the name of the machine in front.
+// The launcher's side of remote workers: starts them through ssh, forwards signals, and prints
+// their output line by line with the host name as a prefix.
 #pragma once
 
 #include <string>
@@ -9,27 +9,26 @@ namespace artel {
 
 struct RemoteWorker {
   std::string name;                    // "worker 2 on n03"
-  std::string label;                   // in front of each line of its output: "n03"
+  std::string label;                   // prefix of each output line: "n03"
   std::vector<std::string> arguments;  // ssh, the host, and the line to run there
   std::string secret;                  // the first line of its standard input
 };
 
-// Runs all workers and waits for them. The other end of each connection is `follow_launcher`, so
-// this process controls it through standard input, and a connection that ends makes the worker
-// leave the run.
+// Runs all workers and waits for them. The remote end of each connection is `follow_launcher`,
+// controlled through standard input. If a connection ends, its worker leaves the run.
 //
-// An interrupt or termination signal interrupts all workers, and a second one does so again, which
-// ends them at once. Workers that still run a minute after the first are killed. When a worker
-// fails, the others have ten seconds to notice, then they are interrupted, and killed ten seconds
-// later. A worker whose machine or connection is lost, or that a signal ends, leaves the others
-// alone. Returns the exit code of the first worker that failed, 128 plus the signal if one of
-// them was interrupted, or 0 if one that was left has ended well.
+// An interrupt or termination signal interrupts all workers; a second one stops them immediately.
+// Workers that still run a minute after the first signal are killed. When a worker fails, the
+// others are interrupted after five seconds and killed after another five. A worker whose machine
+// or connection is lost, or that was killed by a signal, does not affect the others. Returns the
+// exit code of the first worker that failed, 128 plus the signal if one was interrupted, or 0 if a
+// remaining worker succeeded.
 int run_remotely(const std::vector<RemoteWorker>& workers);
 
 // The worker's side: reads the secret (ARTEL_TOKEN) from standard input, runs the command, and
-// obeys the launcher: "INT", "TERM" and "KILL", a line each. The end of standard input means that
-// the launcher or the connection is gone: the command gets a termination signal, and a minute later
-// it is killed. Returns its exit code, or 128 plus the signal that ended it.
+// forwards the launcher's signals, the lines "INT", "TERM", and "KILL". At the end of standard
+// input, the launcher or the connection is lost: the command receives SIGTERM and is killed a
+// minute later. Returns its exit code, or 128 plus the signal that ended it.
 int follow_launcher(const std::vector<std::string>& command);
 
 }  // namespace artel

@@ -3,12 +3,13 @@
 #include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/cluster/cluster.h"
+#include "artel/comm/transports/transports.h"
 
 namespace artel {
 
 ServersInside::ServersInside(const comm::GroupOptions& place) {
   require(
-      place.transport != "mpi" && place.rank >= 0, ErrorKind::unsupported,
+      comm::meeting_of(place) != comm::Meeting::launcher && place.rank >= 0, ErrorKind::unsupported,
       "cluster.servers_inside: got transport {} and rank {}, expected shm, or gloo with --rank: "
       "MPI gives each process only one rank; try separate server processes",
       place.transport, place.rank);
@@ -20,7 +21,7 @@ ServersInside::ServersInside(const comm::GroupOptions& place) {
       try {
         Cluster(own).serve();
       } catch (const std::exception& error) {
-        // The worker beside it gets the same error from the group, and reports it.
+        // The worker of this process receives the same error from the group and reports it.
         log(LogLevel::debug, "server inside: {}", error.what());
       }
     });

@@ -1,4 +1,4 @@
-// Parameter servers that live inside worker processes instead of in their own.
+// Parameter servers as threads of worker processes.
 #pragma once
 
 #include <exception>
@@ -14,8 +14,8 @@ namespace artel {
 // because all wait for each other.
 class ServersInside {
  public:
-  // `place` is the worker's. Server s lives in the process of worker s % workers. Throws for a
-  // transport that allows only one rank per process.
+  // `place` are the worker's options. Server s lives in the process of worker s % workers. Throws
+  // for a transport that allows only one rank per process.
   explicit ServersInside(const comm::GroupOptions& place);
   // Waits for the servers, which end when all workers have left or the group fails.
   ~ServersInside();

@@ -14,8 +14,8 @@
 #include "artel/base/log.h"
 #include "artel/base/secret.h"
 #include "artel/base/text.h"
+#include "artel/comm/connection/file_handle.h"
 #include "artel/comm/control/socket.h"
-#include "artel/comm/file_handle.h"
 
 namespace artel {
 namespace {
@@ -36,9 +36,10 @@ std::string read_token(const fs::path& file) {
   return token;
 }
 
-// Several processes may make it at once, on several machines: all end up with the same.
+// Creates the key. Safe when several processes, also on several machines, do so at the same time:
+// all get the same key.
 void make_key(const fs::path& key) {
-  std::error_code ignored;  // what cannot be made cannot be opened either
+  std::error_code ignored;  // opening the file reports the error
   fs::create_directories(key.parent_path(), ignored);
   fs::permissions(key.parent_path(), fs::perms::owner_all, ignored);
   std::string name = key.string() + ".XXXXXX";
@@ -59,9 +60,10 @@ fs::path configuration_folder() {
   if (const char* given = std::getenv("XDG_CONFIG_HOME"); given != nullptr && *given != 0)
     return fs::path(given) / "artel";
   const char* home = std::getenv("HOME");
-  require(home != nullptr && *home != 0, ErrorKind::not_found,
-          "[token] the home folder is not known, so there is nowhere to keep a key; try the "
-          "environment variable ARTEL_TOKEN, with the same secret for all workers");
+  require(
+      home != nullptr && *home != 0, ErrorKind::not_found,
+      "[token] no home folder to keep a key in; set the environment variable ARTEL_TOKEN to the "
+      "same secret for all workers");
   return fs::path(home) / ".config" / "artel";
 }
 

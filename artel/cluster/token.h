@@ -1,4 +1,4 @@
-// Where the secret of a run comes from.
+// Sources of a run's token.
 #pragma once
 
 #include <filesystem>
@@ -6,26 +6,25 @@
 
 namespace artel {
 
-// The user's own folder for keys: $XDG_CONFIG_HOME/artel or ~/.config/artel. Throws if there is
-// neither a home folder nor another one.
+// The user's configuration folder: $XDG_CONFIG_HOME/artel or ~/.config/artel. Throws if neither is
+// set.
 std::filesystem::path configuration_folder();
 
-// A secret that only the processes know to which it is given.
+// A random token.
 std::string random_token();
 
-// What the user has given: the token itself, else what the file contains, else the environment
-// variable ARTEL_TOKEN, else nothing. Throws if the file has none; warns if other users can read
+// The user's token: the argument, the content of the file, or the environment variable ARTEL_TOKEN,
+// in this order; empty if none is given. Throws if the file is empty; warns if other users can read
 // it.
 std::string given_token(const std::string& token, const std::string& file);
 
-// The token with which a process joins the run at HOST:PORT: the given one; else, at an address of
-// this machine that no other one can reach, the private token of that port; else nothing.
+// The token for joining the run at HOST:PORT: the given one, or, at a loopback address, the private
+// token of that port; otherwise empty.
 std::string joining_token(const std::string& token, const std::string& file,
                           const std::string& address);
 
-// The token for something that has this name, which only processes of this user can know, on all
-// machines with their home folder. It is derived from a random key in the folder of their
-// configuration, which the first one that needs it makes.
+// A token for this name, known only to processes of this user, on all machines that share the home
+// folder. Derived from a random key in the configuration folder, which is created on first use.
 std::string private_token(const std::string& name);
 // The file of that key.
 std::string private_key_file();

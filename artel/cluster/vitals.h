@@ -1,5 +1,5 @@
-// What a worker or server says about itself twice a second, with its signs of life: counters that
-// only grow, so whoever reads two of them knows what happened between.
+// Counters that a worker or server sends with its heartbeats twice a second. They only grow, so the
+// difference of two records gives the activity between them.
 #pragma once
 
 #include <array>
@@ -10,41 +10,41 @@
 #include <string_view>
 
 #include "artel/cluster/mesh.h"
-#include "artel/comm/transport.h"
+#include "artel/comm/transports/transport.h"
 
 namespace artel {
 
 struct Vitals {
-  double at = 0;        // seconds of its own clock; 0: it has said nothing yet
-  int64_t step = 0;     // the last finished one; of a server: pushes that ended an iteration
-  int64_t samples = 0;  // that it has computed
-  int64_t lanes = 0;    // that it has; 0: not known
-  int64_t cores = 0;    // that it may use
-  // Seconds since it began to train, and how long of these it waited for data and for others.
+  double at = 0;        // seconds of its own clock; 0 before the first record
+  int64_t step = 0;     // last finished step; for a server, pushes that completed an iteration
+  int64_t samples = 0;  // computed so far
+  int64_t lanes = 0;    // current number; 0 if unknown
+  int64_t cores = 0;    // available to it
+  // Seconds of training, and those spent waiting for data and for other workers.
   double training = 0, waiting_for_data = 0, waiting_for_workers = 0;
-  double on_the_wire = 0;        // seconds of exchanging sums, most of them while it computes
+  double on_the_wire = 0;        // seconds of exchanging sums, mostly during computation
   int64_t sent_bytes = 0;        // to other workers and servers
-  int64_t received_bytes = 0;    // from them
+  int64_t received_bytes = 0;    // from other workers and servers
   double processor_seconds = 0;  // of all its threads
   int64_t memory_bytes = 0;      // resident now
-  int64_t staleness = 0;         // of a server: the sum over pushes
+  int64_t staleness = 0;         // for a server: sum over pushes
   MeshCoordinates mesh;
 };
 static_assert(sizeof(Vitals) <= comm::kVitalsBytes && sizeof(Vitals) % sizeof(uint64_t) == 0);
 
 std::string to_bytes(const Vitals& vitals);
-// Nothing if it is too short, cannot be, or nothing has been said yet.
+// Empty if the bytes are too short or invalid, or before the first record.
 std::optional<Vitals> vitals_from(std::string_view bytes);
 
-// Where the threads that work leave what they count, for the one that tells it. They never wait.
+// Lock-free exchange of counters between the working threads and the heartbeat thread.
 class VitalSigns {
  public:
   VitalSigns() { set({}); }
-  // From the thread of the steps. Time, processor and memory are of the moment of reading.
+  // Called from the thread of the steps. Time, processor, and memory are measured when read.
   void set(const Vitals& vitals);
-  // A push reached a server; from any thread.
+  // Counts a push at a server. Any thread may call it.
   void count_push(int64_t staleness);
-  // From any thread.
+  // The current counters. Any thread may call it.
   Vitals now() const;
 
  private:

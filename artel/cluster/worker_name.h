@@ -1,4 +1,4 @@
-// How messages name a worker.
+// Names of workers in messages.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace artel {
 
-// "worker 2 on n03", or "worker 2" where all workers of the group are on one machine.
+// "worker 2 on n03", or "worker 2" if all workers of the group are on one machine.
 std::string worker_name(const comm::Group& group, int rank);
 
 // "worker 2 on n03", "workers 0 on n01, 2 on n03".

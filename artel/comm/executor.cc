@@ -44,10 +44,10 @@ class Messages {
   bool balanced;
 
  private:
-  // Whether this rank exchanges one message for another of that length in every round, as in a
-  // ring. Then it may hold back a send until it has received about as much, without deadlock: take
-  // the first unsent message of all ranks in the order of rounds and segments. All messages before
-  // it arrive, so its sender has received as much as it has sent.
+  // True if this rank exchanges one message for another of the same length in every round, as in a
+  // ring. It may then hold back a send until it has received about as much, without deadlock.
+  // Proof: take the first unsent message of all ranks in the order of rounds and segments. All
+  // messages before it arrive, so its sender has received as much as it has sent.
   static bool is_balanced(const Schedule& schedule, const Chunks& chunks) {
     struct Round {
       size_t sends = 0;
@@ -147,8 +147,8 @@ class Execution {
            receiving_.size() < window_) {
       const size_t index = applied_ + receiving_.size();
       const Message& message = messages_.receives[index];
-      // What replaces bytes that this rank has sent contains them, so it cannot come before they
-      // have arrived elsewhere: it is enough that the send is on its way.
+      // A replacement of bytes that this rank has sent contains them, so it cannot arrive before
+      // they have arrived elsewhere. It is enough that the send is in flight.
       if (message.hop->effect == Effect::replace && message.after > sent_) return;
       receiving_.push_back(
           route_.receive(patience_, message.hop->peer, {landing(index), message.bytes}));

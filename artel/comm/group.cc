@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "artel/comm/group_core.h"
-#include "artel/comm/transports.h"
+#include "artel/comm/transports/transports.h"
 
 namespace artel::comm {
 
@@ -99,10 +99,18 @@ void Group::abort(std::string_view cause) {
   core_->report(ErrorKind::cancelled, fmt::format("[comm] {}", cause));
 }
 
+void Group::abort(std::string_view cause, std::string_view worker) {
+  core_->report(ErrorKind::cancelled, cause, worker);
+}
+
 void Group::check() { core_->transport->check(); }
 
 void Group::dissolve(std::string_view cause) {
   core_->report(ErrorKind::communication, fmt::format("[comm] {}", cause));
+}
+
+void Group::dissolve(std::string_view cause, std::string_view worker) {
+  core_->report(ErrorKind::communication, cause, worker);
 }
 
 Handle Group::start(std::function<void(Group&)> operations) {

@@ -25,13 +25,13 @@
 #include <vector>
 
 #include "artel/base/time.h"
-#include "artel/comm/handle.h"
-#include "artel/comm/lane_tree.h"
+#include "artel/comm/collectives/lane_tree.h"
+#include "artel/comm/collectives/reduction.h"
+#include "artel/comm/collectives/schedule.h"
+#include "artel/comm/connection/handle.h"
 #include "artel/comm/options.h"
-#include "artel/comm/reduction.h"
-#include "artel/comm/schedule.h"
 #include "artel/comm/traffic.h"
-#include "artel/comm/transport.h"
+#include "artel/comm/transports/transport.h"
 
 namespace artel::comm {
 
@@ -40,7 +40,7 @@ struct Calibration;
 // Options of one call.
 struct Call {
   std::string_view label = {};  // for people: "bucket 5"; at most 23 bytes are kept
-  double timeout = 0;           // seconds; 0: the group's
+  double timeout = 0;           // seconds; 0 selects the group's timeout
   Algorithm algorithm = Algorithm::automatic;
 };
 
@@ -78,7 +78,7 @@ class Group {
 
   // Memory for data that will be reduced; see SharedBytes.
   SharedBytes allocate(size_t bytes);
-  // How ranks on one machine give each other access to such memory; see Transport.
+  // Lets ranks on one machine access each other's memory; see Transport.
   std::optional<uint64_t> place_of(std::span<const std::byte> data) const;
   std::byte* at_place(uint64_t place, size_t bytes) const;
   void map_place(uint64_t place, std::span<std::byte> address, bool shared) const;
@@ -86,19 +86,19 @@ class Group {
   // Tagged messages. The data must live until the handle has been waited for. Tags are below 2^22.
   Handle send(int peer, uint32_t tag, std::span<const std::byte> data);
   Handle receive(int peer, uint32_t tag, std::span<std::byte> data);
-  // The same for a message that may take arbitrarily long: no reminders in the log.
+  // Receives a message that may take arbitrarily long. Logs no reminders.
   Handle listen(int peer, uint32_t tag, std::span<std::byte> data);
-  // What this rank has exchanged with another one, or with all members, since their transport was
-  // made: in this group and in every other group of the transport. See traffic.h.
+  // Bytes and messages exchanged with one rank, or with all members, since the transport was made.
+  // Includes every other group of the transport. See traffic.h.
   Traffic traffic(int peer) const;
   Traffic traffic() const;
-  // The same for the members on other hosts only.
+  // Traffic with members on other hosts only.
   Traffic traffic_between_hosts() const;
   // Counts bytes that a rank on this machine reads from this rank's memory, or the reverse.
   void count_in_place(int peer, size_t sent, size_t received) const;
-  // What is known of a rank, also after the group has failed.
+  // Last known status of a rank. Also valid after the group has failed.
   PeerStatus status(int peer) const;
-  // Whether the rank has left the group, or died, while the group itself continues.
+  // True if the rank has left or died and the group continues without it.
   bool has_left(int peer) const;
 
   void barrier(const Call& call = {});
@@ -127,16 +127,16 @@ class Group {
                   std::span<std::byte> output, std::span<const size_t> output_sizes,
                   const Call& call = {});
 
-  // The canonical reduction over lanes. `partials` holds one buffer of output.size() bytes for each
-  // of layout.subtrees(rank()); or, if `each_lane`, for each lane of layout.range(rank()). Every
-  // rank gets the total, whose bits depend only on the number of lanes; `mean` divides by it. The
-  // output may be one of the partials, all of which are used as scratch space.
+  // The canonical reduction over lanes. `partials` has one buffer of output.size() bytes per
+  // subtree of layout.subtrees(rank()) or, if `each_lane`, per lane of layout.range(rank()). All
+  // ranks receive the total, whose bits depend only on the number of lanes. `mean` divides it by
+  // that number. The output may be one of the partials, which serve as scratch space.
   void lane_reduce(const LaneLayout& layout, std::span<std::byte* const> partials,
                    std::span<std::byte> output, ElementType type, const Reduction& reduction = {},
                    bool each_lane = false, const Call& call = {});
 
-  // The same for data that is cut into one part for each rank, `sizes` bytes each: only this rank's
-  // part of the output is written. Sends half as much.
+  // Like lane_reduce for data cut into one part per rank, of `sizes` bytes each. Writes only this
+  // rank's part of the output and sends half as much.
   void lane_reduce_scatter(const LaneLayout& layout, std::span<std::byte* const> partials,
                            std::span<std::byte> output, ElementType type,
                            std::span<const size_t> sizes, const Call& call = {});
@@ -149,17 +149,21 @@ class Group {
   // split at a time, across all its groups.
   Group split(int colour, int key = 0);
 
-  // What this rank is doing now, for the messages of ranks that wait for it.
+  // Sets this rank's activity, shown in messages of ranks that wait for it.
   void set_phase(std::string_view phase);
   // The numbers that `automatic` chooses by; must be the same on all ranks. See calibrate in
   // benchmark.h.
   void set_calibration(const Calibration& calibration);
   // Makes the waits of all ranks fail with this cause.
   void abort(std::string_view cause);
+  // The same for a cause that concerns this worker. The other ranks' errors name it
+  // (Error::report).
+  void abort(std::string_view cause, std::string_view worker);
   // Throws the cause if the group has failed; notices dead ranks.
   void check();
-  // Like `abort`, as if a rank had died: for members that are about to form another group.
+  // Fails the group as if a rank had died. For members that are about to form another group.
   void dissolve(std::string_view cause);
+  void dissolve(std::string_view cause, std::string_view worker);
 
  private:
   struct Core;

@@ -12,12 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "artel/comm/calibration.h"
+#include "artel/comm/collectives/calibration.h"
+#include "artel/comm/collectives/host_lanes.h"
+#include "artel/comm/collectives/lane_reduce.h"
+#include "artel/comm/collectives/message_collectives.h"
 #include "artel/comm/executor.h"
+#include "artel/comm/failure.h"
 #include "artel/comm/group.h"
-#include "artel/comm/host_lanes.h"
-#include "artel/comm/lane_reduce.h"
-#include "artel/comm/message_collectives.h"
 #include "artel/comm/shm/channel.h"
 #include "artel/comm/task_queue.h"
 
@@ -38,7 +39,7 @@ struct Group::Core {
   // For the last canonical reductions, by subtrees and by single lanes: most calls repeat one
   // layout.
   std::array<std::optional<std::pair<LaneLayout, LaneNodes>>, 2> known_lanes;
-  // The same for the exchange by messages, of whole sums and of parts.
+  // The last plans for exchanges by messages: for whole sums and for parts.
   std::array<std::optional<std::pair<LaneLayout, HostLanes>>, 2> known_plans;
   TaskQueue queue;  // last member: its thread uses the others
 
@@ -96,8 +97,8 @@ struct Group::Core {
             "[comm] peer: got rank {}, expected another rank of 0 to {}", peer, size() - 1);
   }
 
-  // Runs body(patience) as the group's next operation, in its turn, and tells the other ranks if it
-  // fails.
+  // Runs body(patience) as the group's next operation, in its turn. A failure aborts the group on
+  // all ranks.
   template <typename Body>
   void run(Operation operation, const Call& call, Body&& body) {
     if (!queue.is_own_thread() && !queue.idle()) {
@@ -121,17 +122,20 @@ struct Group::Core {
     } catch (const Error& error) {
       report(error.kind(), error.what());
       throw;
+    } catch (const std::bad_alloc&) {
+      report(ErrorKind::communication, "out of memory");  // the others can do without this rank
+      throw;
     } catch (const std::exception& error) {
       report(ErrorKind::internal, error.what());
       throw;
     }
   }
 
-  void report(ErrorKind kind, std::string_view cause) noexcept {
-    transport->abort(kind, fmt::format("{} (reported by rank {})", cause, transport->rank()));
+  void report(ErrorKind kind, std::string_view cause, std::string_view worker = "") noexcept {
+    transport->abort(kind, failure_text(worker, cause, transport->rank()));
   }
 
-  // Whether to use shared memory; if not, compares the operations of all ranks.
+  // True if the call can use shared memory. If false, compares the operations of all ranks.
   bool meets_in_memory(Patience& patience, const Call& call) {
     if (channel == nullptr) {
       compare_operations(route(), rank, patience);
@@ -154,8 +158,8 @@ struct Group::Core {
     return known.emplace(layout, LaneNodes(layout.lanes, layout.ranges(), each_lane)).second;
   }
 
-  // How the ranks exchange a canonical sum. `parts`: each rank gets only its part, which needs as
-  // many ranks on each host.
+  // The plan by which ranks exchange a canonical sum. If `parts`, each rank receives only its part,
+  // and all hosts must have the same number of ranks.
   const HostLanes& lane_plan(const LaneLayout& layout, bool parts) {
     auto& known = known_plans[parts ? 1 : 0];
     if (known && known->first == layout) return known->second;

@@ -23,7 +23,7 @@ class TaskQueue::TaskState : public Handle::State {
   TaskState(TaskQueue& queue, std::shared_ptr<Task> task) : queue_(queue), task_(std::move(task)) {}
 
   void wait(Deadline deadline) override {
-    std::unique_lock lock(queue_.mutex_);
+    MutexLock lock(queue_.mutex_);
     const auto done = [this] { return task_->done; };
     // A point far in the future overflows inside wait_until; a year is long enough.
     const auto limit = std::min(deadline.at(), Clock::now() + std::chrono::hours(24 * 365));
@@ -39,7 +39,7 @@ class TaskQueue::TaskState : public Handle::State {
 
 TaskQueue::~TaskQueue() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -49,7 +49,7 @@ TaskQueue::~TaskQueue() {
 Handle TaskQueue::start(std::function<void()> function) {
   auto task = std::make_shared<Task>(Task{std::move(function)});
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     tasks_.push_back(task);
     if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   }
@@ -58,16 +58,16 @@ Handle TaskQueue::start(std::function<void()> function) {
 }
 
 bool TaskQueue::idle() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return tasks_.empty();
 }
 
 bool TaskQueue::is_own_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
 void TaskQueue::work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    changed_.wait(lock, [this]() ARTEL_REQUIRES(mutex_) { return stopping_ || !tasks_.empty(); });
     if (tasks_.empty()) return;
     const std::shared_ptr<Task> task = tasks_.front();
     lock.unlock();

@@ -1,27 +1,26 @@
 // Runs tasks one after another on its own thread, which starts with the first task.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 
-#include "artel/comm/handle.h"
+#include "artel/base/mutex.h"
+#include "artel/comm/connection/handle.h"
 
 namespace artel::comm {
 
 class TaskQueue {
  public:
   TaskQueue() = default;
-  // Finishes all started tasks, then ends. An error that nobody waited for is dropped.
+  // Finishes all started tasks, then ends. Drops errors of tasks that were not waited for.
   ~TaskQueue();
 
   Handle start(std::function<void()> task);
 
-  // Whether all started tasks have ended.
+  // True if all started tasks have ended.
   bool idle();
   bool is_own_thread() const;
 
@@ -31,10 +30,10 @@ class TaskQueue {
 
   void work();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<Task>> tasks_;  // the first one is running
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  std::deque<std::shared_ptr<Task>> tasks_ ARTEL_GUARDED_BY(mutex_);  // the first one is running
+  bool stopping_ ARTEL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

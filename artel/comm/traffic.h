@@ -1,8 +1,8 @@
 // Counters of the bytes and messages that a rank exchanges with each of its peers.
 //
-// A transport counts what it hands to the wire or to shared memory: the payload and its own framing
-// (24 bytes per message and notice with tcp, 16 with shared memory). For gloo and mpi, it is the
-// payload handed to the library. Encryption, TCP and IP add to that. Signs of life and the native
+// A transport counts the bytes that it hands to the wire or to shared memory: the payload and its
+// own framing (24 bytes per message and notice with tcp, 16 with shared memory). Gloo and mpi count
+// the payload handed to the library. Encryption, TCP, and IP add to that. Heartbeats and the native
 // collectives of a library are not counted.
 //
 //   if (artel::comm::Group* group = cluster.group())

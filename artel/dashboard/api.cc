@@ -4,14 +4,14 @@
 #include "artel/base/json.h"
 #include "artel/base/json_values.h"
 #include "artel/base/text.h"
-#include "artel/run/run_folder.h"
+#include "artel/run/folder/run_folder.h"
 
 namespace artel::dashboard {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Text from files may be anything.
+// Replaces invalid UTF-8, because files are untrusted.
 std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -38,20 +38,34 @@ constexpr std::pair<const char*, const char*> kFiles[] = {
     {"texts.jsonl", "text/plain"},        {"config.toml", "text/plain"},
     {"summary.json", "application/json"}, {"metrics.jsonl", "text/plain"}};
 
-// The value of a setting: a number, a truth value or plain text instead of TOML.
+// The value of a setting as JSON: a number, a boolean, or plain text instead of TOML.
 Json plain(const std::string& toml) {
   Json value = ordered_json_or_null(toml);
   return value.is_primitive() && !value.is_null() ? value : Json(toml);
 }
 
-// The last value of a metric by its whole name, or of the first one that ends with it: held-out
-// parts before the training's.
+// The last value of a metric by its full name, or of the first one with that ending. Held-out parts
+// come before training.
 Json last_of(const observe::MetricsTail& metrics, const std::string& key) {
   for (const std::string prefix : {"", "test/", "validation/", "train/"}) {
     const auto found = metrics.series().find(prefix + key);
     if (found != metrics.series().end() && !found->second.empty()) return found->second.last();
   }
   return {};
+}
+
+// The parts of a worker's time in a line of workers.jsonl (observe/live_history.h). Lines of
+// earlier versions do not separate the wait for the wire from the wait for workers.
+std::vector<std::pair<const char*, Json>> parts_of_time(const Json& shares) {
+  const auto share = [&](size_t i) { return shares[i].is_number() ? shares[i] : Json(); };
+  const bool separated = shares.size() > 5 && shares[5].is_number() && shares[2].is_number();
+  const Json waiting =
+      separated ? Json(shares[2].get<double>() - shares[5].get<double>()) : share(2);
+  return {{"computing", share(0)},
+          {"data", share(1)},
+          {"waiting", waiting},
+          {"wire_wait", separated ? share(5) : Json()},
+          {"wire", share(3)}};
 }
 
 // The last lines of texts.jsonl, newest first.
@@ -139,11 +153,10 @@ std::string history_json(Catalogue& catalogue, const std::string& run, size_t mo
     step.push_back(number("step"));
     for (const auto& [name, shares] : line["workers"].items()) {
       if (!shares.is_array() || shares.size() < 4) continue;
-      constexpr const char* kParts[] = {"computing", "data", "waiting", "wire"};
-      for (size_t part = 0; part < 4; ++part) {
-        Json& row = workers[name][kParts[part]];
-        while (row.size() < moment) row.push_back(nullptr);  // it was not there
-        row.push_back(shares[part].is_number() ? shares[part] : Json());
+      for (const auto& [part, share] : parts_of_time(shares)) {
+        Json& row = workers[name][part];
+        while (row.size() < moment) row.push_back(nullptr);  // the worker was absent
+        row.push_back(share);
       }
     }
   }
@@ -155,7 +168,7 @@ std::string trace_json(Catalogue& catalogue, const std::string& run) {
   const auto has = [](const Json& json, const char* name, Json::value_t type) {
     return json.is_object() && json.contains(name) && json[name].type() == type;
   };
-  // Of a run of another version there may be something else.
+  // A run of another version may have a different format.
   const bool known = has(trace, "steps", Json::value_t::number_unsigned) &&
                      has(trace, "times_faster", Json::value_t::object) &&
                      has(trace, "timeline", Json::value_t::object) &&

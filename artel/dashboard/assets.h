@@ -1,11 +1,11 @@
-// The files of artel/dashboard/assets, which are part of the program.
+// The files of artel/dashboard/assets, embedded in the program.
 #pragma once
 
 #include <string_view>
 
 namespace artel::dashboard {
 
-// Empty if there is none of that name.
+// Empty for an unknown name.
 std::string_view asset(std::string_view name);
 
 }  // namespace artel::dashboard

@@ -6,18 +6,18 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
-#include "artel/run/config.h"
-#include "artel/run/run_folder.h"
+#include "artel/run/config/config.h"
+#include "artel/run/folder/run_folder.h"
 
 namespace artel::dashboard {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kFolderInterval = 1, kRunningInterval = 1;  // seconds between two looks
-constexpr size_t kMostWithMetrics = 64;                      // runs whose curves are kept
+constexpr double kFolderInterval = 1, kRunningInterval = 1;  // seconds between two reads
+constexpr size_t kMostWithMetrics = 64;                      // runs whose curves are cached
 
-// Changes when a run does.
+// A signature of a run's files that changes with the run.
 std::string signature_of(const fs::path& run) {
   std::string text;
   for (const char* name : {"metrics.jsonl", "summary.json", "failure.txt", "lock", "live.json"}) {
@@ -72,7 +72,7 @@ void Catalogue::refresh() {
 void Catalogue::look_at(const fs::path& path, Clock::time_point now) {
   if (!is_inside(path, folder_)) return;
   Entry& entry = entries_[name_of(path)];
-  // A run that ends leaves its lock without touching a file.
+  // A run that ends releases its lock without touching a file.
   const bool due = entry.run.overview.status == RunStatus::running &&
                    seconds_between(entry.looked_at, now) >= kRunningInterval;
   std::string signature = signature_of(path);
@@ -80,7 +80,7 @@ void Catalogue::look_at(const fs::path& path, Clock::time_point now) {
   try {
     entry.run.overview = overview(path);
   } catch (const Error&) {
-    entries_.erase(name_of(path));  // it is being removed
+    entries_.erase(name_of(path));  // the run is being removed
     return;
   }
   entry.path = path;
@@ -92,7 +92,7 @@ void Catalogue::look_at(const fs::path& path, Clock::time_point now) {
 }
 
 std::vector<Catalogue::Run> Catalogue::runs() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   refresh();
   std::vector<Run> all;
   for (const auto& [name, entry] : entries_) all.push_back(entry.run);
@@ -102,24 +102,24 @@ std::vector<Catalogue::Run> Catalogue::runs() {
 Catalogue::Entry& Catalogue::entry(const std::string& name) {
   refresh();
   const auto found = entries_.find(name);
-  require(found != entries_.end(), ErrorKind::not_found, "there is no run of that name");
+  require(found != entries_.end(), ErrorKind::not_found, "no such run");
   return found->second;
 }
 
 Catalogue::Run Catalogue::run(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return entry(name).run;
 }
 
 fs::path Catalogue::path(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return entry(name).path;
 }
 
 LiveView Catalogue::live(const std::string& name) { return live_view(path(name)); }
 
 std::map<std::string, std::string> Catalogue::settings(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Entry& found = entry(name);
   const fs::path config = RunFolder(found.path).config();
   std::error_code error;
@@ -138,7 +138,7 @@ std::map<std::string, std::string> Catalogue::settings(const std::string& name) 
 
 void Catalogue::with_metrics(const std::string& name,
                              const std::function<void(const observe::MetricsTail&)>& use) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Entry& found = entry(name);
   if (!found.metrics) found.metrics = std::make_unique<observe::MetricsTail>(found.path);
   found.metrics_used = ++uses_;

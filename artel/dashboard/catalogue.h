@@ -1,52 +1,52 @@
-// The runs of a folder, as the dashboard knows them: what each is, and its curves. Looks at the
-// disk when it is asked, and only at what has changed. Thread safe.
+// The runs of a folder, with their state and curves. Reads the disk on request, and only files that
+// have changed. Thread safe.
 #pragma once
 
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "artel/base/mutex.h"
 #include "artel/base/time.h"
 #include "artel/observe/metrics_tail.h"
-#include "artel/run/live_view.h"
-#include "artel/run/overview.h"
+#include "artel/run/folder/overview.h"
+#include "artel/run/report/live_view.h"
 
 namespace artel::dashboard {
 
 class Catalogue {
  public:
-  // Of all runs in the folder, up to two levels below it, or of the one that it is. Throws an Error
-  // of kind not_found if there is no such folder.
+  // Covers all runs up to two levels below the folder, or the folder itself if it is a run. Throws
+  // an Error of kind not_found if the folder does not exist.
   explicit Catalogue(std::filesystem::path folder);
 
   struct Run {
-    std::string name;  // its path below the folder
+    std::string name;  // path relative to the folder
     RunOverview overview;
     double begun = 0;      // seconds since 1970
-    uint64_t version = 0;  // grows when something has changed
+    uint64_t version = 0;  // increases with each change
   };
   std::vector<Run> runs();
 
-  // Of all functions below: `name` is one of those that `runs` gives; others throw an Error of kind
-  // not_found. So no name leads out of the folder.
+  // In all functions below, `name` must be a name returned by `runs`; others throw an Error of kind
+  // not_found. No name can therefore lead out of the folder.
   Run run(const std::string& name);
   LiveView live(const std::string& name);
   std::filesystem::path path(const std::string& name);
 
-  // The settings of the run by the names of their keys, as TOML; none for a run of another version.
+  // The settings of the run: key to TOML value. Empty for a run of another version.
   std::map<std::string, std::string> settings(const std::string& name);
 
-  // Calls use(tail) with the metrics of the run as they are now.
+  // Calls use(tail) with the current metrics of the run.
   void with_metrics(const std::string& name,
                     const std::function<void(const observe::MetricsTail&)>& use);
 
-  // The content of a file of the run; nothing if there is none, if it is longer than `most`, or if
-  // it is not a plain file inside the run's folder.
+  // The content of a file of the run. Empty if it is missing, longer than `most`, or not a regular
+  // file inside the run folder.
   std::optional<std::string> file(const std::string& name, const std::string& file,
                                   uint64_t most = 16 << 20);
   // Replaces the notes of the run, notes.txt.
@@ -58,25 +58,26 @@ class Catalogue {
   struct Entry {
     Run run;
     std::filesystem::path path;
-    std::string signature;  // of its files, when they were last read
+    std::string signature;  // of its files when last read
     Clock::time_point looked_at{};
     std::unique_ptr<observe::MetricsTail> metrics;
     uint64_t metrics_used = 0;
-    std::filesystem::file_time_type config_time{};  // when `settings` were read
+    std::filesystem::file_time_type config_time{};  // of the file from which `settings` were read
     std::map<std::string, std::string> settings;
   };
 
-  void refresh();
-  void look_at(const std::filesystem::path& path, Clock::time_point now);
-  Entry& entry(const std::string& name);
+  void refresh() ARTEL_REQUIRES(mutex_);
+  void look_at(const std::filesystem::path& path, Clock::time_point now) ARTEL_REQUIRES(mutex_);
+  Entry& entry(const std::string& name) ARTEL_REQUIRES(mutex_);
   std::string name_of(const std::filesystem::path& path) const;
-  void forget_oldest_metrics();
+  void forget_oldest_metrics() ARTEL_REQUIRES(mutex_);
 
   const std::filesystem::path folder_;
-  std::mutex mutex_;
-  Clock::time_point refreshed_{};
-  std::map<std::string, Entry> entries_;
-  uint64_t version_ = 0, uses_ = 0;
+  Mutex mutex_;
+  Clock::time_point refreshed_ ARTEL_GUARDED_BY(mutex_){};
+  std::map<std::string, Entry> entries_ ARTEL_GUARDED_BY(mutex_);
+  uint64_t version_ ARTEL_GUARDED_BY(mutex_) = 0;
+  uint64_t uses_ ARTEL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace artel::dashboard

@@ -42,7 +42,7 @@ void add_extension(X509* certificate, int kind, const std::string& value) {
 
 X509Handle sign_itself(EVP_PKEY* key, const std::vector<std::string>& names) {
   X509Handle certificate(X509_new(), &X509_free);
-  X509_set_version(certificate.get(), 2);  // the third one
+  X509_set_version(certificate.get(), 2);  // 2 stands for version 3
   uint64_t serial = 0;
   const std::string random = random_bytes(sizeof serial);
   random.copy(reinterpret_cast<char*>(&serial), sizeof serial);
@@ -56,7 +56,7 @@ X509Handle sign_itself(EVP_PKEY* key, const std::vector<std::string>& names) {
   X509_set_issuer_name(certificate.get(), subject);
   std::string all;
   for (const std::string& name : names)
-    if (name.find('%') == name.npos)  // valid on this machine's side only
+    if (name.find('%') == name.npos)  // a zone index is valid only on this machine
       all += (all.empty() ? "" : ",") + std::string(is_address(name) ? "IP:" : "DNS:") + name;
   add_extension(certificate.get(), NID_subject_alt_name, all);
   add_extension(certificate.get(), NID_basic_constraints, "critical,CA:TRUE");

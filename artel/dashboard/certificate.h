@@ -1,4 +1,4 @@
-// The certificate with which a dashboard encrypts its connections.
+// The dashboard's TLS certificate.
 #pragma once
 
 #include <filesystem>
@@ -10,14 +10,15 @@
 
 namespace artel::dashboard {
 
-// Makes a key and a certificate signed by itself for these names and addresses, unless the file
-// is there already. Only its owner can read it. Returns whether it was made.
+// Creates a key and a self-signed certificate for these names and addresses, unless the file
+// exists. Only its owner can read it. Returns true if it was created.
 bool make_certificate(const std::filesystem::path& file, const std::vector<std::string>& names);
 
-// TLS for a server, with a PEM file of a certificate and its key. Throws if it has none.
+// A TLS context for a server, from a PEM file with a certificate and its key. Throws if the file
+// has none.
 std::shared_ptr<SSL_CTX> server_encryption(const std::filesystem::path& file);
 
-// SHA-256 of the file's certificate, as browsers show it: "3A:F2:...".
+// SHA-256 fingerprint of the file's certificate, in the form of browsers: "3A:F2:...".
 std::string fingerprint_of(const std::filesystem::path& file);
 
 }  // namespace artel::dashboard

@@ -23,7 +23,7 @@ nlohmann::json ask(httplib::Client& client, const std::string& address, const st
   return parse_json(answer->body, address);
 }
 
-// The newest run that is being trained.
+// The newest run in progress.
 std::string running(const nlohmann::json& answer, const std::string& address) {
   std::string name;
   double begun = -1;

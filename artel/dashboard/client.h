@@ -1,10 +1,10 @@
-// Asks a dashboard elsewhere.
+// A client for remote dashboards.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
-#include "artel/run/live_view.h"
+#include "artel/run/report/live_view.h"
 
 namespace artel::dashboard {
 
@@ -16,12 +16,11 @@ struct RemoteRun {
 struct Remote {
   std::string address;  // HOST:PORT, http://HOST:PORT or https://HOST:PORT
   std::string token;
-  std::filesystem::path certificate = {};  // to be believed; empty: those that the system believes
+  std::filesystem::path certificate = {};  // trusted certificate; empty uses the system's
 };
 
-// What a run of a dashboard is doing; without a name, that of the newest one which is being
-// trained. Throws an Error of kind communication if nobody answers there, and not_found
-// if there is no such run.
+// The live state of a run; without a name, of the newest run in progress. Throws an Error of kind
+// communication if the dashboard does not answer, and not_found for an unknown run.
 RemoteRun look_at(const Remote& dashboard, const std::string& run);
 
 }  // namespace artel::dashboard

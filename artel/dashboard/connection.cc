@@ -60,7 +60,7 @@ bool Connection::wait(short events, Deadline deadline) const {
 template <typename Operation>
 ssize_t Connection::attempt(Operation operation, short events, Deadline deadline) {
   while (!broken_) {
-    ERR_clear_error();  // of this thread: what is left there would be taken for this operation's
+    ERR_clear_error();  // stale errors of this thread would be attributed to this operation
     const ssize_t done = operation();
     if (done > 0) return done;
     if (encrypted_) {

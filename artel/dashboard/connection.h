@@ -1,8 +1,7 @@
-// A connection of a browser: bytes in clear or by TLS, with a deadline for everything.
+// A connection of a browser, with or without TLS, with a deadline for every operation.
 //
-// A request has kRequestSeconds and kMostRequest bytes from its first byte to its last one, so that
-// a client can neither trickle nor flood; an answer must make progress every kWriteSeconds.
-// Another thread may call `hang_up`.
+// A request is limited to kRequestSeconds and kMostRequest bytes, which stops slow and flooding
+// clients. A response must make progress every kWriteSeconds. Not thread safe, except `hang_up`.
 #pragma once
 
 #include <httplib.h>
@@ -19,18 +18,19 @@ class Connection final : public httplib::Stream {
   static constexpr double kRequestSeconds = 10, kWriteSeconds = 5, kIdleSeconds = 5;
   static constexpr size_t kMostRequest = 256 << 10;
 
-  // Takes the socket over. Encrypts if there is a context.
+  // Takes ownership of the socket. Encrypts if `encryption` is not null; it must outlive the
+  // connection.
   Connection(int socket, SSL_CTX* encryption);
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // To begin with: TLS's handshake, if the connection is encrypted; false: it failed.
+  // Performs the TLS handshake of an encrypted connection. Call it first. Returns false on failure.
   bool greet();
-  // Waits for the first byte of the next request for so many seconds; false: none came.
+  // Waits up to `seconds` for the first byte of the next request. Returns false if none arrived.
   bool await_request(double seconds);
   bool is_open() const { return !broken_; }
-  // Any thread: what is being read or written ends.
+  // Ends pending reads and writes. Any thread may call it.
   void hang_up() noexcept;
 
   bool is_readable() const override;
@@ -42,7 +42,7 @@ class Connection final : public httplib::Stream {
   socket_t socket() const override { return socket_; }
 
  private:
-  // Repeats an operation of the socket or of TLS until it has done something; -1: it cannot.
+  // Repeats an operation of the socket or of TLS until it makes progress. Returns -1 on failure.
   template <typename Operation>
   ssize_t attempt(Operation operation, short events, Deadline deadline);
   bool wait(short events, Deadline deadline) const;

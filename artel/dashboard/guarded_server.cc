@@ -1,22 +1,23 @@
 #include "artel/dashboard/guarded_server.h"
 
 #include <unistd.h>
+#include <utility>
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <thread>
 #include <vector>
 
+#include "artel/base/mutex.h"
 #include "artel/dashboard/connection.h"
 
 namespace artel::dashboard {
 namespace {
 
-constexpr int kMostRequests = 1000;  // of a connection
+constexpr int kMostRequests = 1000;  // per connection
 
-// What the thread that serves a connection knows about it.
+// The connection that the current thread serves.
 thread_local bool too_many = false;
 thread_local bool* trusted_here = nullptr;
 
@@ -31,19 +32,19 @@ class GuardedServer::Queue final : public httplib::TaskQueue {
   void enqueue(std::function<void()> job) override {
     bool busy = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       too_many = jobs_.size() >= kMostWaiting;
       if (!too_many) jobs_.push_back(std::move(job));
       busy = jobs_.size() > idle_;
     }
     if (busy) make_room_();
-    if (too_many) return job();  // which closes the connection
+    if (too_many) return job();  // closes the connection
     changed_.notify_one();
   }
 
   void shutdown() override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stopping_ = true;
     }
     changed_.notify_all();
@@ -52,10 +53,10 @@ class GuardedServer::Queue final : public httplib::TaskQueue {
 
  private:
   void work() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (true) {
       ++idle_;
-      changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+      changed_.wait(lock, [this]() ARTEL_REQUIRES(mutex_) { return stopping_ || !jobs_.empty(); });
       --idle_;
       if (jobs_.empty()) return;
       const std::function<void()> job = std::move(jobs_.front());
@@ -72,11 +73,11 @@ class GuardedServer::Queue final : public httplib::TaskQueue {
   }
 
   const std::function<void()> make_room_;
-  std::mutex mutex_;  // protects what follows
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> jobs_;
-  size_t idle_ = 0;
-  bool stopping_ = false;
+  Mutex mutex_;  // guards the members below
+  Condition changed_;
+  std::deque<std::function<void()>> jobs_ ARTEL_GUARDED_BY(mutex_);
+  size_t idle_ ARTEL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ARTEL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 
@@ -85,7 +86,7 @@ GuardedServer::GuardedServer(SSL_CTX* encryption) : encryption_(encryption) {
 }
 
 void GuardedServer::make_room() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto found = std::ranges::find_if(clients_, [](const Client& each) { return !each.trusted; });
   if (found == clients_.end())
     found = std::ranges::find_if(clients_, [](const Client& each) { return each.idle; });
@@ -93,7 +94,7 @@ void GuardedServer::make_room() {
 }
 
 void GuardedServer::trust_client() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (trusted_here != nullptr) *trusted_here = true;
 }
 
@@ -102,10 +103,12 @@ bool GuardedServer::process_and_close_socket(socket_t socket) {
   Connection connection(socket, encryption_);
   std::list<Client>::iterator client;
   const auto change = [&](const auto& body) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     body();
   };
-  change([&] { client = clients_.insert(clients_.end(), Client{.connection = &connection}); });
+  change([&]() ARTEL_REQUIRES(mutex_) {
+    client = clients_.insert(clients_.end(), Client{.connection = &connection});
+  });
   trusted_here = &client->trusted;
   bool open = connection.greet();
   for (int request = 1; open && request <= kMostRequests; ++request) {
@@ -120,7 +123,7 @@ bool GuardedServer::process_and_close_socket(socket_t socket) {
         comes && process_request(connection, request == kMostRequests, closed, nullptr) && !closed;
   }
   trusted_here = nullptr;
-  change([&] { clients_.erase(client); });
+  change([&]() ARTEL_REQUIRES(mutex_) { clients_.erase(client); });
   return true;
 }
 

@@ -1,14 +1,15 @@
-// The HTTP library's server with limits that strangers cannot use up.
+// The HTTP library's server, protected against exhaustion by unauthenticated clients.
 //
-// Each connection has a thread. When all threads are taken, the oldest connection that has not
-// shown the token is closed, or else the oldest that waits for its next request. Thread safe.
+// Each connection has a thread. When all threads are busy, closes the oldest connection that has
+// not presented the token, or else the oldest idle one. Thread safe.
 #pragma once
 
 #include <httplib.h>
 
 #include <list>
 #include <memory>
-#include <mutex>
+
+#include "artel/base/mutex.h"
 
 namespace artel::dashboard {
 
@@ -16,13 +17,13 @@ class Connection;
 
 class GuardedServer : public httplib::Server {
  public:
-  static constexpr size_t kThreads = 64;       // connections that are served at a time
-  static constexpr size_t kMostWaiting = 256;  // further ones that wait for a thread
+  static constexpr size_t kThreads = 64;       // concurrent connections
+  static constexpr size_t kMostWaiting = 256;  // further connections that wait for a thread
 
-  // Without a context, in clear. The context must outlive the server.
+  // Serves without TLS if `encryption` is null. The context must outlive the server.
   explicit GuardedServer(SSL_CTX* encryption);
 
-  // To be called by a handler, on its thread: this connection's client knows the token.
+  // Marks the client of the current connection as authenticated. Call it from a handler's thread.
   void trust_client();
 
  private:
@@ -36,8 +37,8 @@ class GuardedServer : public httplib::Server {
   void make_room();
 
   SSL_CTX* const encryption_;
-  std::mutex mutex_;
-  std::list<Client> clients_;  // by age
+  Mutex mutex_;
+  std::list<Client> clients_ ARTEL_GUARDED_BY(mutex_);  // oldest first
 };
 
 }  // namespace artel::dashboard

@@ -1,4 +1,4 @@
-// Text for Prometheus: gauges of runs and, while they are being trained, of their workers.
+// Prometheus gauges of runs and, during training, of their workers.
 #include <fmt/format.h>
 
 #include <map>
@@ -9,7 +9,7 @@
 namespace artel::dashboard {
 namespace {
 
-// What a label may contain, by the text format of Prometheus.
+// Escapes a label value for Prometheus's text format.
 std::string label(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -22,7 +22,7 @@ std::string label(std::string_view text) {
   return escaped;
 }
 
-// All lines of a metric stand together, below what it means.
+// Groups the lines of each metric below its help text, as the format requires.
 class Page {
  public:
   void add(const char* name, const char* help, const std::string& labels,
@@ -60,6 +60,7 @@ void add_worker(Page& page, const std::string& run, const observe::LiveWorker& w
   share("computing", worker.computing);
   share("waiting_for_data", worker.data);
   share("waiting_for_workers", worker.workers);
+  share("waiting_for_the_wire", worker.wire_wait);
   share("on_the_wire", worker.wire);
   page.add("artel_worker_sent_bytes_per_second", "To other workers and servers.", labels,
            worker.sent_per_second);
@@ -107,7 +108,7 @@ std::string prometheus_text(Catalogue& catalogue) {
   for (const Catalogue::Run& run : catalogue.runs()) try {
       add_run(page, catalogue, run);
     } catch (const Error&) {
-      // It is being removed, or written at this moment: next time.
+      // The run is being removed or written. The next scrape will find it.
     }
   return page.text();
 }

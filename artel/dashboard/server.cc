@@ -23,8 +23,8 @@ namespace artel::dashboard {
 namespace {
 
 constexpr size_t kMostNotes = 64 << 10;                       // bytes
-constexpr size_t kMostStreams = GuardedServer::kThreads / 2;  // each open page keeps one thread
-constexpr double kTick = 1, kStreamSeconds = 3600;  // between two messages of a stream; its life
+constexpr size_t kMostStreams = GuardedServer::kThreads / 2;  // each open page uses one thread
+constexpr double kTick = 1, kStreamSeconds = 3600;  // message interval and lifetime of a stream
 constexpr size_t kMostPoints = 20'000, kMostRuns = 100;
 constexpr const char* kJson = "application/json";
 constexpr const char* kCookie = "artel_token=";
@@ -44,7 +44,7 @@ std::vector<std::string> runs_of(const httplib::Request& request) {
   return runs;
 }
 
-// The host of "example.org:8080" and "[::1]:8080"; empty if there is none.
+// The host of "example.org:8080" and "[::1]:8080"; empty without a host.
 std::string host_of(const std::string& authority) {
   if (authority.starts_with('[')) {
     const size_t end = authority.find(']');
@@ -73,7 +73,7 @@ class Server::Http {
         server_(encryption_.get()) {
     require(!options_.token.empty(), ErrorKind::invalid_argument,
             "[dashboard] address {}: others can reach it, so it needs a token", options_.host);
-    // Not those of the library, with which several servers share a port.
+    // Overrides the library's options, which would let several servers share a port.
     server_.set_socket_options([](socket_t socket) {
       const int yes = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -114,8 +114,8 @@ class Server::Http {
   }
 
  private:
-  // A page elsewhere may make a browser send requests here. It knows no token. Its requests come
-  // with another host's name, or want to write without the header that only our page sets.
+  // Rejects cross-site requests. A foreign page does not know the token. Its requests have another
+  // host's name, or lack the header that only our page sets for writes.
   bool admit(const httplib::Request& request, httplib::Response& response) {
     const std::string host = host_of(request.get_header_value("Host"));
     if (is_loopback(options_.host) && !is_loopback(host))
@@ -211,9 +211,9 @@ class Server::Http {
       if (text)
         response.set_content(*text, type);
       else
-        refuse(response, 404, "there is no such file");
+        refuse(response, 404, "no such file");
     });
-    // The library limits neither chunks nor what a compressed body inflates to.
+    // The library limits neither chunked bodies nor the size of inflated bodies.
     server_.Post("/api/notes", [=, this](const httplib::Request& r, httplib::Response& response,
                                          const httplib::ContentReader& read) {
       std::string notes;
@@ -231,7 +231,7 @@ class Server::Http {
     server_.Get("/api/stream", [this](const auto&, auto& response) { stream(response); });
   }
 
-  // Server-sent events: which runs have changed, once a second.
+  // Server-sent events: the changed runs, once a second.
   void stream(httplib::Response& response) {
     if (streams_.fetch_add(1) >= static_cast<int>(kMostStreams)) {
       --streams_;
@@ -272,7 +272,7 @@ class Server::Http {
   Catalogue catalogue_;
   std::atomic<int> streams_{0};
   std::atomic<bool> stopping_{false};
-  const std::shared_ptr<SSL_CTX> encryption_;  // none: HTTP
+  const std::shared_ptr<SSL_CTX> encryption_;  // null for HTTP
   GuardedServer server_;
   int port_ = -1;
 };

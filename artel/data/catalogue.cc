@@ -3,7 +3,7 @@
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/data/fetch.h"
-#include "artel/data/text_archive.h"
+#include "artel/data/text/text_archive.h"
 
 namespace artel::data {
 namespace {

@@ -6,7 +6,7 @@
 #include "artel/base/error.h"
 #include "artel/base/random.h"
 #include "artel/data/sampler.h"
-#include "artel/data/sparse_rows.h"
+#include "artel/data/tables/sparse_rows.h"
 
 namespace artel::data {
 namespace {

@@ -1,4 +1,4 @@
-// Classes that are not equally frequent.
+// Balancing of classes with different frequencies.
 //
 //   const std::vector<int64_t> counts = artel::data::class_counts(*set);   // say 970 and 30
 //   const std::vector<double> weights = artel::data::balanced_weights(counts);
@@ -12,16 +12,16 @@
 
 namespace artel::data {
 
-// How many labels of each class a set has; masked labels are not counted. Throws for sets without
-// classes.
+// The number of labels of each class, without ignored labels. Throws for sets without classes.
 std::vector<int64_t> class_counts(const Dataset& set);
 
-// For each class labels / (classes * its labels), over the classes that occur: the mean weight over
-// all labels is 1, and each class has the same weight in total. 1 for a class that does not occur.
+// Weights labels / (classes * labels of the class), over the classes that occur. The mean weight
+// over all labels is 1, and each class has the same total weight. 1 for a class that does not
+// occur.
 std::vector<double> balanced_weights(const std::vector<int64_t>& counts);
 
-// The samples of another set, of rarer classes repeated until each class has as many as the most
-// frequent one. Of a class that has to be repeated a fraction of a time, the seed decides which.
+// Repeats the samples of rarer classes until each class is as frequent as the most frequent one. If
+// the factor is fractional, the seed selects the additional samples.
 DatasetPtr balanced(DatasetPtr set, uint64_t seed = 0);
 
 }  // namespace artel::data

@@ -1,4 +1,4 @@
-// How many threads read and encode data that is read as a whole.
+// Number of threads for reading and encoding whole files.
 #pragma once
 
 #include <algorithm>
@@ -7,12 +7,13 @@
 
 namespace artel::data {
 
-// All cores that this process may use.
+// The number of cores available to this process.
 inline int all_cores() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// No more of them than there are pieces of work: to start a thread takes longer than a small table.
+// At most one thread per piece of work, because starting a thread takes longer than reading a small
+// table.
 inline int cores_for(int64_t pieces) {
   return static_cast<int>(std::clamp<int64_t>(pieces, 1, all_cores()));
 }

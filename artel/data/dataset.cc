@@ -10,7 +10,7 @@
 
 #include "artel/base/random.h"
 #include "artel/data/sampler.h"
-#include "artel/data/sparse_rows.h"
+#include "artel/data/tables/sparse_rows.h"
 
 namespace artel::data {
 namespace {
@@ -20,6 +20,13 @@ template <typename T, typename Output>
 void convert(const Tensor& tensor, int64_t first, std::span<Output> output, Output scale = 1) {
   const T* from = reinterpret_cast<const T*>(tensor.raw()) + first;
   for (size_t i = 0; i < output.size(); ++i) output[i] = static_cast<Output>(from[i]) * scale;
+}
+
+// The same for floating-point numbers of 16 bits.
+void widen(const Tensor& tensor, int64_t first, std::span<float> output,
+           float (*to_float)(uint16_t)) {
+  const uint16_t* from = reinterpret_cast<const uint16_t*>(tensor.raw()) + first;
+  std::transform(from, from + output.size(), output.begin(), to_float);
 }
 
 template <typename T>
@@ -39,10 +46,17 @@ void read_as_float(const Tensor& tensor, int64_t first, std::span<float> output)
       return convert<int8_t>(tensor, first, output);
     case DType::i16:
       return convert<int16_t>(tensor, first, output);
-    default:
-      fail(ErrorKind::unsupported, "a data set cannot have inputs of type {}; convert them to f32",
-           to_string(tensor.dtype()));
+    case DType::boolean:
+      return convert<uint8_t>(tensor, first, output);
+    case DType::f16:
+      return widen(tensor, first, output, half_to_float);
+    case DType::bf16:
+      return widen(tensor, first, output, bfloat16_to_float);
+    case DType::i32:
+    case DType::i64:
+      break;
   }
+  fail(ErrorKind::internal, "tokens read as numbers");
 }
 
 // NumPy's whole numbers have 64 bits, tokens 32.
@@ -57,7 +71,7 @@ void read_as_tokens(const Tensor& tensor, int64_t first, std::span<int32_t> outp
   }
 }
 
-// Of samples with several labels, some may be ignored.
+// Samples with several labels may have ignored ones.
 void check_labels(const Tensor& labels, int64_t classes) {
   const auto values = labels.values<int32_t>();
   const bool several = labels.shape().rank() > 1;
@@ -67,7 +81,7 @@ void check_labels(const Tensor& labels, int64_t classes) {
             classes - 1, several ? fmt::format(" or {} (ignored)", kIgnoredTarget) : "");
 }
 
-// Throws for those that 32 bits cannot hold.
+// Converts labels to i32. Throws for labels that do not fit.
 Tensor labels_of(const Tensor& targets) {
   if (targets.dtype() == DType::i64) {
     const auto values = targets.values<int64_t>();

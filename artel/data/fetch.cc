@@ -102,7 +102,8 @@ class Fetcher {
     if (fs::exists(path) && has_digest(path, file)) return path;
     const bool resumes = fs::exists(path);
     ProcessResult result = curl(url, path);
-    // The server has no more of it, or something else: what is there is of no use.
+    // Exit codes of curl that make a partial file useless: the server cannot resume or has another
+    // file.
     constexpr int kHttpError = 22, kNoRanges = 33, kNoResume = 36;
     const bool useless = result.exit_code == kHttpError || result.exit_code == kNoRanges ||
                          result.exit_code == kNoResume;
@@ -114,7 +115,7 @@ class Fetcher {
     return path;
   }
 
-  // Continues where an earlier attempt stopped; gives up after 30 seconds without data.
+  // Continues an earlier attempt. Gives up after 30 seconds without data.
   ProcessResult curl(const std::string& url, const fs::path& path) const {
     return run_program(
         {"curl", "--proto", "=https", "--fail", "--silent", "--show-error", "--location",

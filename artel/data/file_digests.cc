@@ -20,7 +20,7 @@ namespace artel::data {
 
 namespace fs = std::filesystem;
 
-// A file, and what tells whether it has changed since it was read.
+// A file with the attributes that reveal changes.
 struct FileDigests::Source {
   fs::path path;
   std::string stamp;  // inode, size and times; empty: it has changed too recently to rely on them
@@ -83,7 +83,7 @@ class DigestCache {
     while (lines >> digest && std::getline(lines >> std::ws, key)) known[key] = digest;
     return known;
   }
-  // What cannot be kept is computed again.
+  // Ignores write errors: missing digests are computed again.
   void save(const std::map<std::string, std::string>& known) const {
     if (file_.empty()) return;
     std::string text = std::string(kCacheVersion) + "\n";
@@ -109,25 +109,26 @@ FileDigests::FileDigests(const std::vector<fs::path>& paths, FileDigestOptions o
     : options_(std::move(options)) {
   const DigestCache cache(options_.cache, paths);
   const std::map<std::string, std::string> known = cache.load();
+  const fs::path here = fs::current_path();  // asking for it for each file would take longest
   for (const fs::path& path : paths)
     for (const auto& [file, name] : files_at(path)) {
       const Stamp stamp = stamp_of(file);
-      const auto found = known.find(DigestCache::key(stamp.text, fs::absolute(file)));
+      const auto found = known.find(DigestCache::key(stamp.text, here / file));
       const bool is_known = !stamp.text.empty() && found != known.end();
       sources_.push_back({file, stamp.text});
       files_.push_back({name, stamp.bytes, is_known ? found->second : ""});
       if (!is_known) bytes_read_ += stamp.bytes;
     }
-  const auto work = [this, cache] {
+  const auto work = [this, cache, here] {
     read_all();
     if (stopping_) return;
+    for (const FileDigest& file : files_)
+      digest_ = mix_key({digest_, hash_name(file.name), hash_name(file.digest)});
     std::map<std::string, std::string> all;
-    for (size_t i = 0; i < sources_.size(); ++i) {
-      digest_ = mix_key({digest_, hash_name(files_[i].name), hash_name(files_[i].digest)});
+    for (size_t i = 0; bytes_read_ > 0 && i < sources_.size(); ++i)
       if (!sources_[i].stamp.empty())
-        all[DigestCache::key(sources_[i].stamp, fs::absolute(sources_[i].path))] = files_[i].digest;
-    }
-    if (bytes_read_ > 0) cache.save(all);
+        all[DigestCache::key(sources_[i].stamp, here / sources_[i].path)] = files_[i].digest;
+    if (!all.empty()) cache.save(all);
     done_ = true;
   };
   if (bytes_read_ <= options_.most_at_once) {

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a pattern matches, sorted by bytes whatever the language.
+// The matches of a pattern, sorted by bytes independently of the locale.
 std::vector<fs::path> matches_of(const fs::path& pattern) {
   glob_t found = {};
   const int result = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
@@ -41,7 +41,7 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   return files;
 }
 
-// Of the content: all of it, or the first, the middle and the last piece.
+// Checksum of the whole content, or of the first, the middle, and the last piece.
 uint32_t content_of(const fs::path& path, bool whole) {
   constexpr size_t kPiece = 64 << 10;
   const MappedFile file(path);

@@ -1,4 +1,4 @@
-// Paths that stand for files: a file, a folder, or a pattern such as "logs/*.csv".
+// Paths of data: a file, a folder, or a pattern such as "logs/*.csv".
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace artel::data {
 
-// Whether there is something at the path or, with *, ? or [ in it, anything that matches.
+// True if the path exists or, with *, ?, or [ in it, matches anything.
 bool is_there(const std::filesystem::path& path);
 
 // The files that a pattern matches, sorted; or the path itself. Throws an Error of kind not_found
@@ -17,14 +17,14 @@ std::vector<std::filesystem::path> matching_files(const std::filesystem::path& p
 
 struct NamedFile {
   std::filesystem::path path;
-  std::string name;  // relative to the folder it was found below, or that of the file
+  std::string name;  // relative to the searched folder, or the file name
 };
-// All files at a path, sorted: those that matching_files finds and, for folders, all those below.
+// All files at a path, sorted: those of matching_files and, for folders, all files below.
 std::vector<NamedFile> files_at(const std::filesystem::path& path);
 
-// Tells whether the files at a path (for a folder: all those below it) have changed: a hash of
-// their names relative to it, their sizes and their contents. Of more than 64 MiB, pieces of each
-// file stand for the rest; of more than 100,000 files, the first in the order of their names.
+// A hash of the files at a path (for a folder, of all files below it): relative names, sizes, and
+// contents. Beyond 64 MiB, only pieces of each file are read; beyond 100,000 files, only the first
+// by name.
 uint64_t hash_files(const std::filesystem::path& path);
 
 }  // namespace artel::data

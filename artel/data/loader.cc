@@ -1,15 +1,14 @@
 #include "artel/data/loader.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <map>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "artel/base/mutex.h"
 #include "artel/base/time.h"
 
 namespace artel::data {
@@ -45,7 +44,7 @@ SampleLayout layout_after(const SampleLayout& layout, const Augmentation& augmen
 
 }  // namespace
 
-// What a batch is made from: constant, shared by all threads.
+// The constant inputs of a batch, shared by all threads.
 struct Loader::Source {
   DatasetPtr set;
   LoaderOptions options;
@@ -160,7 +159,7 @@ class Loader::Prefetcher {
   }
   ~Prefetcher() {
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stop_ = true;
     }
     room_.notify_all();
@@ -168,8 +167,8 @@ class Loader::Prefetcher {
   }
 
   Batch take() {
-    std::unique_lock lock(mutex_);
-    ready_.wait(lock, [&] { return done_.count(taken_) > 0; });
+    MutexLock lock(mutex_);
+    ready_.wait(lock, [&]() ARTEL_REQUIRES(mutex_) { return done_.count(taken_) > 0; });
     Result result = std::move(done_.extract(taken_).mapped());
     ++taken_;
     lock.unlock();
@@ -186,9 +185,9 @@ class Loader::Prefetcher {
 
   void work() {
     const int64_t most = std::max(1, source_.options.prefetch);
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     for (;;) {
-      room_.wait(lock, [&] { return stop_ || started_ - taken_ < most; });
+      room_.wait(lock, [&]() ARTEL_REQUIRES(mutex_) { return stop_ || started_ - taken_ < most; });
       if (stop_ || source_.ended(cursor_)) return;
       const int64_t number = started_++;
       const LoaderState state = std::exchange(cursor_, source_.after(cursor_));
@@ -209,12 +208,14 @@ class Loader::Prefetcher {
 
   const Source& source_;
   const Share share_;
-  std::mutex mutex_;
-  std::condition_variable ready_, room_;
-  LoaderState cursor_;               // of the next batch to be started
-  int64_t started_ = 0, taken_ = 0;  // numbers of batches
-  std::map<int64_t, Result> done_;   // by number
-  bool stop_ = false;
+  Mutex mutex_;
+  Condition ready_, room_;
+  LoaderState cursor_ ARTEL_GUARDED_BY(mutex_);  // of the next batch to be started
+  // Numbers of batches.
+  int64_t started_ ARTEL_GUARDED_BY(mutex_) = 0;
+  int64_t taken_ ARTEL_GUARDED_BY(mutex_) = 0;
+  std::map<int64_t, Result> done_ ARTEL_GUARDED_BY(mutex_);  // by number
+  bool stop_ ARTEL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

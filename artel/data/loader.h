@@ -1,4 +1,4 @@
-// Batches in the order of the sampler, read and augmented ahead of time by background threads.
+// Prefetches batches in the order of the sampler, read and augmented by background threads.
 //
 //   artel::data::Loader loader(samples, {.sampling = {.batch_size = 32}, .epochs = 1});
 //   while (const auto batch = loader.next()) trainer.train_on_batch(batch->x, batch->y);
@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "artel/data/augment.h"
 #include "artel/data/dataset.h"
+#include "artel/data/images/augment.h"
 #include "artel/data/sampler.h"
 
 namespace artel::data {
@@ -18,15 +18,16 @@ namespace artel::data {
 struct Batch {
   Tensor x;                      // [count, ...] of the layout's input type
   Tensor y;                      // [count, ...]: i32 labels or f32 values; empty without targets
-  std::vector<int64_t> samples;  // which samples of the set these are
+  std::vector<int64_t> samples;  // indices in the set
   int64_t epoch = 0;
-  int64_t position = 0;  // how many samples of the epoch came before the global batch
+  int64_t position = 0;  // number of samples of the epoch before the global batch
   int64_t total = 0;     // samples of the global batch
+  Tensor teacher = {};   // outputs of a teacher for the rows; empty without one
 
   int64_t size() const { return static_cast<int64_t>(samples.size()); }
 };
 
-// Where to continue: the next batch starts after `position` samples of `epoch`. Saved in
+// Position in the data: the next batch starts after `position` samples of `epoch`. Saved in
 // checkpoints.
 struct LoaderState {
   int64_t epoch = 0;
@@ -38,8 +39,8 @@ struct LoaderOptions {
   SamplerOptions sampling;
   Augmentation augmentation;
   int threads = 1;     // background threads
-  int prefetch = 4;    // batches that may be prepared ahead
-  int64_t epochs = 0;  // `next` ends after this many; 0 means never
+  int prefetch = 4;    // maximum number of prepared batches
+  int64_t epochs = 0;  // number of epochs; 0 means unlimited
 };
 
 class Loader {
@@ -51,26 +52,26 @@ class Loader {
 
   const Dataset& set() const;
   const Sampler& sampler() const;
-  // Of one sample, after augmentation. With mixup, `target` is [classes] of kind values.
+  // The layout of one sample after augmentation. With mixup, `target` is [classes] of kind values.
   const SampleLayout& layout() const;
 
-  // The next batch, or nothing after the last epoch. Blocks until it is ready; an error of a
-  // background thread is thrown here in place of its batch. One caller at a time.
+  // The next batch; empty after the last epoch. Blocks until it is ready. Rethrows an error of a
+  // background thread in place of its batch. Not thread safe.
   std::optional<Batch> next();
 
-  // The state after the batch that `next` returned last.
+  // The state after the last batch returned by `next`.
   LoaderState state() const;
-  // Continues from a state, of this process or another.
+  // Continues from a state of this or another process.
   void seek(LoaderState state);
-  // From the next batch on, each global batch, including a short one, is cut into `parts`, and
-  // `next` returns parts [first, last): of n samples, those from n first / parts to n last / parts.
+  // From the next batch on, divides each global batch, including a short one, into `parts`; `next`
+  // returns parts [first, last). Of n samples, these are n first / parts to n last / parts.
   void serve(int64_t first, int64_t last, int64_t parts);
 
-  // The samples [begin, end) of the global batch that starts at `state`, read immediately. A pure
-  // function of its arguments, the seed and the set; thread safe.
+  // Reads the samples [begin, end) of the global batch at `state` immediately. A pure function of
+  // its arguments, the seed, and the set. Thread safe.
   Batch batch(LoaderState state, int64_t begin, int64_t end) const;
 
-  // Seconds that `next` has spent waiting, in total.
+  // Total time that `next` has waited, in seconds.
   double seconds_waited() const;
 
  private:

@@ -1,5 +1,5 @@
-// Which samples are in which batch: pure functions of (seed, epoch, position), so any worker can
-// compute any part of any batch without communication, and without an array as long as the data.
+// The samples of each batch as pure functions of (seed, epoch, position). Any worker can compute
+// any part of any batch without communication and without an array of the size of the data.
 //
 //   const artel::data::Sampler sampler(60'000, {.batch_size = 64, .seed = 7});
 //   const std::vector<int64_t> first = sampler.samples(0, 0, 64);  // of the first epoch
@@ -11,11 +11,11 @@
 
 namespace artel::data {
 
-// A permutation of [0, size), determined by a key.
+// A pseudorandom permutation of [0, size), determined by a key.
 //
-// A Feistel network of eight rounds permutes the smallest power of two that holds the size; results
-// outside [0, size) are sent through again until they fall inside (cycle walking), on average less
-// than twice. Constant memory, about 30 ns for each number.
+// A Feistel network of eight rounds permutes the smallest sufficient power of two. Results outside
+// [0, size) are permuted again until they fall inside (cycle walking), on average less than twice.
+// Constant memory, about 30 ns per number.
 class Permutation {
  public:
   Permutation(int64_t size, uint64_t key);
@@ -31,7 +31,7 @@ class Permutation {
 };
 
 enum class LastBatch {
-  drop,  // the samples that do not fill a batch are left out of this epoch
+  drop,  // skips the samples that do not fill a batch in this epoch
   keep,  // the last batch of an epoch is smaller
 };
 
@@ -44,12 +44,12 @@ struct SamplerOptions {
 
 class Sampler {
  public:
-  // Throws if there would be no batch at all.
+  // Throws if an epoch would have no batch.
   Sampler(int64_t samples, SamplerOptions options);
 
   const SamplerOptions& options() const { return options_; }
   int64_t batches_per_epoch() const;
-  // How many samples an epoch visits: all, or a multiple of the batch size.
+  // Samples per epoch: all, or a multiple of the batch size.
   int64_t samples_per_epoch() const;
 
   // The samples at positions [begin, end) in the order of this epoch.

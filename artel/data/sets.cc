@@ -9,15 +9,15 @@
 #include "artel/base/log.h"
 #include "artel/base/registry.h"
 #include "artel/base/with_where.h"
-#include "artel/data/cifar.h"
 #include "artel/data/fetch.h"
-#include "artel/data/idx.h"
-#include "artel/data/image_folder.h"
-#include "artel/data/labelled_text.h"
-#include "artel/data/libsvm.h"
-#include "artel/data/planes.h"
-#include "artel/data/text.h"
-#include "artel/data/text_archive.h"
+#include "artel/data/images/cifar.h"
+#include "artel/data/images/idx.h"
+#include "artel/data/images/image_folder.h"
+#include "artel/data/images/planes.h"
+#include "artel/data/tables/libsvm.h"
+#include "artel/data/text/labelled_text.h"
+#include "artel/data/text/text.h"
+#include "artel/data/text/text_archive.h"
 #include "artel/tensor/npy.h"
 
 namespace artel::data {
@@ -46,7 +46,7 @@ class Archive {
     return join(names, ", ");
   }
 
-  // Throws for a left-over that is meant as an input or a target: y2, x3 without x2, x2 beside
+  // Throws for unused arrays that look like an input or a target: y2, x3 without x2, x2 next to
   // x_train.
   void check_rest() const {
     for (const NamedTensor& array : arrays_) {
@@ -65,8 +65,8 @@ class Archive {
   std::set<std::string> used_;
 };
 
-// Bytes [n, height, width] or [n, height, width, channels] as planes [n, channels, height, width];
-// anything else as it is.
+// Converts bytes [n, height, width] or [n, height, width, channels] to planes [n, channels, height,
+// width]. Returns other tensors unchanged.
 Tensor as_planes(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   if (tensor.dtype() != DType::u8) return tensor;
@@ -100,7 +100,7 @@ Split open_text(const OpenOptions& options) {
 
 constexpr const char* kLearntVocabulary = "wordpiece 8192";
 
-// The texts that a vocabulary is learnt from: those for training, one after the other.
+// The concatenated training texts, from which a vocabulary is learnt.
 std::string training_text(const LabelledTexts& texts, double test_fraction, uint64_t seed) {
   constexpr size_t kEnough = 16 << 20;
   std::string all;
@@ -116,22 +116,17 @@ std::string training_text(const LabelledTexts& texts, double test_fraction, uint
 // Without texts for testing, a part is held out.
 Split open_labelled(const OpenOptions& options, const LabelledTexts& texts,
                     const std::optional<LabelledTexts>& tests = {}) {
-  const std::string& name = options.tokenizer;
-  const bool learns = name == OpenOptions().tokenizer || name.starts_with("wordpiece");
-  require(learns || fs::exists(name), ErrorKind::invalid_argument,
-          "data.tokenizer: got '{}', expected such as \"wordpiece 8192\", or the path of a "
-          "WordPiece vocabulary such as runs/bert_pretrain/tokenizer",
-          name);
-  if (name == OpenOptions().tokenizer)
+  const bool automatic = options.tokenizer == OpenOptions().tokenizer;
+  if (automatic)
     log(LogLevel::info,
         "data.tokenizer: texts with a class become WordPiece tokens; learning \"{}\"",
         kLearntVocabulary);
-  const auto tokenizer = std::dynamic_pointer_cast<const WordPiece>(
-      learns ? make_tokenizer(name.starts_with("wordpiece") ? name : kLearntVocabulary,
-                              training_text(texts, tests ? 0 : options.test_fraction, options.seed))
-             : open_tokenizer(name));
-  require(tokenizer != nullptr, ErrorKind::invalid_argument,
-          "data.tokenizer: [{}] is not a WordPiece vocabulary", name);
+  const std::string name = automatic ? kLearntVocabulary : options.tokenizer;
+  const TokenizerPtr tokenizer =
+      fs::exists(name)
+          ? open_tokenizer(name)
+          : make_tokenizer(name,
+                           training_text(texts, tests ? 0 : options.test_fraction, options.seed));
   const DatasetPtr all = labelled_text(texts, tokenizer, options.context);
   if (tests) return {all, labelled_text(*tests, tokenizer, options.context)};
   return split(all, options.test_fraction, options.seed);
@@ -153,30 +148,17 @@ Split open_npy(const OpenOptions& options) {
                options.seed);
 }
 
-struct Opener {
-  std::string name;
-  bool fetched;  // in the catalogue
-  std::function<Split(const OpenOptions&)> open;
-  std::vector<std::string> heeds = {};  // of kKindOptions
-  bool tested = false;                  // has a test part of its own
-  bool sparse = false;
-  bool registered = false;  // by a program
-};
-
-// Options that some kinds of data do not have.
-const std::vector<std::string> kKindOptions = {
-    "test_path", "target", "ignore",    "categorical", "scale_target", "image_size",
-    "context",   "stride", "tokenizer", "lines",       "skip_broken",  "decimal_comma"};
-
 Split open_libsvm(const OpenOptions& o, const fs::path& train, const fs::path& test) {
   return libsvm(train, test, o.test_fraction, o.seed, o.table.task == Task::values);
 }
 
-std::vector<Opener> builtin_openers() {
+std::vector<SetDefinition> builtin_sets() {
   const std::vector<std::string> of_text = {"context", "stride", "tokenizer", "lines"};
   const auto images = [](const std::string& name, Split (*open)(const fs::path&)) {
-    return Opener{
-        name, true, [open](const OpenOptions& o) { return open(o.path); }, {}, /*tested=*/true};
+    return SetDefinition{.name = name,
+                         .open = [open](const OpenOptions& o) { return open(o.path); },
+                         .has_test_part = true,
+                         .fetched = true};
   };
   return {
       images("mnist", mnist),
@@ -184,53 +166,58 @@ std::vector<Opener> builtin_openers() {
       images("kmnist", kmnist),
       images("cifar10", cifar10),
       images("cifar100", cifar100),
-      {"tinyshakespeare", true,
-       [](OpenOptions o) {
-         o.path /= "input.txt";
-         return open_text(o);
-       },
-       of_text},
-      {"sotu", true,
-       [](OpenOptions o) {
-         o.path = sotu_text(o.path);
-         return open_text(o);
-       },
-       of_text},
-      {"spam_assassin",
-       true,
-       [](const OpenOptions& o) { return open_labelled(o, spam_mails(o.path)); },
-       {"context", "tokenizer"}},
-      {"a9a",
-       true,
-       [](const OpenOptions& o) { return open_libsvm(o, o.path / "a9a", o.path / "a9a.t"); },
-       {},
-       /*tested=*/true,
-       /*sparse=*/true},
-      {"folder", false, open_images, {"image_size", "skip_broken"}},
-      {"csv",
-       false,
-       [](const OpenOptions& o) {
-         return csv(o.path, o.test_path, o.test_fraction, o.seed, o.table, o.learnt);
-       },
-       {"test_path", "target", "ignore", "categorical", "scale_target", "decimal_comma"}},
-      {"npz", false,
-       [](const OpenOptions& o) {
-         const NamedTensors arrays = read_npz(o.path);
-         return with_where(o.path.string(), [&] { return npz(arrays, o.test_fraction, o.seed); });
-       }},
-      {"npy", false, open_npy},
-      {"idx", false, [](const OpenOptions& o) { return idx(o.path, o.test_fraction, o.seed); }},
-      {"libsvm",
-       false,
-       [](const OpenOptions& o) { return open_libsvm(o, o.path, o.test_path); },
-       {"test_path"},
-       /*tested=*/false,
-       /*sparse=*/true},
-      {"text", false, open_text, of_text},
-      {"labelled_text",
-       false,
-       open_labelled_tables,
-       {"test_path", "target", "ignore", "context", "tokenizer"}},
+      {.name = "tinyshakespeare",
+       .open =
+           [](OpenOptions o) {
+             o.path /= "input.txt";
+             return open_text(o);
+           },
+       .used_options = of_text,
+       .fetched = true},
+      {.name = "sotu",
+       .open =
+           [](OpenOptions o) {
+             o.path = sotu_text(o.path);
+             return open_text(o);
+           },
+       .used_options = of_text,
+       .fetched = true},
+      {.name = "spam_assassin",
+       .open = [](const OpenOptions& o) { return open_labelled(o, spam_mails(o.path)); },
+       .used_options = {"context", "tokenizer"},
+       .fetched = true},
+      {.name = "a9a",
+       .open =
+           [](const OpenOptions& o) { return open_libsvm(o, o.path / "a9a", o.path / "a9a.t"); },
+       .has_test_part = true,
+       .sparse = true,
+       .fetched = true},
+      {.name = "folder", .open = open_images, .used_options = {"image_size", "skip_broken"}},
+      {.name = "csv",
+       .open =
+           [](const OpenOptions& o) {
+             return csv(o.path, o.test_path, o.test_fraction, o.seed, o.table, o.learnt);
+           },
+       .used_options = {"test_path", "target", "ignore", "categorical", "scale_target",
+                        "decimal_comma"}},
+      {.name = "npz",
+       .open =
+           [](const OpenOptions& o) {
+             const NamedTensors arrays = read_npz(o.path);
+             return with_where(o.path.string(),
+                               [&] { return npz(arrays, o.test_fraction, o.seed); });
+           }},
+      {.name = "npy", .open = open_npy},
+      {.name = "idx",
+       .open = [](const OpenOptions& o) { return idx(o.path, o.test_fraction, o.seed); }},
+      {.name = "libsvm",
+       .open = [](const OpenOptions& o) { return open_libsvm(o, o.path, o.test_path); },
+       .used_options = {"test_path"},
+       .sparse = true},
+      {.name = "text", .open = open_text, .used_options = of_text},
+      {.name = "labelled_text",
+       .open = open_labelled_tables,
+       .used_options = {"test_path", "target", "ignore", "context", "tokenizer"}},
   };
 }
 
@@ -243,17 +230,21 @@ std::string inputs_of(const SampleLayout& layout) {
                      parts.empty() ? "" : " of ", join(parts, " and "));
 }
 
-Registry<Opener>& openers() {
-  static Registry<Opener> all(
+Registry<SetDefinition>& sets() {
+  static Registry<SetDefinition> all(
       "data set",
       [] {
-        Registry<Opener>::Entries entries;
-        for (Opener& opener : builtin_openers())
-          entries.emplace_back(opener.name, std::move(opener));
+        Registry<SetDefinition>::Entries entries;
+        for (SetDefinition& set : builtin_sets()) entries.emplace_back(set.name, std::move(set));
         return entries;
       }(),
       Names::words);
   return all;
+}
+
+bool lists(const SetDefinition& set, const std::string& option) {
+  return std::find(set.used_options.begin(), set.used_options.end(), option) !=
+         set.used_options.end();
 }
 
 }  // namespace
@@ -271,17 +262,22 @@ Split kmnist(const fs::path& folder) {
   return idx_images(folder, {"o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"});
 }
 
+DatasetPtr array_dataset(const Tensor& inputs, const Tensor& targets, int64_t classes,
+                         std::vector<std::string> class_names) {
+  return tensor_dataset(as_planes(inputs), as_labels(targets), classes, std::move(class_names));
+}
+
 Split npz(const NamedTensors& arrays, double test_fraction, uint64_t seed) {
   Archive archive(arrays);
   // `ending` is what follows x2, x3, ... in the names of more inputs.
   const auto dataset = [&](const Tensor* inputs, const Tensor* targets, const char* ending) {
-    DatasetPtr first = tensor_dataset(as_planes(*inputs), targets ? as_labels(*targets) : Tensor());
+    DatasetPtr first = array_dataset(*inputs, targets ? *targets : Tensor());
     std::vector<std::pair<std::string, DatasetPtr>> sets = {{"x", first}};
     for (int number = 2;; ++number) {
       const std::string name = fmt::format("x{}", number);
       const Tensor* const more = archive.find({name + ending});
       if (!more) return sets.size() > 1 ? join_inputs(sets) : first;
-      sets.emplace_back(name, tensor_dataset(as_planes(*more), Tensor()));
+      sets.emplace_back(name, array_dataset(*more));
     }
   };
   const Tensor* const train = archive.find({"x_train"});
@@ -302,55 +298,61 @@ Split npz(const NamedTensors& arrays, double test_fraction, uint64_t seed) {
 }
 
 Split open_set(const std::string& name, const OpenOptions& options) {
-  const Opener* const opener = &openers().at(name);
+  const SetDefinition& set = sets().at(name);
   OpenOptions found = options;
-  if (opener->fetched && options.path.empty()) {
+  if (set.fetched && options.path.empty()) {
     const auto folder = find_set(find_entry(name));
     require(folder.has_value(), ErrorKind::not_found,
             "the data set '{}' is not on this machine; try: artel data get {}", name, name);
     found.path = *folder;
   }
-  require(!found.path.empty() || opener->registered, ErrorKind::invalid_argument,
+  require(!found.path.empty() || !set.needs_path, ErrorKind::invalid_argument,
           "the data set '{}' needs a path; set data.path", name);
-  Split split = opener->open(found);
+  Split split = set.open(found);
   const std::string train = inputs_of(split.train->layout()),
                     test = inputs_of(split.test->layout());
-  require(test == train, ErrorKind::shape, "[{}] test samples are {}, expected {} as for training",
-          found.path.string(), test, train);
+  require(test == train, ErrorKind::shape,
+          "[{}] test samples are {}, expected {} like the training samples", found.path.string(),
+          test, train);
   return split;
 }
 
 bool is_sparse(const std::string& name) {
-  const Opener* const opener = openers().find(name);
-  return opener && opener->sparse;
+  const SetDefinition* const set = sets().find(name);
+  return set && set->sparse;
 }
 
-bool heeds(const std::string& name, const std::string& option) {
-  const auto is_in = [&](const std::vector<std::string>& options) {
-    return std::find(options.begin(), options.end(), option) != options.end();
-  };
-  const Opener* const opener = openers().find(name);
-  return !opener || opener->registered || !is_in(kKindOptions) || is_in(opener->heeds);
+bool uses_option(const std::string& name, const std::string& option) {
+  const SetDefinition* const set = sets().find(name);
+  if (!set || set->uses_all_options || lists(*set, option)) return true;
+  const auto all = sets().all();
+  return std::none_of(all.begin(), all.end(),
+                      [&](const SetDefinition* other) { return lists(*other, option); });
 }
 
 bool has_test_part(const std::string& name) {
-  const Opener* const opener = openers().find(name);
-  return opener && opener->tested;
+  const SetDefinition* const set = sets().find(name);
+  return set && set->has_test_part;
 }
 
-std::vector<std::string> set_names() { return openers().names(); }
+std::vector<std::string> set_names() { return sets().names(); }
 
 std::vector<std::string> kinds_of_own_data() {
   std::vector<std::string> kinds;
-  for (const Opener& opener : builtin_openers())
-    if (!opener.fetched) kinds.push_back(opener.name);
+  for (const SetDefinition* set : sets().all())
+    if (!set->fetched && set->needs_path) kinds.push_back(set->name);
   return kinds;
 }
 
+void register_dataset(SetDefinition definition) {
+  require_function("data set", definition.name, definition.open);
+  std::string name = definition.name;
+  sets().add(std::move(name), std::move(definition));
+}
+
 void register_dataset(const std::string& name, std::function<Split(const OpenOptions&)> open) {
-  require_function("data set", name, open);
-  openers().add(name,
-                {.name = name, .fetched = false, .open = std::move(open), .registered = true});
+  register_dataset(
+      {.name = name, .open = std::move(open), .needs_path = false, .uses_all_options = true});
 }
 
 }  // namespace artel::data

@@ -13,9 +13,9 @@
 #include <functional>
 #include <string>
 
-#include "artel/data/csv_set.h"
 #include "artel/data/dataset.h"
-#include "artel/data/table_encoder.h"
+#include "artel/data/tables/csv_set.h"
+#include "artel/data/tables/table_encoder.h"
 #include "artel/tensor/named_tensor.h"
 
 namespace artel::data {
@@ -31,14 +31,18 @@ Split kmnist(const std::filesystem::path& folder);
 // `x3`, ... (`x2_train`, `x2_test`, ...) are more inputs of each sample.
 Split npz(const NamedTensors& arrays, double test_fraction, uint64_t seed);
 
+// The samples of one part of such an archive. `classes` and `class_names` as for tensor_dataset.
+DatasetPtr array_dataset(const Tensor& inputs, const Tensor& targets = {}, int64_t classes = 0,
+                         std::vector<std::string> class_names = {});
+
 struct OpenOptions {
   std::filesystem::path path;       // file or folder; "": where a set of the catalogue was put
   std::filesystem::path test_path;  // csv, libsvm, labelled_text: a second file
   double test_fraction = 0.1;       // share held out for testing if the set has no test part
   uint64_t seed = 0;                // of that split
   TableOptions table;               // csv
-  std::shared_ptr<const TableEncoder> learnt = {};  // csv: what was learnt from it before
-  int64_t image_size = 0;               // folder: side of the images; 0: as the pictures have it
+  std::shared_ptr<const TableEncoder> learnt = {};  // csv: encoder of an earlier run
+  int64_t image_size = 0;               // folder: side of the images; 0 for the pictures' own size
   bool skip_broken = false;             // folder: leave out pictures that cannot be decoded
   int64_t context = 128;                // text: tokens in a sample
   int64_t stride = 0;                   // text: distance between samples; 0 is `context`
@@ -47,26 +51,38 @@ struct OpenOptions {
   bool masked = false;                  // text: masked tokens and next sentences, for BERT
 };
 
-// Opens a set of the catalogue, which `get_set` may have fetched, or "folder", "csv", "npz", "npy",
-// "idx", "libsvm", "text" or "labelled_text" at a path.
-// Throws for an unknown name, suggesting the nearest one, and for a set that is not on this
-// machine, saying how to get it.
+// Opens a downloaded set of the catalogue, or data of some format ("csv") at a path. Throws for an
+// unknown name, with the nearest known one, and for a set that is not on this machine, with the
+// command that downloads it.
 Split open_set(const std::string& name, const OpenOptions& options = {});
 
-// Makes a data set of your own known by its name, for configuration files. `open` sees what the
-// configuration says and may need no path. Throws for a name that is taken.
+// A data set of the catalogue, or a data format.
+struct SetDefinition {
+  std::string name;
+  std::function<Split(const OpenOptions&)> open = {};
+  // The options that the set uses, by their names in a configuration such as "image_size". An
+  // option that no set lists applies to all of them.
+  std::vector<std::string> used_options = {};
+  bool has_test_part = false;  // true if it always has one
+  bool sparse = false;         // its samples can be read as sparse rows
+  bool needs_path = true;
+  bool fetched = false;           // in the catalogue of `artel data get`
+  bool uses_all_options = false;  // may use any option
+};
+
+// Registers a custom data set or format for configuration files. Replaces one that the program
+// registered earlier. Throws for a built-in name.
+void register_dataset(SetDefinition definition);
+// Registers a data set that needs no path and may use any option.
 void register_dataset(const std::string& name, std::function<Split(const OpenOptions&)> open);
 
-// All names that open_set knows.
+// All names that open_set accepts.
 std::vector<std::string> set_names();
-// Those that stand for a kind of data at a path: "folder", "csv", ...
+// The names of data formats, which need a path: "folder", "csv", ...
 std::vector<std::string> kinds_of_own_data();
-// Whether the samples of such a set can be read as sparse rows.
 bool is_sparse(const std::string& name);
-// Whether such a set heeds an option that is about certain kinds of data, by its name in a
-// configuration such as "image_size". Sets that a program has registered may heed any.
-bool heeds(const std::string& name, const std::string& option);
-// Whether such a set always has a test part of its own.
+// True if the set uses the option (SetDefinition::used_options).
+bool uses_option(const std::string& name, const std::string& option);
 bool has_test_part(const std::string& name);
 
 }  // namespace artel::data

@@ -9,8 +9,8 @@
 
 namespace artel::data {
 
-// Mean and deviation of some numbers, computed from their distances to the first, so a large common
-// offset costs no digits. Numbers that differ only by rounding errors have a deviation of 0.
+// Mean and standard deviation, computed from distances to the first number, so a large common
+// offset costs no precision. Numbers that differ only by rounding errors have a deviation of 0.
 struct Spread {
   static constexpr double kNoise = 0x1p-44;
   double mean = 0, deviation = 0;

@@ -1,41 +1,55 @@
-// Where kernels run and values lie.
+// Devices run kernels and hold values.
 //
-// The processor is cpu(). Another kind of device is a subclass, and kernels that are registered for
-// its kind (exec/kernel.h); a program that is compiled for it runs there what it has kernels for,
-// and all else on the processor (exec/plan.h).
+// The processor is cpu(). Another kind of device is a subclass with kernels registered for its kind
+// (exec/kernel.h). A program compiled for it runs on it the nodes it has kernels for, and all
+// others on the processor (exec/plan/plan.h).
 //
 //   const artel::Memory memory = artel::cpu().allocate(1024);
 //   memory.floats()[0] = 1;
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace artel {
 
 class Memory;
 
-// Must outlive all memory and all programs on it. Several threads may use it at the same time.
+// Bytes copied between the CPU and a device.
+struct CopiedBytes {
+  int64_t to_device = 0, from_device = 0;
+};
+
+// Must outlive all memory and programs on it. Thread safe.
 class Device {
  public:
   virtual ~Device() = default;
 
-  // What kernels are registered for, such as "cpu".
+  // The kind that kernels are registered for, such as "cpu".
   virtual std::string_view kind() const = 0;
-  // Zeroed, at an address that is a multiple of 64. Offsets may be added to addresses, but only the
-  // device's own kernels and the two functions below may use what is there: the processor need not
-  // be able to read it.
+  // For messages and profiles, such as "opencl:0 (Radeon RX 580)".
+  virtual std::string name() const { return std::string(kind()); }
+  // All properties that may change bits. Workers with different facts refuse to train together.
+  virtual std::string facts() const { return std::string(kind()); }
+  // Allocates zeroed memory, aligned to 64 bytes. Offsets may be added to its address. Only kernels
+  // of the device and the two functions below may access it; the CPU may not be able to read it.
   virtual Memory allocate(size_t bytes) = 0;
-  // Copies from and to memory of the processor, after what the device's kernels have begun.
+  // Copy between CPU and device memory, after all kernels that have been launched.
   virtual void write(std::byte* to, const std::byte* from, size_t bytes) = 0;
   virtual void read(const std::byte* from, std::byte* to, size_t bytes) = 0;
+  // Waits for all kernels that have been launched. Throws if one has failed.
+  virtual void finish() {}
+  // Total since the start of the program.
+  virtual CopiedBytes copied() const { return {}; }
 };
 
 Device& cpu();
 
-// Memory of a device. Copies of a handle share it; it lives as long as one of them.
+// A shared handle of device memory. The memory is freed with its last handle.
 class Memory {
  public:
   Memory() = default;
@@ -47,10 +61,10 @@ class Memory {
   size_t bytes() const { return bytes_; }
   // For kernels of the device.
   std::byte* address() const { return address_.get(); }
-  // For the processor: throws an internal error if the memory is not the processor's.
+  // CPU access. Throws an internal error for memory of another device.
   std::span<std::byte> host() const;
   std::span<float> floats() const;
-  // Throws an internal error if it is not within this memory.
+  // A part of this memory. Throws an internal error if it is out of range.
   Memory part(size_t offset, size_t bytes) const;
 
  private:

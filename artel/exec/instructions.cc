@@ -18,7 +18,7 @@ namespace {
 
 struct InstructionSet {
   const char* name;
-  int64_t targets;  // of Highway: this set and what is like it
+  int64_t targets;  // of Highway: this set and its variants
   dnnl_cpu_isa_t library;
 };
 

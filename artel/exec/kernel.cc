@@ -1,7 +1,8 @@
 #include "artel/exec/kernel.h"
 
 #include "artel/base/registry.h"
-#include "artel/exec/ops/catalogue.h"
+#include "artel/exec/cpu/ops/catalogue.h"
+#include "artel/exec/opencl/ops/catalogue.h"
 
 namespace artel {
 namespace {
@@ -14,6 +15,8 @@ Registry<KernelDefinition>& kernels_by_name() {
   static Registry<KernelDefinition> all("kernel", [] {
     Registry<KernelDefinition>::Entries entries;
     for (KernelDefinition& kernel : builtin_kernels())
+      entries.emplace_back(name_on(kernel.op, kernel.device), std::move(kernel));
+    for (KernelDefinition& kernel : opencl::kernels())
       entries.emplace_back(name_on(kernel.op, kernel.device), std::move(kernel));
     return entries;
   }());
@@ -33,6 +36,11 @@ void register_kernel(KernelDefinition definition) {
 
 bool has_kernel(const Device& device, std::string_view op) {
   return kernels_by_name().find(name_on(op, device.kind())) != nullptr;
+}
+
+const DeviceTraits* find_traits(const Device& device) {
+  static const DeviceTraits opencl = opencl::traits();
+  return device.kind() == opencl.device ? &opencl : nullptr;
 }
 
 const KernelDefinition& find_kernel(const Device& device, std::string_view op) {

@@ -1,12 +1,12 @@
-// How an op is computed: which layouts it wants, and the prepared function that runs it.
+// The computation of an op: the layouts it wants, and the prepared function that runs it.
 //
 //   artel::register_kernel({.op = "softsign", .elements = [](const artel::ElementRun& run) {
 //                             for (int64_t i = 0; i < run.n; ++i)
 //                               run.out[i] = run.in[0][i] / (1 + std::abs(run.in[0][i]));
 //                           }});
 //
-// Built-in kernels live one subject a file under exec/ops, mirroring graph/ops. A user adds one
-// with `register_kernel`; examples/custom_op.cc shows it.
+// Built-in kernels are in exec/cpu/ops, one subject per file, mirroring graph/ops. Programs add
+// their own with `register_kernel`; see examples/custom_op.cc.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@
 #include <vector>
 
 #include "artel/base/thread_pool.h"
-#include "artel/exec/choices.h"
 #include "artel/exec/device.h"
-#include "artel/exec/layout.h"
+#include "artel/exec/plan/choices.h"
+#include "artel/exec/plan/layout.h"
 #include "artel/graph/graph.h"
 
 namespace artel {
 
 class ShardExchange;
 
-// What makes one run of a compiled graph differ from another, besides its inputs.
+// The differences between runs of a compiled graph, other than the inputs.
 struct StepContext {
   uint64_t seed = 0;
   int64_t step = 0;
@@ -67,31 +67,31 @@ struct KernelRun {
   }
 };
 
-// Immutable once made: several frames may run it at the same time, each with its own memory.
+// Immutable. Several frames may run a kernel at the same time, each with its own memory.
 struct Kernel {
-  std::string algorithm;  // which of several ways, for profiles; may be empty
+  std::string algorithm;  // name of the algorithm for profiles; may be empty
   size_t workspace_bytes = 0;
   std::function<void(const KernelRun&)> run;
   // Pairs (output, input) that may share memory if the input is not used afterwards.
   std::vector<std::pair<int, int>> in_place = {};
-  // Rows that a lane has: lanes of other sizes may run together with those of this kernel.
+  // Number of rows of a lane. Lanes of different sizes may run together.
   int64_t rows = 0;
-  // Runs several lanes at once, in the workspace of this kernel's lane, which is the first and has
-  // the most rows. Each lane gets the bits that `run` gives it. Absent: one by one.
+  // Runs several lanes together, in the workspace of the first lane, which has the most rows. Must
+  // give each lane the same bits as `run`. Without it, lanes run one by one.
   std::function<void(std::span<const KernelRun>)> run_lanes = {};
-  // Instead, for a kernel whose outputs are summed over lanes: the first lane's outputs get the
-  // sum, those of the others may be overwritten. The bits are those of `run` and of adding in the
-  // order of `merges` (LaneSubtree).
+  // Alternative for kernels whose outputs are summed over lanes. Writes the sum to the outputs of
+  // the first lane and may overwrite the outputs of the others. The bits are the same as with `run`
+  // followed by additions in the order of `merges` (LaneSubtree).
   std::function<void(std::span<const KernelRun>, std::span<const int> merges)> run_sums = {};
 };
 
-// The lanes of a batch, of which a graph computes one.
+// Numbers of lanes of a batch. A graph computes one lane.
 struct LaneCounts {
-  int all = 1;       // whatever decides about bits may depend on it
+  int all = 1;       // bits may depend on it
   int together = 1;  // the most that run at once on a thread
 };
 
-// What the maker of a kernel sees of its node.
+// A node as seen by the maker of its kernel.
 struct KernelRequest {
   const Graph& graph;
   const Node& node;
@@ -109,6 +109,36 @@ struct KernelRequest {
   const Attributes& attributes() const { return node.attributes; }
 };
 
+// Element-wise nodes that run as one kernel. Registers [0, inputs) hold the inputs, and each
+// instruction writes the next one.
+struct ElementGroup {
+  struct Instruction {
+    std::string op;
+    std::vector<int> operands;  // registers
+    float immediate = 0;
+  };
+  // Over the axes of the group, in elements; 0 repeats the operand along the axis.
+  using Strides = std::vector<int64_t>;
+
+  std::vector<Instruction> code;
+  std::vector<int> outputs;      // registers
+  std::vector<int64_t> extents;  // outermost in memory first
+  std::vector<Strides> input_strides, output_strides;
+
+  int inputs() const { return static_cast<int>(input_strides.size()); }
+};
+
+// Abilities of a kind of device besides kernels of ops.
+struct DeviceTraits {
+  std::string device;
+  // True if groups may contain this element-wise op.
+  std::function<bool(std::string_view op)> fuses = {};
+  std::function<Kernel(const ElementGroup&, Device&)> make_group = {};
+  // Makes a kernel that converts the layout of an f32 value. Without it, the CPU converts layouts.
+  std::function<Kernel(const Shape&, const Layout& from, const Layout& to, Device&)> change_layout =
+      {};
+};
+
 struct LayoutChoice {
   std::vector<Layout> inputs, outputs;
 };
@@ -124,21 +154,23 @@ struct ElementRun {
 struct KernelDefinition {
   std::string op;
   std::function<Kernel(const KernelRequest&)> make = {};
-  // Given the layouts in which the inputs come, the layouts wanted. Absent: all row-major.
+  // Chooses layouts, given the present layouts of the inputs. Without it, all are row-major.
   std::function<LayoutChoice(const Graph&, const Node&, const std::vector<Layout>&)> layouts = {};
   std::string device = "cpu";  // the kind of device that it is for
-  // In place of `make` and `layouts`, on the CPU, for an op that computes each element of its one
-  // output from the same elements of one to three inputs, all f32, broadcast as in NumPy: it
-  // becomes part of one pass over memory together with the element-wise ops beside it. Called on
-  // several threads for parts that are cut anywhere.
+  // Alternative to `make` and `layouts` on the CPU, for an op that computes each element of its one
+  // output from the same elements of one to three inputs, all f32, broadcast as in NumPy. It is
+  // fused with adjacent element-wise ops into one pass over memory. Called on several threads for
+  // arbitrary parts.
   std::function<void(const ElementRun&)> elements = {};
 };
 
-// Throws if the op already has a kernel for that kind of device, or if the definition has neither
-// `make` nor `elements`, or both.
+// Replaces a kernel that the program registered earlier for that op and kind of device. Throws if
+// one comes with Artel, or if the definition has neither `make` nor `elements`, or both.
 void register_kernel(KernelDefinition definition);
-// Whether the op can run on this device by a kernel of its own.
+// True if the op has a kernel for this device.
 bool has_kernel(const Device& device, std::string_view op);
+// Null for a kind that has only kernels of ops.
+const DeviceTraits* find_traits(const Device& device);
 // Throws for an op that has no kernel for this device.
 const KernelDefinition& find_kernel(const Device& device, std::string_view op);
 

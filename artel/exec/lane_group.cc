@@ -3,17 +3,25 @@
 #include <vector>
 
 #include "artel/base/time.h"
-#include "artel/exec/kernels/copy.h"
+#include "artel/exec/cpu/elementwise/copy.h"
 #include "artel/exec/program.h"
 
 namespace artel {
+
+namespace {
+
+bool suffices(const Kernel& lender, const Kernel& borrower) {
+  return lender.workspace_bytes >= borrower.workspace_bytes;
+}
+
+}  // namespace
 
 class LaneGroup {
  public:
   LaneGroup(std::span<const Program::Lane> lanes, std::span<const LaneSubtree> subtrees,
             ThreadPool& pool)
       : lanes_(lanes), subtrees_(subtrees), pool_(pool) {
-    // Kernels that run all lanes are those of the largest, whose workspace suffices.
+    // All lanes use the kernels and the workspace of the largest lane.
     largest_ = &*std::ranges::max_element(lanes, {}, &Program::Lane::samples);
   }
 
@@ -49,11 +57,10 @@ class LaneGroup {
   static const Kernel& kernel_of(const Program::Lane& lane, int kernel) {
     return plan_of(lane).kernels[kernel].kernel;
   }
-  // Lanes that run one after another use one workspace, as far as it is large enough.
+  // Lanes that run one after another use one workspace, if it is large enough.
   std::byte* workspace(int kernel, const Program::Lane& lane) const {
-    const bool fits =
-        kernel_of(*largest_, kernel).workspace_bytes >= kernel_of(lane, kernel).workspace_bytes;
-    const Program::Lane& owner = fits ? *largest_ : lane;
+    const Program::Lane& owner =
+        suffices(kernel_of(*largest_, kernel), kernel_of(lane, kernel)) ? *largest_ : lane;
     const int buffer = plan_of(owner).kernels[kernel].workspace;
     return buffer >= 0 ? owner.frame.pointers_[buffer] : nullptr;
   }
@@ -72,8 +79,9 @@ class LaneGroup {
     return arguments_;
   }
 
-  // The sum over a subtree. If the kernel cannot compute it, each lane writes where a lane is whose
-  // sum is not needed any more: as many lanes' memory is used as there are sums at a time.
+  // Computes the sum over a subtree. If the kernel cannot do that, each lane writes to the memory
+  // of a lane whose sum is no longer needed, so only as many lanes' memory is used as sums exist at
+  // a time.
   void run_sums(int kernel, const LaneSubtree& subtree) {
     const std::span<const Program::Lane> lanes = lanes_.subspan(subtree.first, subtree.size());
     const Kernel& joint = planned(kernel).kernel;
@@ -116,6 +124,12 @@ bool Program::match(const Program& a, const Program& b) {
            bool(x.kernel.run_sums) == bool(y.kernel.run_sums);
   };
   return &a == &b || std::ranges::equal(a.plan_.kernels, b.plan_.kernels, same);
+}
+
+bool Program::lends(const Program& lender, const Program& borrower) {
+  return std::ranges::equal(
+      lender.plan_.kernels, borrower.plan_.kernels,
+      [](const PlannedKernel& x, const PlannedKernel& y) { return suffices(x.kernel, y.kernel); });
 }
 
 void Program::run_lanes(std::span<const Lane> lanes, std::span<const LaneSubtree> subtrees,

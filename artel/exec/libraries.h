@@ -1,12 +1,13 @@
-// What kernels are made of: the threads of oneDNN and OpenBLAS, and the instructions in use.
+// Settings of oneDNN and OpenBLAS, and the instruction sets in use.
 //
-// Parallelism belongs to artel::ThreadPool alone: inside a pool thread both libraries run on that
-// one thread, so a worker never uses more cores than it was given.
+// Only artel::ThreadPool runs threads. Both libraries run single-threaded inside a pool thread, so
+// a worker never uses more cores than it was given.
 #pragma once
 
 #include <string>
+#include <string_view>
 
-#include "artel/exec/choices.h"
+#include "artel/exec/plan/choices.h"
 
 namespace artel {
 
@@ -16,8 +17,12 @@ namespace artel {
 // a pool.
 void limit_library_threads();
 
-// The instruction sets that kernels use on this processor by these choices, with the versions of
-// the libraries: processors with the same text give the same bits.
+// Reports that oneDNN returned `status` instead of success for `what`. Throws std::bad_alloc if
+// memory ran out, so that the other workers continue without this one, and Error otherwise.
+[[noreturn]] void fail_in_onednn(int status, std::string_view what);
+
+// The instruction sets that kernels use on this processor with these choices, and the versions of
+// the libraries. Processors with the same text give the same bits.
 std::string instruction_sets(const KernelChoices& choices);
 
 }  // namespace artel

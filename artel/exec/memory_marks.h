@@ -1,18 +1,17 @@
-// A check of the plan and of kernels while a frame runs: a kernel reads only what was written and
-// writes only what is its own.
+// A debugging check of plans and kernels: a kernel may read only written memory and write only its
+// own outputs.
 //
-// Before a kernel writes memory, and after its last use, it is filled with a NaN whose payload no
-// computation produces. A NaN keeps its payload through arithmetic, so a kernel that leaves part of
-// its output unwritten, or computes with memory that nobody wrote, shows the mark in its output.
-// All other memory, parameters and constants included, must be the same after a kernel as before
-// it. Gaps between buffers are marked, too, for kernels that read beyond their inputs. Only the
-// processor's memory is checked.
+// Memory is filled with a marked NaN before it is written and after its last use. Arithmetic
+// preserves the payload of a NaN, so a kernel that leaves part of its output unwritten, or reads
+// unwritten memory, shows the mark in its output. All other memory, including parameters and
+// constants, must be unchanged by a kernel. Gaps between buffers are marked, too, to detect reads
+// beyond an input. Checks only the processor's memory.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "artel/exec/plan.h"
+#include "artel/exec/plan/plan.h"
 
 namespace artel {
 
@@ -23,12 +22,12 @@ class MemoryMarks {
   MemoryMarks(const Graph& graph, const Plan& plan, const std::vector<std::byte*>& pointers,
               std::vector<std::span<std::byte>> regions);
 
-  // Before the first kernel of a run, when its inputs are set: marks the rest of this region.
+  // Call after the inputs are set and before the first kernel. Marks the rest of this region.
   void begin(std::span<std::byte> activations);
   void before(int kernel);
   // Throws an internal error that names the kernel, its layer and the element.
   void after(int kernel);
-  // Marks what nothing reads after this kernel, its own unused outputs among them.
+  // Marks the memory that no later kernel reads, including unused outputs of this kernel.
   void release(int kernel);
 
  private:

@@ -41,8 +41,8 @@ void OccupiedMemory::take(size_t part, int begin, int end, int first, int last, 
   take(2 * part + 1, middle, end, first, last, run);
 }
 
-// What is taken at some time of [first, last] is what parts of it say, and what larger parts say of
-// all their time.
+// Memory is occupied in [first, last] if it is marked in a part of the interval, or in an enclosing
+// interval as a whole.
 void OccupiedMemory::collect(size_t part, int begin, int end, int first, int last,
                              std::vector<const Runs*>& taken) const {
   if (end <= first || last < begin) return;

@@ -1,9 +1,9 @@
-// Which memory is taken at which time.
+// Tracks the occupied memory over time.
 //
-// A tree halves the time over and over. Each part knows what is taken during all of it and what is
-// taken at some time in it, both as runs of memory, adjoining ones merged. Taking memory and
-// finding free memory look at a few parts for each level of the tree, and jump from run to run, of
-// which networks have few: activations of a forward pass lie side by side.
+// A binary tree over time. Each node stores the memory occupied during all of its interval and the
+// memory occupied at some time in it, as merged ranges. Allocation and search visit a few nodes per
+// level and skip from range to range. Networks have few ranges, because the activations of a
+// forward pass are adjacent.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 #include "artel/exec/peak.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "artel/base/time.h"
@@ -15,9 +16,9 @@ namespace artel::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Ten chains hide the latency of two units with five cycles each; they begin with different
-// numbers, else a compiler may compute equal ones once. Returns the number of operations; the sum
-// goes to `sink`, so that nothing is left out.
+// Ten independent chains hide the latency of two units with five cycles each. They start with
+// different numbers, so that the compiler cannot merge them. Returns the number of operations, and
+// writes the sum to `sink`, so that no operation is optimised away.
 double multiply_add(int64_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999f), term = hn::Set(d, 0.001f);
@@ -54,7 +55,7 @@ bool has_bf16() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx512bf16");
 #else
-  return false;  // oneDNN 2.6 has no kernels for those of others
+  return false;  // oneDNN 2.6 has no kernels for other processors
 #endif
 }
 
@@ -72,6 +73,24 @@ double measure_peak_flops() {
   }
   static_cast<void>(result);
   return best;
+}
+
+double measure_sustained_flops(ThreadPool& pool, double seconds) {
+  constexpr int64_t kRounds = 20'000;  // less than a millisecond
+  std::atomic<double> operations = 0;
+  const Clock::time_point begin = Clock::now();
+  pool.run(pool.threads(), [&](int64_t) {
+    volatile float result = 0;
+    double own = 0;
+    while (seconds_between(begin, Clock::now()) < seconds) {
+      float sink = 0;
+      own += HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, &sink);
+      result = sink;
+    }
+    static_cast<void>(result);
+    operations += own;
+  });
+  return operations / seconds_between(begin, Clock::now());
 }
 
 }  // namespace artel

@@ -9,7 +9,7 @@
 #include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/exec/memory_marks.h"
-#include "artel/exec/memory_plan.h"
+#include "artel/exec/plan/memory_plan.h"
 #include "artel/graph/passes/recompute.h"
 
 namespace artel {
@@ -18,9 +18,15 @@ void check_finite(const Graph& graph, const Plan& plan, const PlannedKernel& pla
                   const std::vector<std::byte*>& pointers, int64_t step) {
   for (const int id : planned.outputs) {
     const Buffer& buffer = plan.buffers[id];
-    if (graph.type(buffer.value).dtype != DType::f32 || buffer.device != &cpu()) continue;
+    if (graph.type(buffer.value).dtype != DType::f32) continue;
     const auto* values = reinterpret_cast<const float*>(pointers[id]);
     const size_t n = buffer.bytes / sizeof(float);
+    std::vector<float> copy;
+    if (buffer.device != &cpu()) {
+      copy.resize(n);
+      buffer.device->read(pointers[id], reinterpret_cast<std::byte*>(copy.data()), buffer.bytes);
+      values = copy.data();
+    }
     const size_t bad = static_cast<size_t>(
         std::find_if(values, values + n, [](float x) { return !std::isfinite(x); }) - values);
     if (bad == n) continue;
@@ -41,23 +47,43 @@ MemoryLimitError::MemoryLimitError(size_t limit, size_t needed)
 
 Program::Program(Graph graph, const CompileOptions& options, KernelChoices& choices)
     : graph_(std::move(graph)),
-      plan_(make_plan(graph_, options.threads, choices, *options.device, options.lanes)) {
+      device_(options.device   ? options.device
+              : choices.device ? choices.device
+                               : &cpu()),
+      plan_(make_plan(graph_, options.threads, choices, *device_, options.lanes)) {
   if (options.memory_limit > 0 &&
       (options.recompute || plan_.activation_bytes > options.memory_limit))
     fit_into(options, choices);
+  if (options.lanes.together > 1) without_workspaces_ = place_without_workspaces(plan_);
+  place_constants();
+}
+
+// Constants have the same offsets on all devices that read some.
+void Program::place_constants() {
   constant_offsets_.resize(plan_.buffers.size());
   size_t bytes = 0;
   for (const ValueId id : graph_.of_kind(ValueKind::constant)) {
     constant_offsets_[plan_.buffer_of[id]] = bytes;
     bytes += aligned(plan_.buffers[plan_.buffer_of[id]].bytes);
   }
-  constants_ = cpu().allocate(bytes);
-  ThreadPool here(1);
+  const Memory here = cpu().allocate(bytes);
+  constants_[&cpu()] = here;
+  ThreadPool serial(1);
   for (const ValueId id : graph_.of_kind(ValueKind::constant)) {
     const int buffer = plan_.buffer_of[id];
     const Tensor& value = graph_.constant_data(id);
-    convert_layout(here, value.shape(), value.dtype(), value.raw(), Layout::row_major(),
-                   constants_.address() + constant_offsets_[buffer], plan_.buffers[buffer].layout);
+    convert_layout(serial, value.shape(), value.dtype(), value.raw(), Layout::row_major(),
+                   here.address() + constant_offsets_[buffer], plan_.buffers[buffer].layout);
+  }
+  for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+    const Buffer& buffer = plan_.buffers[i];
+    if (buffer.region != Region::constants || buffer.device == &cpu() || buffer.view_of >= 0)
+      continue;
+    constant_offsets_[i] = constant_offsets_[plan_.buffer_of[buffer.value]];
+    Memory& there = constants_[buffer.device];
+    if (there) continue;
+    there = buffer.device->allocate(bytes);
+    buffer.device->write(there.address(), here.address(), bytes);
   }
 }
 
@@ -66,7 +92,7 @@ void Program::fit_into(const CompileOptions& options, KernelChoices& choices) {
   size_t least = plan_.activation_bytes;
   const auto fits = [&](const RecomputeChoice& choice) {
     Graph graph = recompute(graph_, choice);
-    Plan plan = make_plan(graph, options.threads, choices, *options.device, options.lanes);
+    Plan plan = make_plan(graph, options.threads, choices, *device_, options.lanes);
     least = std::min(least, plan.activation_bytes);
     if (plan.activation_bytes > options.memory_limit) return false;
     recomputed_ = std::make_shared<const RecomputeChoice>(choice);
@@ -85,10 +111,15 @@ void Program::fit_into(const CompileOptions& options, KernelChoices& choices) {
 
 void Program::restrict_to(const Excerpt& excerpt) {
   plan_ = excerpt_of(graph_, std::move(plan_), excerpt);
+  without_workspaces_ = {};
 }
 
 bool Program::computes(std::string_view output) const {
-  return plan_.buffers[plan_.buffer_of[graph_.output_id(output)]].region != Region::absent;
+  if (plan_.pieces.empty()) return true;
+  const int buffer = viewed(plan_, plan_.buffer_of[graph_.output_id(output)]);
+  return std::ranges::any_of(plan_.kernels, [&](const PlannedKernel& kernel) {
+    return std::ranges::find(kernel.outputs, buffer) != kernel.outputs.end();
+  });
 }
 
 std::vector<ParameterEntry> Program::parameter_entries() const {
@@ -99,9 +130,12 @@ std::vector<ParameterEntry> Program::parameter_entries() const {
     if (listed[id]) return;
     listed[id] = true;
     const ValueData& value = graph_.value(id);
-    ParameterEntry entry = {value.whole_name(), value.type.shape,
+    ParameterEntry entry = {value.whole_name(),
+                            value.type.shape,
                             plan_.buffers[plan_.buffer_of[id]].layout,
-                            value.kind == ValueKind::state};
+                            value.kind == ValueKind::state,
+                            /*offset=*/0,
+                            value.type.dtype};
     if (value.shard_of) {
       if (!wholes.insert(entry.name).second) return;
       entry.shape = value.shard_of->shape;
@@ -126,6 +160,8 @@ void Program::run(Frame& frame, ThreadPool& pool, const RunOptions& options) con
     marks.emplace(graph_, plan_, frame.pointers_, frame.memory());
     if (first == 0) marks->begin(frame.activations_.at(&cpu()).host());
   }
+  require(frame.has_workspaces_, ErrorKind::internal, "[program] a frame without workspaces");
+  for (const Parameters* parameters : frame.resident_) parameters->refresh(*device_);
   frame.next_ = 0;  // if a kernel throws
   for (int i = first; i < last; ++i) {
     const PlannedKernel& planned = plan_.kernels[i];
@@ -141,6 +177,7 @@ void Program::run(Frame& frame, ThreadPool& pool, const RunOptions& options) con
     if (options.timing) {
       const Clock::time_point begin = Clock::now();
       planned.kernel.run(run);
+      plan_.buffers[planned.outputs[0]].device->finish();
       options.timing({i, seconds_between(begin, Clock::now())});
     } else {
       planned.kernel.run(run);
@@ -154,10 +191,16 @@ void Program::run(Frame& frame, ThreadPool& pool, const RunOptions& options) con
   frame.next_ = last;
 }
 
-Frame::Frame(const Program& program, Parameters& parameters, Memory gradients, Parameters* lender)
+Frame::Frame(const Program& program, Parameters& parameters, Memory gradients, Parameters* lender,
+             Workspaces workspaces)
     : program_(program), gradients_(std::move(gradients)) {
   const Plan& plan = program.plan_;
-  for (const auto& [device, bytes] : plan.activations)
+  const bool borrows = workspaces == Workspaces::borrowed;
+  has_workspaces_ = !borrows;
+  const std::vector<size_t>& lean = program.without_workspaces_.offsets;
+  require(!borrows || !lean.empty(), ErrorKind::internal,
+          "[program] a frame without workspaces: the program runs single lanes only");
+  for (const auto& [device, bytes] : borrows ? program.without_workspaces_.bytes : plan.activations)
     activations_[device] = device->allocate(bytes + kTail);
   if (!gradients_) gradients_ = cpu().allocate(plan.gradient_bytes);
   pointers_.resize(plan.buffers.size());
@@ -167,38 +210,51 @@ Frame::Frame(const Program& program, Parameters& parameters, Memory gradients, P
       case Region::absent:
         break;
       case Region::activations:
-        pointers_[i] = activations_.at(root.device).address() + root.offset;
+        if (borrows && root.value < 0) break;  // a workspace
+        pointers_[i] = activations_.at(root.device).address() + (borrows ? lean[i] : root.offset);
         break;
       case Region::gradients:
         pointers_[i] = gradients_.host().data() + root.offset;
         break;
       case Region::constants:
-        pointers_[i] =
-            program.constants_.address() + program.constant_offsets_[plan.buffers[i].root];
+        pointers_[i] = program.constants_.at(root.device).address() +
+                       program.constant_offsets_[plan.buffers[i].root];
         break;
-      case Region::parameters: {
-        const ValueData& value = program.graph_.value(root.value);
-        const std::string name = value.whole_name();
-        Parameters& owner = lender && !parameters.contains(name) ? *lender : parameters;
-        const ParameterEntry& entry = owner.entry(name);
-        Layout layout = root.layout;
-        if (value.shard_of) layout.split = value.shard_of->split;
-        require(entry.shape == (value.shard_of ? value.shard_of->shape : value.type.shape) &&
-                    same_memory(entry.shape, entry.layout, layout),
-                ErrorKind::internal,
-                "parameter '{}' does not have the shape and layout that the program expects",
-                value.name);
-        pointers_[i] = owner.memory(entry).address() + shard_offset(value) * sizeof(float);
+      case Region::parameters:
         break;
-      }
     }
   }
+  bind_leaves(parameters, lender);
   bind_arguments();
+}
+
+void Frame::bind_leaves(Parameters& parameters, Parameters* lender) {
+  const Plan& plan = program_.plan_;
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const Buffer& root = plan.buffers[plan.buffers[i].root];
+    if (root.region != Region::parameters) continue;
+    const ValueData& value = program_.graph_.value(root.value);
+    const std::string name = value.whole_name();
+    Parameters& owner = lender && !parameters.contains(name) ? *lender : parameters;
+    const ParameterEntry& entry = owner.entry(name);
+    Layout layout = root.layout;
+    if (value.shard_of) layout.split = value.shard_of->split;
+    require(entry.shape == (value.shard_of ? value.shard_of->shape : value.type.shape) &&
+                entry.type == value.type.dtype && same_memory(entry.shape, entry.layout, layout),
+            ErrorKind::internal,
+            "parameter '{}' does not have the type, shape and layout that the program expects",
+            value.name);
+    const bool here = root.device == &cpu();
+    const Memory memory = here ? owner.memory(entry) : owner.memory_on(*root.device, entry);
+    pointers_[i] = memory.address() + shard_offset(value) * size_of(entry.type);
+    if (!here && std::ranges::find(resident_, &owner) == resident_.end())
+      resident_.push_back(&owner);
+  }
 }
 
 std::vector<std::span<std::byte>> Frame::memory() const {
   std::vector<std::span<std::byte>> all = {activations_.at(&cpu()).host(), gradients_.host(),
-                                           program_.constants_.host()};
+                                           program_.constants_.at(&cpu()).host()};
   // Not states: an op may write to its cache.
   for (const ValueId id : program_.graph_.of_kind(ValueKind::parameter)) {
     const int buffer = program_.plan_.buffer_of[id];

@@ -1,8 +1,8 @@
 // A compiled graph.
 //
-// A Program is immutable and knows no parameters: it says in which layouts it wants them. A Frame
-// is the memory of one run; several frames of one program may run at the same time on different
-// threads, and a run always gives the same bits for the same inputs, parameters and context.
+// A Program is immutable and does not contain parameters; it defines the layouts it needs. A Frame
+// is the memory of one run. Several frames of one program may run at the same time on different
+// threads, and a run always gives the same bits for the same inputs, parameters, and context.
 //
 //   artel::Graph graph;
 //   const artel::Value x = graph.input("x", {artel::DType::f32, {4}});
@@ -27,9 +27,9 @@
 #include <vector>
 
 #include "artel/base/error.h"
-#include "artel/exec/excerpt.h"
 #include "artel/exec/parameters.h"
-#include "artel/exec/plan.h"
+#include "artel/exec/plan/excerpt.h"
+#include "artel/exec/plan/plan.h"
 
 namespace artel {
 
@@ -37,18 +37,19 @@ struct RecomputeChoice;
 
 struct CompileOptions {
   int threads = 1;  // of the pool that a frame will run on
-  // The most bytes of activations; 0: no limit. Activations are recomputed to fit, at the least
-  // cost.
+  // Maximum bytes of activations; 0 means no limit. Activations are recomputed to meet it, at the
+  // least cost.
   size_t memory_limit = 0;
-  // Recomputes these if they fit, so that programs for batches of different sizes run the same
-  // nodes. Null: the cheapest that fit.
+  // The activations to recompute, if that is enough to fit, so that programs for different batch
+  // sizes run the same nodes. If null, the cheapest choice that fits.
   std::shared_ptr<const RecomputeChoice> recompute = nullptr;
-  // Runs there what it has kernels for (exec/plan.h).
-  Device* device = &cpu();
+  // The device that runs all nodes for which it has kernels (exec/plan/plan.h). If null,
+  // KernelChoices::device.
+  Device* device = nullptr;
   LaneCounts lanes = {};
 };
 
-// Whatever is recomputed, the limit is too low: it takes at least `needed` bytes.
+// The limit is too low even with recomputation: the program needs at least `needed` bytes.
 class MemoryLimitError : public Error {
  public:
   MemoryLimitError(size_t limit, size_t needed);
@@ -58,7 +59,7 @@ class MemoryLimitError : public Error {
   size_t needed_;
 };
 
-// What one planned kernel of a run took, for profiles and traces.
+// The time of one planned kernel of a run, for profiles and traces.
 struct KernelTiming {
   int kernel;
   double seconds;
@@ -76,6 +77,10 @@ void check_finite(const Graph& graph, const Plan& plan, const PlannedKernel& pla
 
 class Frame;
 
+// Determines whether a frame has its own memory for the workspaces of its kernels, or uses those of
+// another frame (Program::lends).
+enum class Workspaces { own, borrowed };
+
 class Program {
  public:
   // `choices` may be extended by tuning. Throws if the graph cannot be compiled or does not fit.
@@ -87,21 +92,23 @@ class Program {
   std::shared_ptr<const RecomputeChoice> recomputed() const { return recomputed_; }
   // Restricts the program to `excerpt`. Call before creating frames.
   void restrict_to(const Excerpt& excerpt);
-  // Whether it computes an output of the graph; a part of a program may not.
+  // True if it computes an output of the graph. A part of a program may not, or only receive it.
   bool computes(std::string_view output) const;
+  // The device that runs all nodes for which it has kernels.
+  Device& device() const { return *device_; }
   // Parameters and states with the layouts of this program, parameters in the order of gradients.
   std::vector<ParameterEntry> parameter_entries() const;
 
   struct RunOptions {
     StepContext context;
     // The part of the plan to run. A frame may be run in parts, one after another and with the same
-    // context, whatever runs on other frames in between: as the forward pass, up to
+    // context, with runs on other frames in between: for example the forward pass, up to
     // plan().forward_end, and the backward pass later.
     KernelRange part = {};
     // Throw at the first kernel whose output is not finite, naming the layer.
     bool check_numbers = false;
-    // Throw at the first kernel that reads what nobody wrote, leaves part of its output unwritten,
-    // or writes where it may not (exec/memory_marks.h).
+    // Throw at the first kernel that reads uninitialised memory, leaves part of its output
+    // unwritten, or writes outside its outputs (exec/memory_marks.h).
     bool check_memory = false;
     // Called after each kernel with its index and duration. Absent: no clock is read.
     std::function<void(const KernelTiming&)> timing;
@@ -111,19 +118,25 @@ class Program {
   // Throws if the frame has not been run up to where the part begins.
   void run(Frame& frame, ThreadPool& pool, const RunOptions& options) const;
 
-  // A lane of several that run together. Their frames are of programs that match.
+  // One of several lanes that run together. The programs of their frames match.
   struct Lane {
     Frame& frame;
     StepContext context;
     int64_t samples;
   };
-  // Whether lanes of the two programs may run together: they have the same kernels, made for other
+  // True if lanes of the two programs may run together: they have the same kernels, for different
   // numbers of samples.
   static bool match(const Program& a, const Program& b);
-  // Runs whole programs kernel by kernel, all lanes at a time where a kernel can do that. Each lane
-  // gets the bits of `run`, with one exception: where GradientSlot::only_sum is set, the first lane
-  // of each subtree gets the sum, added in its order, and the others get nothing of use.
-  // options.context, `part` and `check_memory` are ignored.
+  // True if frames of `borrower` can use the workspaces of one of `lender`. The programs must
+  // match.
+  static bool lends(const Program& lender, const Program& borrower);
+  // Bytes of activations of a frame that borrows its workspaces.
+  size_t bytes_without_workspaces() const { return without_workspaces_.all(); }
+  // Runs whole programs kernel by kernel, with all lanes at a time if a kernel supports it. Each
+  // lane gets the bits of `run`, with one exception: if GradientSlot::only_sum is set, the first
+  // lane of each subtree gets the sum, added in the tree's order, and the values of the others are
+  // undefined. Frames without workspaces borrow those of the first of the largest lanes. Ignores
+  // `context`, `part`, and `check_memory` of the options.
   static void run_lanes(std::span<const Lane> lanes, std::span<const LaneSubtree> subtrees,
                         ThreadPool& pool, const RunOptions& options);
 
@@ -132,20 +145,25 @@ class Program {
   friend class LaneGroup;
   void fit_into(const CompileOptions& options, KernelChoices& choices);
 
+  void place_constants();
+
   Graph graph_;
+  Device* device_;
   Plan plan_;
+  Placement without_workspaces_;  // empty if lanes do not run together
   std::shared_ptr<const RecomputeChoice> recomputed_;
   std::vector<size_t> constant_offsets_;  // by buffer
-  Memory constants_;
+  std::map<Device*, Memory> constants_;
 };
 
 class Frame {
  public:
-  // `parameters` must have the names, shapes and layouts of the program and outlive the frame.
-  // `gradients` is memory of the processor of plan().gradient_bytes bytes; absent: the frame's own.
-  // `lender` has what `parameters` has not.
+  // `parameters` must have the names, shapes, and layouts of the program and outlive the frame.
+  // `gradients` is memory of the processor with plan().gradient_bytes bytes; if empty, the frame
+  // allocates its own. `lender` provides values that `parameters` lacks. A frame without workspaces
+  // can only be run together with others (Program::run_lanes).
   Frame(const Program& program, Parameters& parameters, Memory gradients = {},
-        Parameters* lender = nullptr);
+        Parameters* lender = nullptr, Workspaces workspaces = Workspaces::own);
 
   const Program& program() const { return program_; }
 
@@ -157,29 +175,32 @@ class Frame {
   Tensor output(std::string_view name) const;
   // The value of a scalar output, without a copy.
   float scalar(std::string_view name) const;
-  // The memory of a buffer of the plan, on the processor, between two parts of a run: what arrives
-  // from elsewhere, or is needed there.
+  // The processor's memory of a buffer of the plan, for use between two parts of a run: a value
+  // that arrives from another worker, or that another worker needs.
   std::span<std::byte> buffer(int id) const;
   std::span<float> gradients();
-  // From now on, gradients go there (plan().gradient_bytes bytes). A run that has begun to compute
-  // them cannot go on.
+  // Directs gradients to this memory (plan().gradient_bytes bytes). A run that has begun to compute
+  // gradients cannot continue.
   void bind_gradients(const Memory& gradients);
 
  private:
   friend class Program;
   friend class LaneGroup;
-  // Behind the last activation, where check_memory sees what was written too far.
+  // Memory after the last activation, where check_memory detects writes beyond it.
   static constexpr size_t kTail = 4096;
   std::vector<std::span<std::byte>> memory() const;
+  void bind_leaves(Parameters& parameters, Parameters* lender);
   const std::byte* output_memory(std::string_view name, ValueId& value) const;
   void bind_arguments();
 
   const Program& program_;
+  std::vector<const Parameters*> resident_;  // that have copies on the program's device
   std::map<Device*, Memory> activations_;
   Memory gradients_;
   std::vector<std::byte*> pointers_;                // by buffer: addresses on its device
   std::vector<std::vector<std::byte*>> arguments_;  // by kernel: inputs, then outputs
   int next_ = 0;                                    // the kernel at which the next part begins
+  bool has_workspaces_ = true;
 };
 
 }  // namespace artel

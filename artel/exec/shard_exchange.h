@@ -1,4 +1,4 @@
-// What workers do together that hold shards of one network, in the middle of a lane's program.
+// Exchanges between the workers of a tensor group during a lane's program.
 #pragma once
 
 #include <cstddef>

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "artel/exec/plan/memory_plan.h"
+
 namespace artel {
 
 StepMemory step_memory(const Program& program) {
   const Plan& plan = program.plan();
-  StepMemory memory = {.activations = plan.activation_bytes, .gradients = plan.gradient_bytes};
+  StepMemory memory = {.activations = plan.activation_bytes,
+                       .borrowing = place_without_workspaces(plan).all(),
+                       .gradients = plan.gradient_bytes};
   for (const PlannedKernel& kernel : plan.kernels)
     if (kernel.workspace >= 0)
       memory.workspace = std::max(memory.workspace, plan.buffers[kernel.workspace].bytes);

@@ -1,7 +1,7 @@
 #include "artel/exec/sums.h"
 
 #include "artel/base/error.h"
-#include "artel/exec/kernels/copy.h"
+#include "artel/exec/cpu/elementwise/copy.h"
 
 namespace artel {
 

@@ -1,4 +1,4 @@
-// Sums of memory, for what is added up over lanes.
+// Sums of memory over lanes.
 #pragma once
 
 #include "artel/base/thread_pool.h"

@@ -22,7 +22,7 @@ class Attributes {
       : values_(values) {}
 
   bool has(std::string_view name) const { return values_.contains(name); }
-  // The value, or the fallback if there is none. The other form throws an internal error instead.
+  // The value, or the fallback if it is missing. Without a fallback, throws an internal error.
   int64_t integer(std::string_view name) const { return get<int64_t>(name); }
   int64_t integer(std::string_view name, int64_t fallback) const {
     return has(name) ? integer(name) : fallback;

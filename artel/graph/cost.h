@@ -1,4 +1,4 @@
-// What nodes cost, estimated from their types alone. Only ratios matter.
+// Estimates the cost of nodes from their types. Only ratios are meaningful.
 #pragma once
 
 #include "artel/graph/graph.h"
@@ -7,7 +7,7 @@ namespace artel {
 
 size_t bytes_of(const Graph& graph, ValueId id);
 
-// On one core.
+// Seconds on one core.
 double estimated_seconds(const Graph& graph, const Node& node);
 
 }  // namespace artel

@@ -10,7 +10,7 @@
 namespace artel {
 namespace {
 
-// Whether each value depends on some input of the graph; parameters and what is made of them alone
+// For each value, true if it depends on an input of the graph. Values computed only from parameters
 // do not.
 std::vector<bool> depending_on_inputs(const Graph& graph) {
   std::vector<bool> depends(graph.values().size(), false);
@@ -22,8 +22,8 @@ std::vector<bool> depending_on_inputs(const Graph& graph) {
   return depends;
 }
 
-// Sets the direction of the nodes from `begin` on, which one gradient rule has added: those that
-// `passed_on` is made of are backward.
+// Sets the direction of the nodes from `begin` on, which one gradient rule has added. Nodes that
+// contribute to `passed_on` belong to the backward pass.
 void set_directions(Graph& graph, NodeId begin, const std::vector<Value>& passed_on) {
   std::set<ValueId> needed;
   for (const Value& value : passed_on) needed.insert(value.id());
@@ -36,9 +36,9 @@ void set_directions(Graph& graph, NodeId begin, const std::vector<Value>& passed
   }
 }
 
-// The sum of two gradients of a value that is used twice. The rows of a table that is also
-// something else, such as the last layer of a language model, are added to the gradient that is
-// there: no second table is needed, and what travels between the stages of a pipeline are rows.
+// The sum of two gradients of a value with several users. Gradient rows of a table that has another
+// use, such as the last layer of a language model, are added to the existing gradient. This avoids
+// a second table, and pipeline stages exchange only rows.
 Value add_gradient(Value so_far, Value next) {
   Graph& graph = next.graph();
   const NodeId producer = graph.value(next.id()).producer;
@@ -59,7 +59,7 @@ std::vector<Value> differentiate(Value loss, const std::vector<Value>& wrt, Valu
           "the loss has shape {}, expected a scalar; reduce it with mean or sum",
           to_string(loss.shape()));
 
-  // Which values lie on a path from `wrt`.
+  // Marks the values that depend on `wrt`.
   std::vector<bool> depends(graph.values().size(), false);
   for (const Value& value : wrt) depends[value.id()] = true;
   const auto forward_nodes = static_cast<NodeId>(graph.nodes().size());

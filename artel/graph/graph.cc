@@ -42,11 +42,11 @@ Value Graph::input(std::string name, TensorType type) {
   return handle(add_value({std::move(type), ValueKind::input, std::move(name)}));
 }
 
-Value Graph::parameter(std::string_view name, Shape shape) {
+Value Graph::parameter(std::string_view name, Shape shape, DType type) {
   const std::string full = scoped(name);
   require(!find(full), ErrorKind::invalid_argument,
           "[{}] two parameters have this name; give the layers different names", full);
-  return handle(add_value({{DType::f32, std::move(shape)}, ValueKind::parameter, full}));
+  return handle(add_value({{type, std::move(shape)}, ValueKind::parameter, full}));
 }
 
 Value Graph::state(std::string_view name, Shape shape) {

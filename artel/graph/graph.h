@@ -5,10 +5,10 @@
 //   const artel::Value weight = graph.parameter("weight", {784, 10});
 //   graph.set_output("scores", artel::matmul(x, weight));
 //
-// Nodes are kept in an order in which every input is computed before it is used. Adding a node
-// infers its output types at once, so a wrong model is rejected where it is built, with the layer's
-// name, the shapes it got and what it expected. A Graph owns everything; a Value is a cheap handle
-// into it and must not outlive it. Not synchronised.
+// Nodes are stored in topological order. Adding a node infers its output types immediately, so a
+// wrong model fails where it is built, with the layer's name and the actual and expected shapes. A
+// Graph owns everything. A Value is a cheap handle into it and must not outlive it. Not thread
+// safe.
 #pragma once
 
 #include <deque>
@@ -67,7 +67,7 @@ struct ValueData {
   const std::string& whole_name() const { return shard_of ? shard_of->name : name; }
 };
 
-// What a node is computed for. All forward nodes of a graph come before all others.
+// The direction of a node. All forward nodes of a graph come before all others.
 enum class Direction {
   forward,
   backward,  // part of the gradient of a value that depends on an input, or recomputed for it
@@ -79,8 +79,9 @@ struct Node {
   const OpDefinition* op = nullptr;
   std::string name;  // the layer that made it, for messages and random keys
   Direction direction = Direction::forward;
-  // In a differentiated graph: the number that the forward node had to which it belongs, itself or
-  // the one whose gradient rule has made it. Passes keep it, so forward nodes stay in its order.
+  // In a differentiated graph, the original index of the forward node that this node belongs to:
+  // the node itself, or the forward node whose gradient rule has created it. Passes preserve it,
+  // and forward nodes stay in this order.
   int origin = -1;
   Attributes attributes;
   std::vector<ValueId> inputs;
@@ -126,7 +127,8 @@ class Graph {
 
   Value input(std::string name, TensorType type);
   // `name` is relative to the current scope, like all names of parameters and states.
-  Value parameter(std::string_view name, Shape shape);
+  // Parameters of other types than f32 are not trained.
+  Value parameter(std::string_view name, Shape shape, DType type = DType::f32);
   Value state(std::string_view name, Shape shape);
   Value constant(std::string name, Tensor value);
   // A shard of a parameter or state of another graph.
@@ -202,8 +204,8 @@ class Graph {
   std::string scope_;
 };
 
-// All that decides what the graph computes, one line for each node, constant, output and so on: the
-// layer first. Graphs with the same text give the same bits.
+// Describes everything that affects the result, one line per node, constant, output, and so on,
+// each starting with the layer. Graphs with the same text give the same bits.
 std::string to_string(const Graph& graph);
 
 }  // namespace artel

@@ -26,6 +26,13 @@ void register_op(OpDefinition definition) {
 
 const OpDefinition& find_op(std::string_view name) { return registry().at(name); }
 
+std::vector<std::string> activation_names() {
+  std::vector<std::string> names;
+  for (const OpDefinition* op : registry().all())
+    if (op->activation) names.push_back(op->name);
+  return names;
+}
+
 void InferContext::reject(const std::string& reason) const {
   fail(ErrorKind::shape, "[layer '{}'] {}: {}", node_.name, node_.op->name, reason);
 }
@@ -33,6 +40,12 @@ void InferContext::reject(const std::string& reason) const {
 void InferContext::check_inputs(int least, int most) const {
   check(inputs() >= least && inputs() <= most, "got {} inputs, expected {}", inputs(),
         least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most));
+}
+
+const std::string* applied_activation(const Node& node) {
+  for (const std::string& name : node.op->applies)
+    if (node.attributes.flag(name)) return &name;
+  return nullptr;
 }
 
 double node_flops(const Graph& graph, const Node& node) {

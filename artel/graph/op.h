@@ -1,4 +1,4 @@
-// What an op is: a name, a shape rule and a gradient rule. Its kernel is registered in
+// The definition of an op: a name, a shape rule, and a gradient rule. Its kernel is registered in
 // exec/kernel.h.
 //
 //   artel::register_op(
@@ -27,7 +27,9 @@
 
 namespace artel {
 
-// What a shape rule sees of the node that is being added.
+struct QuantisedValue;
+
+// The inputs of a shape rule: the node that is being added.
 class InferContext {
  public:
   InferContext(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
@@ -50,8 +52,8 @@ class InferContext {
   const Node& node_;
 };
 
-// What a gradient rule sees: the node, and for each output the gradient of the loss with respect to
-// it.
+// The inputs of a gradient rule: the node, and for each output the gradient of the loss with
+// respect to it.
 class GradientContext {
  public:
   GradientContext(Graph& graph, const Node& node, std::vector<Value> output_gradients,
@@ -68,7 +70,7 @@ class GradientContext {
   Value output(int i = 0) { return graph_.handle(node_.outputs[i]); }
   // Empty if the loss does not depend on that output.
   Value gradient(int output = 0) { return output_gradients_[output]; }
-  // Whether the gradient of this input is needed. Rules skip the work for inputs where it is not.
+  // True if the gradient of this input is needed. Rules skip the work for other inputs.
   bool needs(int input) const { return needed_[input]; }
 
  private:
@@ -81,19 +83,38 @@ class GradientContext {
 struct OpDefinition {
   std::string name;
   std::function<std::vector<TensorType>(const InferContext&)> infer;
-  // One gradient for each input, empty where it is not needed or zero. Absent: not differentiable.
+  // One gradient per input, empty if it is zero or not needed. Without it, the op is not
+  // differentiable.
   std::function<std::vector<Value>(GradientContext&)> gradient;
-  // Floating-point operations, for profiles and pipeline plans; absent: one per output element.
+  // Floating-point operations, for profiles and plans. Defaults to one per output element.
   std::function<double(const InferContext&)> flops;
   // Whether an input may have a type other than f32, as indices and labels do. Absent: no input
   // may, and integers are converted to f32 before the node.
   std::function<bool(const Attributes&, int input)> takes_integers = {};
+  // Computes each element of its only output from the same elements of its inputs, which may be
+  // broadcast. A kernel in several shards can then compute it shard by shard.
+  bool elementwise = false;
+  // True if the op can be used as a layer in model.layers, like "relu". Requires a single input.
+  bool activation = false;
+  // Activations that its kernel can apply to the result, instead of a node of their own. Such a
+  // node has an attribute of that name.
+  std::vector<std::string> applies = {};
+  // Adds the op with its second input, a matrix, stored with few bits. Absent: it reads floats
+  // only.
+  std::function<Value(const std::vector<Value>& inputs, const QuantisedValue& matrix)>
+      with_quantised = {};
 };
 
-// Throws if an op of that name exists. Thread safe; definitions live until the program ends.
+// Registers a custom op. Replaces one that the program registered earlier; existing graphs keep the
+// old one. Throws for a built-in name. Definitions exist until the program ends. Thread safe.
 void register_op(OpDefinition definition);
 // Throws for an unknown name, with the nearest known one.
 const OpDefinition& find_op(std::string_view name);
+// The names of ops that are activations.
+std::vector<std::string> activation_names();
+
+// The activation that the node's kernel applies (OpDefinition::applies), or null.
+const std::string* applied_activation(const Node& node);
 
 double node_flops(const Graph& graph, const Node& node);
 

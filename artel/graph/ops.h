@@ -57,6 +57,15 @@ Value matmul(Value a, Value b, MatmulOptions options = {});
 enum class WeightOrder { out_in, in_out };
 Value dense(Value x, Value weight, Value bias = {}, WeightOrder order = WeightOrder::out_in);
 
+// A quantised matrix (tensor/quantised.h). The ops that use it have no gradient. `dense` rounds x
+// to 8 bits, with one scale per block of 32 elements.
+struct QuantisedValue {
+  Value codes, scales;
+  Value offsets = {};
+};
+Value dense(Value x, const QuantisedValue& matrix, Value bias = {});
+Value embedding(Value indices, const QuantisedValue& table);
+
 struct ConvOptions {
   std::array<int64_t, 2> stride = {1, 1};
   std::array<int64_t, 2> padding = {0, 0};
@@ -89,14 +98,14 @@ Value batch_norm(Value x, Value scale, Value shift, Value running_mean, Value ru
                  BatchNormOptions options = {});
 Value batch_norm_inference(Value x, Value scale, Value shift, Value mean, Value variance,
                            double epsilon = 1e-5);
-// Over the last axis.
+// These normalise over the last axis.
 Value layer_norm(Value x, Value scale, Value shift, double epsilon = 1e-5);
 Value rms_norm(Value x, Value scale, double epsilon = 1e-5);
 
 Value dropout(Value x, double probability);
 Value softmax(Value x);      // over the last axis
 Value log_softmax(Value x);  // over the last axis
-// indices (i32) of any shape into table [rows, width]: [..., width].
+// Looks up i32 indices of any shape in table [rows, width]. The result is [..., width].
 Value embedding(Value indices, Value table);
 
 // softmax(q k^T / sqrt(width / heads)) v for each head; q [batch, queries, width], k and v
@@ -110,20 +119,30 @@ struct AttentionOptions {
 Value attention(Value q, Value k, Value v, const AttentionOptions& options);
 // The same for qkv [batch, positions, 3 * width] with q, k and v side by side.
 Value attention(Value qkv, const AttentionOptions& options);
-// Causal attention of new tokens, qkv [1, tokens, 3 * width], to themselves and to all tokens
-// before them. `cache`, a state [2, positions, width], holds keys and values; those of the new
-// tokens are written to the rows from `places[0]` on (i32 [tokens]), and the rows up to there are
-// read. For inference: it has no gradient.
-Value cached_attention(Value qkv, Value cache, Value places, int64_t heads);
+// Causal attention of new tokens, qkv [1, tokens, 3 * width], to themselves and to all earlier
+// tokens. The state `cache` [2, positions, width] holds keys and values. Those of the new tokens
+// are written to the rows from `places[0]` on (i32 [tokens]). Has no gradient.
+//
+// `key_heads` is the number of key and value heads; 0 means `heads`. If there are fewer than
+// `heads`, neighbouring heads share keys and values, qkv is [1, tokens, width + 2 * key_width], and
+// the cache is [2, positions, key_width].
+Value cached_attention(Value qkv, Value cache, Value places, int64_t heads, int64_t key_heads = 0);
 
-// Recurrent cells, with PyTorch's equations and order of gates, over sequences that begin with a
-// state of zeros: states [batch, positions, units]. `projected` [batch, positions, gates * units]
-// is what the inputs contribute to the gates (a dense layer), `weight` [gates * units, units] and
-// the bias make what the state before contributes. Gates: input, forget, cell, output of an LSTM
-// (Hochreiter and Schmidhuber, 1997); reset, update, candidate of a GRU (Cho et al., 2014).
+// Rotary positions (Su et al., 2021) for x [batch, positions, width] with heads side by side. In a
+// head of width w, elements i and i + w / 2 form a pair that is rotated. Row p of `table`
+// [positions or more, w] contains the cosines, then the sines, of the w / 2 angles of position p.
+// With `places` (i32 [positions]), position i of x uses row places[i].
+Value rotary(Value x, Value table, int64_t heads, Value places = {});
+
+// Recurrent layers with PyTorch's equations and gate order, starting from a zero state. The result
+// has the states [batch, positions, units]. `projected` [batch, positions, gates * units] is the
+// contribution of the inputs to the gates (a dense layer). `weight` [gates * units, units] and the
+// bias compute the contribution of the previous state. The gates are input, forget, cell, output
+// for an LSTM (Hochreiter and Schmidhuber, 1997), and reset, update, candidate for a GRU (Cho et
+// al., 2014).
 struct RecurrenceOptions {
   Value bias = {};       // [gates * units]
-  Value mask = {};       // [batch, positions] of i32 or f32: the state stays as it is where it is 0
+  Value mask = {};       // [batch, positions] of i32 or f32; the state is unchanged where it is 0
   bool reverse = false;  // from the last position to the first
 };
 Value lstm(Value projected, Value weight, const RecurrenceOptions& options = {});
@@ -134,37 +153,37 @@ Value flatten(Value x);                      // [batch, the rest]
 Value transpose(Value x, std::vector<int64_t> permutation);
 Value concat(std::vector<Value> parts, int64_t axis);
 Value slice(Value x, int64_t axis, int64_t begin, int64_t end);
-// Zeros before and after along an axis: what undoes a slice.
+// Adds zeros before and after along an axis. The gradient of slice.
 Value pad(Value x, int64_t axis, int64_t before, int64_t after);
 Value broadcast_to(Value x, const Shape& shape);
 
 enum class Reduction { sum, mean, max, min };
-// Over the given axes (all if empty).
+// Reduces the given axes, or all axes if empty.
 Value reduce(Reduction reduction, Value x, std::vector<int64_t> axes = {}, bool keep = false);
 Value sum(Value x, std::vector<int64_t> axes = {}, bool keep = false);
 Value mean(Value x, std::vector<int64_t> axes = {}, bool keep = false);
 
-// Of scores [..., classes] the class with the largest, the first of them: i32 [...].
+// Index of the largest score in scores [..., classes], as i32 [...]. Ties go to the lowest index.
 Value argmax(Value scores);
-// f32 [2]: for how many rows of scores [..., classes] the label (i32, one for each row) is among
-// the k largest, the first of equal ones before the others; and how many labels there are, without
-// those that cross entropy ignores.
+// Top-k accuracy as f32 [2]: the number of rows of scores [..., classes] whose label (i32, one per
+// row) is among the k largest scores, and the number of labels, without ignored ones. Ties go to
+// the lowest index.
 Value count_top(Value scores, Value labels, int64_t k = 1);
 
-// Losses: scalars, the mean over the batch. Targets have the shape of the prediction; [batch] will
-// do for [batch, 1].
+// Losses are scalars, the mean over the batch. Targets have the shape of the prediction. [batch] is
+// accepted for [batch, 1].
 struct CrossEntropyOptions {
   double label_smoothing = 0;
   int64_t ignore_index = -100;
 };
-// logits [rows, classes], labels i32 [rows] or target probabilities f32 [rows, classes]; `weights`
-// [classes] or empty. As in PyTorch, the mean over labels is weighted by their classes, and over
-// probabilities it is that of the rows.
+// logits [rows, classes]; labels i32 [rows] or probabilities f32 [rows, classes]; `weights`
+// [classes] or empty. As in PyTorch, the mean over labels is weighted by class, and the mean over
+// probabilities is not.
 Value cross_entropy(Value logits, Value labels, Value weights = {},
                     CrossEntropyOptions options = {});
-// A mean over rows that do not count equally, in two parts that can be added over batches: the mean
-// over all rows of weight times number, and the mean weight. The first divided by the second is the
-// weighted mean. Without a weight, all rows count 1.
+// A weighted mean over rows, as two parts that can be added over batches: the mean of weight times
+// value, and the mean weight. Their quotient is the weighted mean. Without `weight`, all weights
+// are 1.
 struct WeightedMean {
   WeightedMean(Value mean) : weighted(mean) {}  // NOLINT: a plain mean is one
   WeightedMean(Value weighted, Value weight) : weighted(weighted), weight(weight) {}

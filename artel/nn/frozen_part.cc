@@ -49,7 +49,7 @@ TensorType with_batch(const TensorType& sample, int64_t samples) {
   return {sample.dtype, Shape(std::move(extents))};
 }
 
-// The values that depend on the input alone and are read by what is trained or random.
+// The values that depend only on frozen layers and are read by trained or random layers.
 struct Border {
   std::vector<ValueId> values;
   bool reads_input = false;  // above the border

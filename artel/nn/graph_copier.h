@@ -1,5 +1,5 @@
-// Networks made of the nodes of others: a network is built aside, and its nodes are copied into the
-// graph of another, some of them replaced. Names, random keys and initial values stay the same.
+// Builds a network in a separate graph and copies its nodes into another graph, with replacements.
+// Names, random keys, and initial values stay the same.
 #pragma once
 
 #include <functional>
@@ -11,28 +11,28 @@
 
 namespace artel::nn {
 
-// A network in a graph of its own.
+// A network in its own graph.
 struct BuiltNetwork {
   Graph graph;
   std::map<std::string, Initialiser> initialisers;
   ValueId input = -1, prediction = -1;
 };
-// For inputs of this type, batch axis included.
+// Builds a network for inputs of type `x`, including the batch axis.
 void build_aside(const Model& model, const TensorType& x, bool training,
                  const Build::Trained& trained, BuiltNetwork& built);
 
-// Copies what a value needs, down to values that are given.
+// Copies the nodes that a value depends on, down to given values.
 class GraphCopier {
  public:
-  // Called with each node that was copied, its inputs and its first output; returns what takes the
-  // place of that output.
+  // Called with each copied node, its inputs, and its first output. Returns the replacement of that
+  // output.
   using Change = std::function<Value(const Node& node, const std::vector<Value>& inputs, Value y)>;
 
-  // Both are borrowed.
+  // Borrows both networks.
   GraphCopier(const BuiltNetwork& from, Build& to, Change change = {})
       : from_(from), to_(to), change_(std::move(change)) {}
 
-  // Stands for a value of the network.
+  // Provides a replacement for a value of the network.
   void give(ValueId id, Value value) { known_[id] = value; }
   Value copy(ValueId id);
 

@@ -10,7 +10,7 @@ struct Fans {
   float in, out;
 };
 
-// Weights are [out, in, ...]; those after them multiply both.
+// Weights are [out, in, ...]; the extents after these multiply both.
 Fans fans_of(const Shape& shape) {
   int64_t field = 1;
   for (int axis = 2; axis < shape.rank(); ++axis) field *= shape[axis];

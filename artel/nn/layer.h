@@ -1,5 +1,5 @@
-// A layer is a recipe: given a graph and an input value it adds nodes and parameters and returns
-// the output. Layers compose; nothing is computed here.
+// A layer is a function that adds nodes and parameters to a graph and returns the output value.
+// Layers compose; nothing is computed here.
 //
 //   // Adds a learnt shift to each feature.
 //   const artel::nn::Layer shift("shift", [](artel::nn::Build& build, artel::Value x) {
@@ -7,8 +7,8 @@
 //   });
 //   const artel::Model network = artel::nn::sequential({artel::nn::dense(32), shift});
 //
-// A Layer is a value, cheap to copy, and can be built any number of times (for training, for
-// evaluation, for another batch size): the same names and shapes come out each time.
+// A Layer is a value, cheap to copy, and can be built any number of times (for training,
+// evaluation, or another batch size), with the same names and shapes each time.
 #pragma once
 
 #include <functional>
@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "artel/base/random.h"
@@ -29,7 +30,7 @@ using Initialiser = std::function<void(Random&, const Shape&, std::span<float>)>
 // A graph under construction.
 class Build {
  public:
-  // Whether the parameter with a full name is trained.
+  // True if the parameter with this full name is trained.
   using Trained = std::function<bool(const std::string&)>;
 
   // `trained` is absent if all parameters are trained.
@@ -37,28 +38,28 @@ class Build {
       : graph_(graph), training_(training), places_(places), trained_(std::move(trained)) {}
 
   Graph& graph() { return graph_; }
-  // Whether dropout is active and batch norm uses the statistics of the batch.
+  // True if dropout is active and batch norm uses the statistics of the batch.
   bool training() const { return training_; }
-  // Whether the parameter of this name, relative to the current scope, is trained.
+  // True if the parameter of this name, relative to the current scope, is trained.
   bool trains(std::string_view name) const {
     return training_ && (!trained_ || trained_(graph_.scoped(name)));
   }
-  // The positions in the text of the input's tokens, i32 [tokens], when a text is read piece by
-  // piece and states keep what attention needs from earlier pieces; otherwise empty.
+  // The positions of the input's tokens in the text, i32 [tokens], if a text is read piece by piece
+  // and states keep attention's keys and values of earlier pieces. Otherwise empty.
   Value places() const { return places_; }
-  // Throws an Error of kind unsupported if a text is read that way, for a layer whose results
-  // depend on earlier pieces, too.
+  // Throws an Error of kind unsupported during incremental decoding, for a layer whose results
+  // depend on earlier pieces.
   void require_whole_text(std::string_view layer);
 
-  // Values that layers keep under a name for others (nn/named_values.h). Throws for a name that is
-  // taken.
+  // Stores a value under a name for later layers (nn/named_values.h). Throws for a duplicate name.
   void keep(const std::string& name, Value value);
-  // An input of the network, "x" if there is one; it is kept, too.
+  // Sets an input of the network; the first is named "x". Inputs are also kept values.
   void set_input(const std::string& name, Value value) { kept_[name] = value; }
-  // Throws for an unknown name, with the nearest known one.
+  // Throws for an unknown name and suggests the nearest known one.
   Value kept(const std::string& name) const;
 
-  // While one lives, a parameter whose name exists already is that one, not an error.
+  // During its lifetime, a parameter with an existing name refers to the existing one instead of
+  // being an error.
   class Sharing {
    public:
     explicit Sharing(Build& build) : build_(build) { ++build.sharing_; }
@@ -70,7 +71,7 @@ class Build {
     Build& build_;
   };
 
-  // While one lives, and outside training, a batch norm right after a convolution without a bias is
+  // During its lifetime, outside training, folds a batch norm after a convolution without bias into
   // that convolution's bias (predict/fold_norms.h).
   class FoldingNorms {
    public:
@@ -84,7 +85,14 @@ class Build {
   };
   bool folds_norms() const { return folding_ > 0 && !training_; }
 
-  // While one lives, recurrent layers go both ways: also from the end to the beginning.
+  // The units or channels of the dense layer or convolution in the current scope, which has `given`
+  // unless the network is narrowed (nn/narrowing.h).
+  int64_t units(int64_t given) { return units_ ? units_(graph_.scope(), given) : given; }
+  // From now on; returns the function before.
+  using Units = std::function<int64_t(const std::string& layer, int64_t given)>;
+  Units set_units(Units units) { return std::exchange(units_, std::move(units)); }
+
+  // During its lifetime, recurrent layers are bidirectional.
   class BothWays {
    public:
     explicit BothWays(Build& build) : build_(build), before_(build.asked_ways_) {
@@ -93,14 +101,14 @@ class Build {
     ~BothWays() { --build_.both_ways_; }
     BothWays(const BothWays&) = delete;
     BothWays& operator=(const BothWays&) = delete;
-    // Whether a recurrent layer has asked since.
+    // True if a recurrent layer has checked both_ways since.
     bool heard() const { return build_.asked_ways_ > before_; }
 
    private:
     Build& build_;
     int before_;
   };
-  // Each recurrent layer asks whether it is to go both ways.
+  // True if recurrent layers should be bidirectional. Each recurrent layer calls it.
   bool both_ways() {
     ++asked_ways_;
     return both_ways_ > 0;
@@ -120,6 +128,7 @@ class Build {
   std::map<std::string, Value> kept_;
   int sharing_ = 0, folding_ = 0;
   int both_ways_ = 0, asked_ways_ = 0;
+  Units units_;
 };
 
 class Layer {
@@ -138,7 +147,7 @@ class Layer {
   Function build_;
 };
 
-// The initial value of the parameter or state with that name: a function of (seed, name) alone.
+// Initialises the parameter or state with that name, as a pure function of (seed, name).
 void initialise(uint64_t seed, const std::string& name, const Shape& shape,
                 const Initialiser& initialiser, std::span<float> values);
 Tensor initial_value(uint64_t seed, const std::string& name, const Shape& shape,

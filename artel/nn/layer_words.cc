@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kMostCharacters = 1 << 16;
 constexpr size_t kMostExtents = 8;
 
-// Whether all of `text` is one number of type T, which is then stored.
+// Parses all of `text` as one number of type T. Returns false if it is not one.
 template <typename T>
 bool parse_number(std::string_view text, T& value) {
   const char* end = text.data() + text.size();

@@ -1,5 +1,5 @@
-// The words of one layer in a network written as text; a cursor over them. Errors begin with the
-// layer's index and text.
+// A cursor over the words of one layer in a network written as text. Errors begin with the layer's
+// index and text.
 //
 //   // "soft_step [STEEPNESS]": the word after the kind is optional.
 //   artel::nn::register_layer("soft_step", "[STEEPNESS]", [](artel::nn::LayerWords& words) {
@@ -25,16 +25,15 @@ class LayerWords {
   LayerWords(size_t index, std::string text);
 
   bool at_end() const { return next_ == words_.size(); }
-  // Whether the current layer has more words, that is, neither the text nor its part of a block has
-  // ended.
+  // True if the current layer has more words before the end of the text or of its part of a block.
   bool more() const;
-  // The next word, which must exist; `expected` says what it should be, for the message.
+  // Takes the next word, which must exist. `expected` describes it in the error message.
   std::string take(std::string_view expected);
   // Takes the next word, or the next two, if they match.
   bool accept(std::string_view word);
   bool accept(std::string_view first, std::string_view second);
   void expect(std::string_view word);
-  // Takes the next word if it ends with a colon, and returns it without the colon; else "".
+  // Takes the next word if it ends with a colon, and returns it without the colon; otherwise "".
   std::string label();
 
   // A word of letters, digits, '_' and '.'.
@@ -43,10 +42,10 @@ class LayerWords {
   double number(std::string_view what, double least, double most);
   // "3" for 3x3, or "3x5".
   std::array<int64_t, 2> pair(std::string_view what, int64_t least, int64_t most);
-  // "3x32x32"; one of them may be -1.
+  // Parses extents such as "3x32x32". One of them may be -1.
   std::vector<int64_t> extents(std::string_view what, int64_t most);
 
-  // Throws because the next word is not an option of this kind of layer.
+  // Throws: the next word is not an option of this kind of layer.
   [[noreturn]] void reject_option(std::string_view kind, const std::vector<std::string>& options);
 
   template <typename... Args>

@@ -99,8 +99,9 @@ Layer residual(Layer body, std::optional<Layer> shortcut, bool relu_after) {
           }};
 }
 
-Layer dense(int64_t units, DenseOptions options) {
+Layer dense(int64_t all_units, DenseOptions options) {
   return {"dense", [=](Build& build, Value x) {
+            const int64_t units = build.units(all_units);
             check_rank(build, x, 2, "dense", "[batch, features]; put a flatten before it");
             const int64_t in = x.shape().back();
             const bool in_out = options.order == WeightOrder::in_out;
@@ -116,8 +117,9 @@ Layer dense(int64_t units, DenseOptions options) {
           }};
 }
 
-Layer conv(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions options) {
+Layer conv(int64_t all_channels, std::array<int64_t, 2> kernel, ConvLayerOptions options) {
   return {"conv", [=](Build& build, Value x) {
+            const int64_t channels = build.units(all_channels);
             check_rank(build, x, 4, "conv", "[batch, channels, height, width]");
             check_groups(build, options, x.shape()[1], channels);
             const int64_t in = x.shape()[1] / options.groups;
@@ -254,7 +256,7 @@ Layer mask_patches(int64_t size, double share) {
             const Value all = broadcast_to(
                 build.graph().constant("patches", Tensor::from<float>({1, rows * columns}, ones)),
                 {batch, rows * columns});
-            // What dropout keeps, it scales up.
+            // Undoes the scaling of kept values by dropout.
             const Value kept = mul_scalar(artel::dropout(all, share), 1 - share);
             const Value tall =
                 artel::reshape(broadcast_to(artel::reshape(kept, {batch * rows, 1, columns}),

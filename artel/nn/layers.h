@@ -1,4 +1,4 @@
-// The layers. Names and shapes of parameters are PyTorch's, so that published weights fit.
+// Layers. Parameter names and shapes match PyTorch, so published weights fit.
 //
 //   const artel::Model lenet = artel::nn::sequential(
 //       {artel::nn::conv(6, {5, 5}), artel::nn::relu(), artel::nn::max_pool({2, 2}),
@@ -18,16 +18,16 @@ namespace artel::nn {
 // Containers. Children of `sequential` are named 0, 1, 2, ... unless `named` gives them a name.
 Layer sequential(std::vector<Layer> layers);
 Layer named(std::string name, Layer layer);
-// One scope for children that name themselves: no index is added.
+// A container whose children have their own names; adds no index.
 Layer chain(std::vector<Layer> layers);
-// body(x) + shortcut(x), or body(x) + x without a shortcut; then ReLU if asked for.
+// body(x) + shortcut(x), or body(x) + x without a shortcut, optionally followed by ReLU.
 Layer residual(Layer body, std::optional<Layer> shortcut = {}, bool relu_after = true);
 
 struct DenseOptions {
   bool bias = true;
-  WeightOrder order = WeightOrder::out_in;  // of the stored weight
+  WeightOrder order = WeightOrder::out_in;  // axis order of the stored weight
   Initialiser weight = {};                  // default: fan_in_uniform
-  Initialiser initial_bias = {};            // the same
+  Initialiser initial_bias = {};            // default: fan_in_uniform
 };
 Layer dense(int64_t units, DenseOptions options = {});
 
@@ -35,7 +35,7 @@ struct ConvLayerOptions {
   std::array<int64_t, 2> stride = {1, 1};
   std::array<int64_t, 2> padding = {0, 0};
   std::array<int64_t, 2> dilation = {1, 1};
-  std::array<int64_t, 2> output_padding = {0, 0};  // of the transposed convolution
+  std::array<int64_t, 2> output_padding = {0, 0};  // transposed convolution only
   int64_t groups = 1;
   bool bias = true;
   Initialiser weight = {};  // default: fan_in_uniform
@@ -44,7 +44,7 @@ Layer conv(int64_t channels, std::array<int64_t, 2> kernel, ConvLayerOptions opt
 Layer conv_transpose(int64_t channels, std::array<int64_t, 2> kernel,
                      ConvLayerOptions options = {});
 
-// On sequences [batch, channels, length]; weight [channels, in / groups, kernel].
+// Convolution of sequences [batch, channels, length]; weight [channels, in / groups, kernel].
 struct Conv1dLayerOptions {
   int64_t stride = 1;
   int64_t padding = 0;
@@ -56,7 +56,7 @@ struct Conv1dLayerOptions {
 Layer conv1d(int64_t channels, int64_t kernel, Conv1dLayerOptions options = {});
 
 struct PoolLayerOptions {
-  std::array<int64_t, 2> stride = {0, 0};  // 0: the kernel
+  std::array<int64_t, 2> stride = {0, 0};  // 0 means the kernel size
   std::array<int64_t, 2> padding = {0, 0};
 };
 Layer max_pool(std::array<int64_t, 2> kernel, PoolLayerOptions options = {});
@@ -69,19 +69,18 @@ struct BatchNormLayerOptions {
   double momentum = 0.1;
 };
 Layer batch_norm(BatchNormLayerOptions options = {});
-// The same network outside training, with batch norms as the bias of the convolutions before them;
-// its weights are made by fold_norms (predict/fold_norms.h).
+// The network for inference with batch norms folded into the preceding convolutions. Its weights
+// come from fold_norms (predict/fold_norms.h).
 Layer folding_norms(Layer network);
 Layer layer_norm(double epsilon = 1e-5);
 Layer rms_norm(double epsilon = 1e-5);
 
 Layer dropout(double probability = 0.5);
-// In training, sets this share of the squares of `size` pixels that an image is cut into to zero,
-// for masked autoencoders.
+// In training, zeroes this share of the image's patches of `size` pixels, for masked autoencoders.
 Layer mask_patches(int64_t size, double share = 0.75);
 Layer embedding(int64_t rows, int64_t width);
 // The mean or the sum of the embeddings of each sample's tokens: [batch, width]. With
-// `ignore_padding` tokens of number 0 do not count; a sample of nothing else gives zeros.
+// `ignore_padding`, token 0 is ignored; a sample without other tokens gives zeros.
 struct EmbeddingBagOptions {
   bool sum = false;
   bool ignore_padding = false;

@@ -1,4 +1,4 @@
-// Losses: what training minimises.
+// Losses minimised by training.
 //
 //   artel::register_loss("huber", [](artel::Value prediction, artel::Value target) {
 //     return artel::smooth_l1_loss(prediction, target, 0.5);
@@ -16,8 +16,8 @@
 
 namespace artel {
 
-// The loss of a prediction against a target: the mean over the batch, a scalar. A loss whose rows
-// do not count equally, as with a mask, returns both parts of the weighted mean:
+// The loss of a prediction and its target: a scalar, the mean over the batch. A loss with weighted
+// rows, such as a mask, returns both parts of the weighted mean:
 //
 //   artel::register_loss("masked", [](artel::Value prediction, artel::Value target) {
 //     const artel::Value known = artel::greater(target, artel::mul_scalar(target, 0));
@@ -26,29 +26,29 @@ namespace artel {
 //   });
 using Loss = std::function<WeightedMean(Value prediction, Value target)>;
 
-// By its name, or as it is.
+// The name of a loss, or a function.
 using LossChoice = std::variant<std::string, Loss>;
 // "mse"; "a function" for one that has no name.
 std::string loss_name(const LossChoice& choice);
 
-// cross_entropy, mse, l1, smooth_l1, binary_cross_entropy, kl, or one that was registered; throws
-// for others.
-// Only cross_entropy smoothes labels.
+// cross_entropy, mse, l1, smooth_l1, binary_cross_entropy, kl, or a registered loss. Throws for
+// other names. Only cross_entropy smoothes labels.
 Loss loss_by_name(const std::string& name, double label_smoothing = 0);
 
-// What only training does with labels.
+// Label options that only training uses.
 struct LabelOptions {
   double label_smoothing = 0;  // cross_entropy only
-  // How much each class counts: the loss is the sum over the rows of weight times loss, divided by
-  // the weights of the labels, or by the number of rows for targets that are shares of classes, as
-  // in PyTorch. cross_entropy and, for two classes, binary_cross_entropy only. Empty: all 1.
+  // The weight of each class; empty if all are 1. As in PyTorch, the weighted sum of losses is
+  // divided by the sum of the labels' weights, or by the number of rows if targets are class
+  // probabilities. Only for cross_entropy and, with two classes, binary_cross_entropy.
   std::vector<double> class_weights = {};
 };
 // Throws if the loss has no such options.
 Loss make_loss(const LossChoice& choice, const LabelOptions& labels = {});
 std::vector<std::string> loss_names();
 
-// Throws for a name that is taken. All workers register the same ones.
+// Registers a custom loss. Replaces one that the program registered earlier. Throws for a built-in
+// name. All workers must register the same losses.
 void register_loss(const std::string& name, Loss loss);
 
 // Predictions [..., classes] as rows [rows, classes], and their targets: i32 [rows], or f32 of the

@@ -59,27 +59,9 @@ Value count_classes(Value prediction, Value target) {
   return concat({sum(mul(labels, given), {0}), sum(given, {0}), sum(labels, {0})}, 0);
 }
 
-// The same with a row for each of the three.
+// The same with one row for each of the three.
 Value count_per_class(Value prediction, Value target) {
   return reshape(count_classes(prediction, target), {3, -1});
-}
-
-// Scores of class 1 are counted in kBins * kBins bins, finer near 0: x / (1 + |x|), which lies
-// between -1 and 1, is cut into kBins coarse bins, and each of these into kBins fine ones.
-constexpr int64_t kBins = 64;
-
-// [rows, kBins]: 1 at the bin of each x [rows, 1] in [0, kBins * width). Exact, because widths are
-// powers of two. `rest` is what lies beyond the bin's lower edge.
-Value bins_of(Value x, double width, Value& rest) {
-  std::vector<float> edges;
-  for (int64_t i = 1; i < kBins; ++i)
-    edges.push_back(static_cast<float>(static_cast<double>(i) * width));
-  const Value edge = x.graph().constant("edges", Tensor::from<float>({1, kBins - 1}, edges));
-  const Value below = greater(edge, x);  // 1 where x < edge
-  const Value reached = add_scalar(mul_scalar(below, -1), 1);
-  rest = sub(x, mul_scalar(sum(reached, {1}, true), width));
-  const Value ones = add_scalar(mul_scalar(x, 0), 1);
-  return sub(concat({ones, reached}, 1), concat({reached, mul_scalar(x, 0)}, 1));
 }
 
 // [rows, 1]: by how much that of class 1 is higher than that of class 0.
@@ -90,42 +72,28 @@ Value score_of(const Answers& answers) {
   return sub(slice(scores, 1, 1, 2), slice(scores, 1, 0, 1));
 }
 
-// [2, bins]: how many rows of class 0 and of class 1 have a score in each bin.
-Value count_scores(Value prediction, Value target) {
-  const Answers a = answers(prediction, target);
-  const Value score = score_of(a);
-  const Value squashed = add_scalar(div(score, add_scalar(unary("abs", score), 1)), 1);
-  constexpr double kCoarse = 2.0 / kBins, kFine = kCoarse / kBins;
-  Value within, rest;
-  const Value coarse = bins_of(squashed, kCoarse, within);
-  const Value fine = bins_of(within, kFine, rest);
-  const Value labels = one_hot(a.labels, 2);
-  std::vector<Value> counts;
-  for (int64_t c = 0; c < 2; ++c)
-    counts.push_back(
-        reshape(matmul(mul(coarse, slice(labels, 1, c, c + 1)), fine, {.transpose_a = true}),
-                {1, kBins * kBins}));
-  return concat(counts, 0);
-}
-
-// [rows, 3]: the score, and whether it is one of class 0 or of class 1; neither if it is ignored.
+// [rows, 3]: the score, then 1 for rows of class 0, then 1 for rows of class 1. Ignored rows have
+// 0.
 Value score_rows(Value prediction, Value target) {
   const Answers a = answers(prediction, target);
   return concat({score_of(a), one_hot(a.labels, 2)}, 1);
 }
 
-// How often a row of class 1 has a higher score than one of class 0; equal scores count half.
-double auc_of_rows(std::span<const float> rows) {
+// The number of pairs of a row of class 1 and one of class 0 in which class 1 has the higher score,
+// and the number of pairs. Equal scores count half.
+std::vector<double> ordered_pairs(std::span<const float> rows) {
   struct Row {
     float score;
     bool one;
   };
   std::vector<Row> all;
+  bool known = true;
   for (size_t i = 0; i + 3 <= rows.size(); i += 3) {
     if (rows[i + 1] + rows[i + 2] == 0) continue;
-    if (std::isnan(rows[i])) return std::numeric_limits<double>::quiet_NaN();
+    known = known && !std::isnan(rows[i]);
     all.push_back({rows[i], rows[i + 2] > 0});
   }
+  if (!known) return {std::numeric_limits<double>::quiet_NaN(), 1};
   std::ranges::sort(all, {}, &Row::score);
   double below = 0, pairs = 0, ones = 0;  // `below`: rows of class 0 with lower scores
   for (size_t first = 0; first < all.size();) {
@@ -137,23 +105,13 @@ double auc_of_rows(std::span<const float> rows) {
     below += equal_zeros;
     ones += equal_ones;
   }
-  return below > 0 && ones > 0 ? pairs / (below * ones) : 0.5;
+  return {pairs, below * ones};
 }
 
-// The same of bins.
-double auc(std::span<const double> sums) {
-  const size_t bins = sums.size() / 2;
-  double below = 0, pairs = 0, ones = 0;  // `below`: rows of class 0 in lower bins
-  for (size_t bin = 0; bin < bins; ++bin) {
-    pairs += sums[bins + bin] * (below + sums[bin] / 2);
-    below += sums[bin];
-    ones += sums[bins + bin];
-  }
-  return below > 0 && ones > 0 ? pairs / (below * ones) : 0.5;
-}
+double auc(std::span<const double> sums) { return sums[1] == 0 ? 0.5 : sums[0] / sums[1]; }
 
-// Of class 1 if there are two, else the mean over the classes that occur. `of` sees the counts of
-// one class.
+// The value of class 1 if there are two, else the mean over the classes that occur. `of` computes
+// it from the counts of one class.
 double over_classes(std::span<const double> sums,
                     double (*of)(double right, double given, double labels)) {
   const size_t classes = sums.size() / 3;
@@ -207,8 +165,9 @@ Value sum_squares(Value prediction, Value target) {
                      count);
 }
 
-// Of the squared errors, their number, and exactly of the values and of their squares: the variance
-// is the small difference of two large numbers if the values have a large mean.
+// Sums of the squared errors, their number, and exact sums of the values and of their squares,
+// because the variance is the small difference of two large numbers if the values have a large
+// mean.
 Value sum_variances(Value prediction, Value target) {
   return concat(
       {sum_squares(prediction, target), limb_sums(target, false), limb_sums(target, true)}, 0);
@@ -227,28 +186,24 @@ Registry<Metric>& registry() {
     Metric accuracy = top_k(1);
     accuracy.name = "accuracy";
     Registry<Metric>::Entries entries;
-    for (Metric& metric :
-         std::vector<Metric>{accuracy,
-                             top_k(5),
-                             {"perplexity", sum_cross_entropy,
-                              [](std::span<const double> sums) { return std::exp(ratio(sums)); },
-                              /*less_is_better=*/true},
-                             {"precision", count_classes, precision},
-                             {"recall", count_classes, recall},
-                             {"f1", count_classes, f1},
-                             {.name = "auc",
-                             .sums = count_scores,
-                             .value = auc,
-                             .rows = score_rows,
-                             .value_of_rows = auc_of_rows},
-                             {"mean absolute error", sum_distances, ratio, /*less_is_better=*/true,
-                              /*has_unit=*/true},
-                             {"root mean squared error", sum_squares,
-                              [](std::span<const double> sums) { return std::sqrt(ratio(sums)); },
-                              /*less_is_better=*/true, /*has_unit=*/true},
-                             {"r2", sum_variances, r2},
-                             {"confusion matrix", count_confusion, {}},
-                             {"per class", count_per_class, {}}})
+    for (Metric& metric : std::vector<Metric>{
+             accuracy,
+             top_k(5),
+             {"perplexity", sum_cross_entropy,
+              [](std::span<const double> sums) { return std::exp(ratio(sums)); },
+              /*less_is_better=*/true},
+             {"precision", count_classes, precision},
+             {"recall", count_classes, recall},
+             {"f1", count_classes, f1},
+             {.name = "auc", .value = auc, .rows = score_rows, .sums_of_rows = ordered_pairs},
+             {"mean absolute error", sum_distances, ratio, /*less_is_better=*/true,
+              /*has_unit=*/true},
+             {"root mean squared error", sum_squares,
+              [](std::span<const double> sums) { return std::sqrt(ratio(sums)); },
+              /*less_is_better=*/true, /*has_unit=*/true},
+             {"r2", sum_variances, r2},
+             {"confusion matrix", count_confusion, {}},
+             {"per class", count_per_class, {}}})
       entries.emplace_back(metric.name, metric);
     return entries;
   }());
@@ -264,11 +219,10 @@ std::vector<Metric> metrics_in(const Graph& graph, const std::vector<Metric>& me
 }
 
 // The sums of the metric, or its rows. Nothing where it is not for these values and need not be.
-std::optional<Value> output_for(const Metric& metric, Value prediction, Value target,
-                                bool in_test) {
+std::optional<Value> output_for(const Metric& metric, Value prediction, Value target) {
   try {
     return with_where(fmt::format("metric '{}'", metric.name), [&] {
-      const bool rows = in_test && metric.rows;
+      const bool rows = static_cast<bool>(metric.rows);
       const Value made = (rows ? metric.rows : metric.sums)(prediction, target);
       require(static_cast<bool>(made), ErrorKind::invalid_argument,
               "returned an empty value, expected its {}", rows ? "rows" : "sums");
@@ -285,7 +239,8 @@ std::optional<Value> output_for(const Metric& metric, Value prediction, Value ta
 }  // namespace
 
 void register_metric(Metric metric) {
-  require_function("metric", metric.name, metric.sums);
+  require_function("metric", metric.name, metric.rows ? metric.rows : metric.sums);
+  if (metric.rows) require_function("metric", metric.name, metric.sums_of_rows);
   std::string name = metric.name;
   registry().add(std::move(name), std::move(metric));
 }
@@ -329,29 +284,28 @@ Metrics::Metrics(const std::vector<Metric>& metrics, const std::vector<Shape>& s
   }
 }
 
-Metrics::Metrics(const std::vector<Metric>& metrics, const Graph& graph, bool in_test) {
+Metrics::Metrics(const std::vector<Metric>& metrics, const Graph& graph) {
   for (const Metric& metric : metrics_in(graph, metrics)) {
     Part part = {.metric = metric, .output = output_of(metric.name), .shape = {}, .offset = sums_};
-    const Shape& shape = graph.type(graph.output_id(part.output)).shape;
-    if (in_test && metric.rows) {
-      part.width = static_cast<size_t>(shape.back());
-    } else {
-      part.shape = shape;
-      part.size = static_cast<size_t>(shape.elements());
+    part.shape = graph.type(graph.output_id(part.output)).shape;
+    if (metric.rows) {
+      part.width = static_cast<size_t>(part.shape.back());
+      part.shape = {std::ssize(metric.sums_of_rows({}))};
     }
+    part.size = static_cast<size_t>(part.shape.elements());
     sums_ += part.size;
     parts_.push_back(std::move(part));
   }
 }
 
 void Metrics::add_to(Graph& graph, const std::vector<Metric>& metrics, Value prediction,
-                     Value target, bool in_test) {
+                     Value target) {
   for (const Metric& metric : metrics) {
     const std::string output = output_of(metric.name);
     require(!graph.has_output(output), ErrorKind::invalid_argument,
             "[metric '{}'] is asked for twice, expected once", metric.name);
     const Graph::Scope scope(graph, output);
-    const std::optional<Value> made = output_for(metric, prediction, target, in_test);
+    const std::optional<Value> made = output_for(metric, prediction, target);
     if (!made) continue;
     graph.set_output(output, made->type().dtype == DType::f32 ? *made : unary("to_f32", *made));
   }
@@ -368,16 +322,16 @@ std::vector<MetricValue> Metrics::values(std::span<const double> sums,
   std::vector<MetricValue> values;
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
-    const std::span<const double> own = sums.subspan(part.offset, part.size);
-    const bool single = part.width > 0 || part.metric.value;
-    const auto value = [&] {
-      return part.width > 0 ? part.metric.value_of_rows(rows.at(i)) : part.metric.value(own);
-    };
+    const std::span<const double> given = sums.subspan(part.offset, part.size);
+    std::vector<double> own = part.width > 0 && !rows.empty()
+                                  ? part.metric.sums_of_rows(rows[i])
+                                  : std::vector<double>(given.begin(), given.end());
+    const bool single = static_cast<bool>(part.metric.value);
     values.push_back({.name = part.metric.name,
                       .single = single,
-                      .value = single ? value() : 0,
+                      .value = single ? part.metric.value(own) : 0,
                       .shape = part.shape,
-                      .sums = {own.begin(), own.end()}});
+                      .sums = std::move(own)});
   }
   return values;
 }

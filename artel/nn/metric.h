@@ -1,10 +1,10 @@
-// Metrics: what is reported beside the loss.
+// Metrics reported next to the loss.
 //
-// A metric is an output of the compiled network with a reduction. Its sums, a few numbers for each
-// batch, are computed beside the loss, added over lanes, workers and batches, and turned into one
-// number at the end. So it is exact for data of any size, does not depend on the number of workers
-// (it adds what was counted, never means), and the network's outputs are not copied for it. A
-// metric that no sums can give exactly may ask for all rows of a test.
+// A metric is an output of the compiled network with a reduction. Its sums, a few numbers per
+// batch, are computed with the loss, added over lanes, workers, and batches, and reduced to one
+// number at the end. So it is exact for data of any size, independent of the number of workers
+// (counts are added, never means), and needs no copies of the network's outputs. A metric over
+// several samples together gets the rows of a whole batch, or of a whole test.
 //
 //   const auto sums = [](artel::Value prediction, artel::Value target) {
 //     const artel::Value off = artel::sub(prediction, target);
@@ -26,43 +26,42 @@ namespace artel {
 
 struct Metric {
   std::string name;
-  // Adds the nodes that make sums of a batch, f32 of any shape that does not depend on the number
-  // of its rows. Throws for predictions or targets that it is not for.
-  std::function<Value(Value prediction, Value target)> sums;
-  // Makes one number of the sums over all batches. Absent: the sums are the result, like those of a
+  // Builds the sums of a batch: f32, with a shape that does not depend on the number of rows.
+  // Throws for unsupported predictions or targets.
+  std::function<Value(Value prediction, Value target)> sums = {};
+  // Reduces the sums over all batches to one number. Empty if the sums are the result, as for a
   // confusion matrix.
   std::function<double(std::span<const double> sums)> value = {};
   bool less_is_better = false;  // for choosing the best epoch
-  bool has_unit = false;        // that of the values
-  // Left out where it is not for the network's predictions and targets, instead of an error.
+  bool has_unit = false;        // the unit of the target values
+  // If true, the metric is left out for unsupported predictions and targets instead of an error.
   bool where_it_fits = false;
-  // In a test, instead of the sums: f32 [rows, n], some numbers for each row, and what those of all
-  // rows make, one after another in any order. Absent: there are sums only.
+  // Alternative to `sums` for metrics that need all rows: builds f32 [rows, n], and converts the
+  // rows of a batch or test to sums. Rows arrive in any order, mixed with rows of zeros, which must
+  // not change the result.
   std::function<Value(Value prediction, Value target)> rows = {};
-  std::function<double(std::span<const float> rows)> value_of_rows = {};
+  std::function<std::vector<double>(std::span<const float> rows)> sums_of_rows = {};
 };
 
-// Throws for a name that is taken. All workers register the same ones.
+// Registers a custom metric. Replaces one that the program registered earlier. Throws for a
+// built-in name. All workers must register the same metrics.
 void register_metric(Metric metric);
 
-// Those that come with Artel, for rows of scores with a class each (i32 labels, of which cross
-// entropy ignores -100; or shares of classes, of which the largest counts; one score a row stands
-// for class 1 against 0):
-//   accuracy          the share of rows whose largest score is the label's, the first of equal ones
-//   top 5             the share of rows whose label is among the five largest
+// Finds a metric by name. Throws for an unknown name and suggests the nearest known one.
+//
+// For classes. Targets are i32 labels, without ignored ones (-100), or class probabilities, of
+// which the largest counts. A single score per row is that of class 1 against class 0.
+//   accuracy          share of rows with the label as the largest score; ties go to the first class
+//   top 5             share of rows with the label among the five largest scores
 //   perplexity        exp of the mean cross entropy
 //   precision, recall, f1
-//                     of class 1 if there are two classes, else the mean over those that occur
-//   auc               of two classes: how often a row of class 1 has a higher score than one of
-//                     class 0 (the area under the ROC curve); exact in a test, and in training
-//                     counted in 4096 bins of scores
-//   confusion matrix  [label, answer]: how often each was given for each; not a single number
-//   per class         [3, classes]: right answers, answers, labels; see class_scores
-// and for values:
+//                     those of class 1 with two classes, otherwise the mean over occurring classes
+//   auc               area under the ROC curve, for two classes; in training, for pairs in a batch
+//   confusion matrix  [label, answer] counts; not a single number
+//   per class         [3, classes]: correct answers, answers, labels; see class_scores
+// For values:
 //   mean absolute error, root mean squared error
-//   r2                the share of the variance that is explained: 1 is perfect, 0 no better than
-//                     the mean
-// Throws for other names, with the nearest known one.
+//   r2                explained share of the variance: 1 is perfect, 0 no better than the mean
 const Metric& metric_by_name(std::string_view name);
 std::vector<Metric> metrics_by_name(const std::vector<std::string>& names);
 std::vector<std::string> metric_names();
@@ -73,7 +72,7 @@ Metric top_k(int64_t k);
 Value metric_sums(Value sum, int64_t count);
 double ratio(std::span<const double> sums);
 
-// What a metric came to.
+// The value of a metric.
 struct MetricValue {
   std::string name;
   bool single = true;  // it has one number
@@ -87,14 +86,14 @@ class Metrics {
  public:
   Metrics() = default;
   // `graph` has the outputs that add_to has given it.
-  Metrics(const std::vector<Metric>& metrics, const Graph& graph, bool in_test = false);
+  Metrics(const std::vector<Metric>& metrics, const Graph& graph);
 
-  // Those of sums that were counted elsewhere, of these shapes.
+  // For sums with these shapes that were computed elsewhere.
   Metrics(const std::vector<Metric>& metrics, const std::vector<Shape>& shapes);
 
-  // Adds an output for each metric: its sums or, in a test, its rows if it has any.
+  // Adds an output for each metric: its sums or its rows.
   static void add_to(Graph& graph, const std::vector<Metric>& metrics, Value prediction,
-                     Value target, bool in_test = false);
+                     Value target);
   static std::string output_of(const std::string& metric) { return "metric " + metric; }
 
   struct Part {
@@ -102,14 +101,15 @@ class Metrics {
     std::string output;
     Shape shape;                  // of its sums
     size_t offset = 0, size = 0;  // where they are among all
-    size_t width = 0;             // numbers of each row, which it has instead; 0: it has sums
+    size_t width = 0;             // numbers per row; 0 if the output has sums
   };
   const std::vector<Part>& parts() const { return parts_; }
-  size_t sums() const { return sums_; }  // of all together
-  // Null if there is none of that name.
+  size_t sums() const { return sums_; }  // of all metrics
+  // Null if no metric has that name.
   const Metric* find(std::string_view name) const;
 
-  // `rows`: of each part that has them instead of sums.
+  // Computes all metrics. `rows` are the rows of each part that has rows, which are converted to
+  // sums first. If it is empty, `sums` is complete.
   std::vector<MetricValue> values(std::span<const double> sums,
                                   const std::vector<std::vector<float>>& rows = {}) const;
 
@@ -118,14 +118,14 @@ class Metrics {
   size_t sums_ = 0;
 };
 
-// What the sums of "per class" say of each class.
+// The sums of "per class" for a class.
 struct ClassScores {
   double precision = 0, recall = 0, f1 = 0;
   int64_t labels = 0;
 };
 std::vector<ClassScores> class_scores(const MetricValue& per_class);
 
-// Null if there is none of that name.
+// Null if no metric has that name.
 const MetricValue* find_metric(const std::vector<MetricValue>& values, std::string_view name);
 // "accuracy", or 0.
 double accuracy_of(const std::vector<MetricValue>& values);

@@ -22,7 +22,7 @@ Value build_network(const Model& model, ModelGraph& result, const TensorType& x,
 }
 
 void add_loss(ModelGraph& result, Value prediction, const TensorType& y, const Loss& loss,
-              const std::vector<Metric>& metrics, bool in_test) {
+              const std::vector<Metric>& metrics) {
   const Value target = result.graph.input("y", y);
   {
     const Graph::Scope scope(result.graph, "loss");
@@ -32,11 +32,11 @@ void add_loss(ModelGraph& result, Value prediction, const TensorType& y, const L
     result.graph.set_output("loss", value.weighted);
     if (value.weight) result.graph.set_output("loss_weight", value.weight);
   }
-  Metrics::add_to(result.graph, metrics, prediction, target, in_test);
+  Metrics::add_to(result.graph, metrics, prediction, target);
 }
 
-// A value that is its own mean becomes the shift, whatever it was, and nothing before it learns. A
-// lane is normalised by itself, so its samples are what counts.
+// A value that is its own mean becomes the shift, independently of the value, and earlier layers
+// learn nothing. A lane is normalised by itself, so the number of its samples counts.
 void check_batch_norms(const Graph& graph, int64_t samples) {
   for (const Node& node : graph.nodes()) {
     if (node.op->name != "batch_norm") continue;
@@ -73,7 +73,7 @@ ModelGraph evaluation_graph(const Model& model, const TensorType& x, const Tenso
                             const Loss& loss, const std::vector<Metric>& metrics,
                             const ShardPart& part) {
   ModelGraph result;
-  add_loss(result, build_network(model, result, x, false), y, loss, metrics, true);
+  add_loss(result, build_network(model, result, x, false), y, loss, metrics);
   result.graph = lower(result.graph, {}, part);
   return result;
 }
@@ -82,12 +82,21 @@ ModelGraph training_graph(const Model& model, const TensorType& x, const TensorT
                           const Loss& loss, const std::function<bool(const std::string&)>& trained,
                           const std::vector<Metric>& metrics, const ShardPart& part) {
   ModelGraph result;
-  add_loss(result, build_network(model, result, x, true, {}, trained), y, loss, metrics, false);
+  add_loss(result, build_network(model, result, x, true, {}, trained), y, loss, metrics);
   check_batch_norms(result.graph, x.shape[0]);
-  // Nobody reads it after a step, and the gradient of the loss can take its place.
+  // It is not read after a step, and the gradient of the loss can take its place.
   result.graph.drop_output("prediction");
   result.graph = lower(result.graph, Differentiation{.weight = "weight", .trained = trained}, part);
   return result;
+}
+
+bool uses_batch_statistics(const Model& model, const TensorType& sample,
+                           const std::function<bool(const std::string&)>& trained) {
+  std::vector<int64_t> extents = sample.shape.extents();
+  extents.insert(extents.begin(), 2);
+  ModelGraph result;
+  build_network(model, result, {sample.dtype, Shape(std::move(extents))}, true, {}, trained);
+  return !result.graph.state_updates().empty();
 }
 
 }  // namespace artel

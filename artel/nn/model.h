@@ -36,8 +36,8 @@ struct ModelGraph {
 // Input "x", output "prediction"; dropout off, batch norm by its running statistics. With shards,
 // here and below, layers are cut into them (graph/passes/split_layers.h).
 ModelGraph inference_graph(const Model& model, const TensorType& x, const ShardPart& part = {});
-// The same for a text that is read piece by piece: inputs "x", i32 [1, tokens], and "places", i32
-// [tokens], counted from 0; "prediction" [1, 1, vocabulary] is for the last token. The states whose
+// The graph for a text that is read piece by piece. Inputs: "x", i32 [1, tokens], and "places", i32
+// [tokens], counted from 0. "prediction" [1, 1, vocabulary] is for the last token. The states whose
 // names satisfy is_cache keep the keys and values of all tokens read so far.
 ModelGraph decoding_graph(const Model& model, int64_t tokens);
 bool is_cache(std::string_view state);
@@ -54,5 +54,9 @@ ModelGraph training_graph(const Model& model, const TensorType& x, const TensorT
                           const Loss& loss,
                           const std::function<bool(const std::string&)>& trained = {},
                           const std::vector<Metric>& metrics = {}, const ShardPart& part = {});
+
+// True if training normalises samples by statistics of their batch (batch norm), which is a lane.
+bool uses_batch_statistics(const Model& model, const TensorType& sample,
+                           const std::function<bool(const std::string&)>& trained = {});
 
 }  // namespace artel

@@ -2,6 +2,7 @@
 
 #include "artel/base/error.h"
 #include "artel/graph/ops.h"
+#include "artel/nn/layer_kinds.h"
 
 namespace artel::nn {
 namespace {
@@ -50,7 +51,7 @@ Layer output(std::string name) {
   return {"output", [name = std::move(name)](Build& build, Value x) {
             require(!build.graph().has_output(name) && name != "prediction" && name != "loss",
                     ErrorKind::invalid_argument,
-                    "[layer '{}'] output {}: there is one already; try another name",
+                    "[layer '{}'] output {}: this name is already in use; try another one",
                     build.graph().scope(), name);
             build.graph().set_output(name, x);
             return x;
@@ -85,6 +86,35 @@ Layer split_inputs(std::vector<std::pair<std::string, Shape>> inputs, Layer netw
             for (size_t i = 0; i < parts.size(); ++i) build.set_input(inputs[i].first, parts[i]);
             return network(build, parts.front());
           }};
+}
+
+namespace {
+
+constexpr int64_t kMostAxes = 8;
+
+template <Layer (*make)(std::string)>
+Layer parse_kept(LayerWords& words, int) {
+  return make(words.name("the name of a value"));
+}
+
+Layer parse_concat(LayerWords& words, int) {
+  std::string name = words.name("the name of a value");
+  return concat_kept(std::move(name),
+                     words.accept("axis") ? words.integer("axis", -kMostAxes, kMostAxes) : 1);
+}
+
+}  // namespace
+
+std::vector<LayerKind> named_value_layers() {
+  return {
+      {"as", "NAME", parse_kept<keep_as>},
+      {"from", "NAME", parse_kept<take_kept>},
+      {"add", "NAME", parse_kept<add_kept>},
+      {"subtract", "NAME", parse_kept<subtract_kept>},
+      {"multiply", "NAME", parse_kept<multiply_kept>},
+      {"concat", "NAME [axis AXIS]", parse_concat},
+      {"output", "NAME", parse_kept<output>},
+  };
 }
 
 }  // namespace artel::nn

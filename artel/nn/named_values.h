@@ -1,4 +1,4 @@
-// Networks that are more than a chain: values with names, which layers set aside for later ones.
+// Named values, for networks that are more than a chain of layers.
 //
 //   using namespace artel::nn;
 //   // A skip across two blocks, and a second input.
@@ -8,8 +8,8 @@
 //                   conv(8, {3, 3}, {.padding = {1, 1}}), add_kept("skip"), flatten(),
 //                   concat_kept("age"), dense(2)}));
 //
-// The network's first input is called "x". In C++ a layer may also be any function of values, which
-// finds them by `Build::kept`.
+// The network's first input is named "x". In C++, a layer may be any function of values, which it
+// finds by `Build::kept`.
 #pragma once
 
 #include <string>
@@ -20,29 +20,28 @@
 
 namespace artel::nn {
 
-// Passes its input on, and keeps it under a name for later layers.
+// Returns its input and stores it under a name for later layers.
 Layer keep_as(std::string name);
-// Continues with a value that was kept, instead of the input.
+// Returns a stored value instead of the input.
 Layer take_kept(std::string name);
-// The input and a value that was kept, of equal shapes.
+// Combines the input with a stored value of equal shape.
 Layer add_kept(std::string name);
 Layer subtract_kept(std::string name);
 Layer multiply_kept(std::string name);
-// The kept value appended to the input along an axis: 1 is features or channels, -1 the last.
+// Concatenates the input and a stored value along an axis: 1 is features or channels, -1 the last
+// axis.
 Layer concat_kept(std::string name, int64_t axis = 1);
 
-// Passes its input on, and makes it an output of the network besides the last value: for losses
+// Returns its input and makes it an additional output of the network, for losses
 // (`prediction.graph().output(name)`) and for Predictor.
 Layer output(std::string name);
 
-// A layer, of the same name as an earlier one beside it, that has no parameters of its own: it uses
-// those of the other, as two towers that are one function do. Not for layers with states, such as
-// batch_norm.
+// A layer that shares the parameters of an earlier layer with the same name in the same scope, as
+// in twin towers. Not for layers with state, such as batch_norm.
 Layer shared(Layer layer);
 
-// A network of several inputs, which lie side by side in each sample (data::join_inputs): f32 or
-// i32 [batch, elements of all]. They are kept under their names; the first is what the network
-// begins with.
+// A network with several inputs, which are concatenated in each sample (data::join_inputs): f32 or
+// i32 [batch, elements of all]. Stores them under their names; the network starts with the first.
 Layer split_inputs(std::vector<std::pair<std::string, Shape>> inputs, Layer network);
 
 }  // namespace artel::nn

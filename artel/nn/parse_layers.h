@@ -32,13 +32,13 @@ namespace artel::nn {
 // untrusted text: depth, number of words and sizes are bounded.
 Layer parse_layers(const std::vector<std::string>& lines);
 
-// Makes a kind of layer of your own known to texts, for configuration files. `arguments` is how
-// people write what follows its name, such as "UNITS [no_bias]"; `parse` takes those words. Throws
-// for a name that is taken or that is not a word.
+// Registers a custom kind of layer for texts and configuration files. `arguments` documents the
+// words after its name, such as "UNITS [no_bias]"; `parse` consumes them. Replaces a layer that the
+// program registered earlier. Throws for a built-in name and for a name that is not a word.
 void register_layer(const std::string& name, const std::string& arguments,
                     std::function<Layer(LayerWords&)> parse);
 
-// How each kind of layer is written, such as "dropout [PROBABILITY]".
+// The syntax of each kind of layer, such as "dropout [PROBABILITY]".
 std::vector<std::string> layer_syntax();
 
 }  // namespace artel::nn

@@ -5,6 +5,7 @@
 #include "artel/base/error.h"
 #include "artel/graph/ops.h"
 #include "artel/nn/initialisers.h"
+#include "artel/nn/layer_kinds.h"
 #include "artel/nn/layers.h"
 #include "artel/nn/transformer.h"
 
@@ -87,6 +88,54 @@ Layer bidirectional(Layer layer) {
                     build.graph().scope(), layer.kind());
             return y;
           }};
+}
+
+namespace {
+
+constexpr int64_t kMostRecurrent = 256;
+constexpr const char* kRecurrentSyntax =
+    "UNITS [layers N] [bidirectional] [last] [no_bias] [dropout PROBABILITY] [mask NAME]";
+
+template <Layer (*make)(int64_t, RecurrentOptions)>
+Layer parse_recurrent(LayerWords& words, int) {
+  const int64_t units = words.integer("units", 1, kMostUnits / 4);
+  RecurrentOptions options;
+  parse_options(words, "a recurrent layer",
+                [&] {
+                  if (words.accept("layers"))
+                    options.layers = words.integer("layers", 1, kMostRecurrent);
+                  else if (words.accept("bidirectional"))
+                    options.bidirectional = true;
+                  else if (words.accept("last"))
+                    options.last = true;
+                  else if (words.accept("no_bias"))
+                    options.bias = false;
+                  else if (words.accept("dropout"))
+                    options.dropout = words.number("probability", 0, 0.99);
+                  else if (words.accept("mask"))
+                    options.mask = words.name("the name of a value");
+                  else
+                    return false;
+                  return true;
+                },
+                {"layers", "bidirectional", "last", "no_bias", "dropout", "mask"});
+  return make(units, options);
+}
+
+// Around one layer it adds nothing to the names of parameters, like the option of that layer.
+Layer parse_bidirectional(LayerWords& words, int depth) {
+  std::vector<Layer> layers = parse_braces(words, depth);
+  return bidirectional(layers.size() == 1 ? std::move(layers[0]) : sequential(std::move(layers)));
+}
+
+}  // namespace
+
+std::vector<LayerKind> recurrent_layers() {
+  return {
+      {"lstm", kRecurrentSyntax, parse_recurrent<lstm>},
+      {"gru", kRecurrentSyntax, parse_recurrent<gru>},
+      {"bidirectional", "{ LAYER | ... }", parse_bidirectional},
+  };
 }
 
 }  // namespace artel::nn

@@ -1,4 +1,4 @@
-// The tables in which a network looks its tokens up.
+// The token tables of a network.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,7 @@ struct TokenTable {
   int64_t rows, width;
 };
 
-// The smallest table in which the inputs of a sample of tokens are looked up as they are; nothing
-// if there is none.
+// The smallest table indexed directly by the tokens of a sample; empty if the network has none.
 std::optional<TokenTable> smallest_token_table(const Model& model, const TensorType& sample);
 
 }  // namespace artel::nn

@@ -61,21 +61,25 @@ Value add_sinusoidal_positions(Build& build, Value x) {
   return add(x, table);
 }
 
+Value rotary_table(Build& build, int64_t positions, int64_t head_width, double base) {
+  require(head_width % 2 == 0, ErrorKind::shape,
+          "rotary positions: got heads of width {}, expected an even one", head_width);
+  const int64_t half = head_width / 2;
+  const Tensor cosines = waves(positions, half, base, std::cos);
+  const Tensor sines = waves(positions, half, base, std::sin);
+  Tensor table({positions, head_width});
+  for (int64_t p = 0; p < positions; ++p) {
+    float* row = table.values<float>().data() + p * head_width;
+    std::copy_n(cosines.values<float>().data() + p * half, half, row);
+    std::copy_n(sines.values<float>().data() + p * half, half, row + half);
+  }
+  return build.graph().constant(build.graph().scoped("angles"), table);
+}
+
 Value rotate_positions(Build& build, Value x, int64_t heads, double base) {
   check_sequence(build, x, "rotary positions");
-  const int64_t batch = x.shape()[0], positions = x.shape()[1], width = x.shape()[2] / heads;
-  require(width % 2 == 0, ErrorKind::shape,
-          "rotary positions: got heads of width {}, expected an even one", width);
-  const Shape angles = {positions, 1, width / 2};
-  const Value cosine =
-      constant_waves(build, "cosine", waves(positions, width / 2, base, std::cos), angles);
-  const Value sine =
-      constant_waves(build, "sine", waves(positions, width / 2, base, std::sin), angles);
-  const Value split = artel::reshape(x, {batch, positions, heads, width});
-  const Value a = slice(split, 3, 0, width / 2), b = slice(split, 3, width / 2, width);
-  const Value turned =
-      concat({sub(mul(a, cosine), mul(b, sine)), add(mul(b, cosine), mul(a, sine))}, 3);
-  return artel::reshape(turned, {batch, positions, heads * width});
+  build.require_whole_text("rotary positions");
+  return rotary(x, rotary_table(build, x.shape()[1], x.shape()[2] / heads, base), heads);
 }
 
 Value causal_attention(Build& build, Value qkv, int64_t heads, int64_t positions, double dropout) {
@@ -85,6 +89,34 @@ Value causal_attention(Build& build, Value qkv, int64_t heads, int64_t positions
                      {.heads = heads, .causal = true, .dropout = build.training() ? dropout : 0.0});
   const Value cache = build.state(kCacheName, {2, positions, qkv.shape()[2] / 3}, 0);
   return cached_attention(qkv, cache, build.places(), heads);
+}
+
+namespace {
+
+// Each of `heads` heads `times` times, one after another.
+Value repeat_heads(Value x, int64_t heads, int64_t times) {
+  const int64_t batch = x.shape()[0], positions = x.shape()[1], width = x.shape()[2] / heads;
+  const Value split = artel::reshape(x, {batch, positions, heads, 1, width});
+  return artel::reshape(broadcast_to(split, {batch, positions, heads, times, width}),
+                        {batch, positions, heads * times * width});
+}
+
+}  // namespace
+
+Value grouped_attention(Build& build, Value q, Value k, Value v, GroupedHeads heads,
+                        int64_t positions, double dropout) {
+  check_sequence(build, q, "attention");
+  if (build.places()) {
+    const Value cache = build.state(kCacheName, {2, positions, k.shape()[2]}, 0);
+    return cached_attention(concat({q, k, v}, 2), cache, build.places(), heads.heads,
+                            heads.key_heads);
+  }
+  if (const int64_t times = heads.heads / heads.key_heads; times > 1) {
+    k = repeat_heads(k, heads.key_heads, times);
+    v = repeat_heads(v, heads.key_heads, times);
+  }
+  return attention(
+      q, k, v, {.heads = heads.heads, .causal = true, .dropout = build.training() ? dropout : 0.0});
 }
 
 Value multi_head_attention(Build& build, Value x, const AttentionLayerOptions& options,
@@ -161,6 +193,11 @@ Value take_position(Value x, int64_t index) {
           "position {}: got {}, expected [batch, positions, width] with more positions", index,
           to_string(x.shape()));
   return artel::reshape(slice(x, 1, index, index + 1), {x.shape()[0], x.shape()[2]});
+}
+
+Value last_position_scores(Build& build, Value x, int64_t classes) {
+  const Value last = take_position(x, x.shape()[1] - 1);
+  return named("classifier", dense(classes, transformer_dense()))(build, last);
 }
 
 }  // namespace artel::nn

@@ -22,7 +22,7 @@ constexpr std::array<uint32_t, 256> crc_table() {
   return table;
 }
 
-// TFRecord stores checksums rotated and shifted, so a checksum of a checksum is harmless.
+// TFRecord masks checksums, because the CRC of data that contains its own CRC is weak.
 uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8u; }
 
 template <typename Integer>
@@ -71,7 +71,7 @@ std::string encode_summary(double wall_time, int64_t step, std::string_view summ
   return double_field(1, wall_time) + integer_field(2, step) + bytes_field(5, summary);
 }
 
-// A summary of one value, which is `content` beside its name.
+// A summary with one value: its name and `content`.
 std::string encode_value(double wall_time, int64_t step, std::string_view name,
                          std::string_view content) {
   return encode_summary(wall_time, step, bytes_field(1, bytes_field(1, name).append(content)));

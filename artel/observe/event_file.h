@@ -1,8 +1,7 @@
-// What TensorBoard reads: scalars, histograms, pictures and texts over time.
+// Event files for TensorBoard: scalars, histograms, pictures, and texts over time.
 //
-// An event file is a sequence of records, each framed by its length and checksums (TFRecord), each
-// holding one small protocol-buffer message. The few fields that these need are encoded here, so no
-// library is needed.
+// An event file is a sequence of TFRecords. Each is framed by its length and checksums and holds
+// one small protocol-buffer message. The few required fields are encoded here without a library.
 #pragma once
 
 #include <cstdint>
@@ -27,23 +26,23 @@ struct PngPicture {
   std::string bytes;
 };
 
-// CRC-32C (Castagnoli), as iSCSI and TFRecord use it.
+// CRC-32C (Castagnoli), as used by iSCSI and TFRecord.
 uint32_t crc32c(std::string_view bytes);
 
-// A message framed as a record.
+// Frames a message as a record.
 std::string tfrecord(std::string_view message);
 
-// The messages of an event file. `wall_time` is in seconds since 1970.
+// Encodes the messages of an event file. `wall_time` is in seconds since 1970.
 std::string encode_file_version(double wall_time);
-// Marks the (re)start of a run before `step`: a viewer drops what an earlier, interrupted run wrote
-// for this and later steps.
+// Marks the start or restart of a run before `step`. Viewers drop data that an interrupted run
+// wrote for this and later steps.
 std::string encode_start(double wall_time, int64_t step);
 std::string encode_scalars(double wall_time, int64_t step, const Scalars& scalars);
 std::string encode_histogram(double wall_time, int64_t step, std::string_view name,
                              const Histogram& histogram);
 std::string encode_picture(double wall_time, int64_t step, std::string_view name,
                            const PngPicture& picture);
-// A viewer takes the text for Markdown.
+// Viewers render the text as Markdown.
 std::string encode_text(double wall_time, int64_t step, std::string_view name,
                         std::string_view text);
 

@@ -1,4 +1,4 @@
-// How the values of a tensor are distributed.
+// Histogram of the values of a tensor.
 #pragma once
 
 #include <span>
@@ -6,14 +6,14 @@
 
 namespace artel::observe {
 
-// Of the values that are finite; none of them: `limits` is empty.
+// Covers finite values only. `limits` is empty if no value is finite.
 struct Histogram {
   double min = 0, max = 0, count = 0, sum = 0, squares = 0;
-  std::vector<double> limits;  // the upper one of each bin
+  std::vector<double> limits;  // upper limit of each bin
   std::vector<double> counts;
 };
 
-// In `bins` bins of equal width, or in one if all values are the same. Reads them twice.
+// Uses `bins` bins of equal width, or one if all values are equal. Reads the values twice.
 Histogram histogram_of(std::span<const float> values, int bins = 50);
 
 }  // namespace artel::observe

@@ -1,4 +1,4 @@
-// Sets of moments, as ordered intervals that do not touch.
+// Sets of time, as ordered disjoint intervals.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ inline Intervals united(Intervals parts) {
   return whole;
 }
 
-// The intervals of a set within another interval, and those that are missing there, in order:
-// use(interval, is_in_the_set).
+// Splits `piece` at the borders of `set` and calls use(interval, is_in_the_set) for each part in
+// order.
 inline void cut(const Interval& piece, const Intervals& set, const auto& use) {
   double at = piece.begin;
   const auto first = std::ranges::upper_bound(set, piece.begin, {}, &Interval::end);

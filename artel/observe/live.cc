@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// One table for both ways: calls field(name, member) for each member.
+// Calls field(name, member) for each member, for both reading and writing.
 template <typename Worker>
 void visit(Worker& worker, auto&& field) {
   field("name", worker.name);
@@ -69,7 +69,7 @@ void visit_run(Run& run, auto&& field) {
   field("lanes", run.lanes);
 }
 
-// Members that are not known are left out.
+// Unknown values are omitted.
 struct Writer {
   Json& json;
   template <typename T>
@@ -86,7 +86,7 @@ struct Reader {
   template <typename T>
   void operator()(const char* name, T& value) {
     if (const auto found = json.find(name); found != json.end()) value = found->get<T>();
-    // For terminals: the file may be anybody's.
+    // Escapes control characters, because the file is untrusted.
     if constexpr (std::is_same_v<T, std::string>) value = printable_line(value);
   }
   void operator()(const char* name, std::optional<double>& value) {
@@ -104,7 +104,7 @@ double median(std::vector<double> values) {
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 constexpr double kSilent = 5;       // seconds
-constexpr double kMuchData = 0.15;  // of the time
+constexpr double kMuchData = 0.15;  // share of the time
 constexpr double kMuchSlower = 1.3;
 constexpr double kMuchLess = 0.6;
 constexpr double kMuchWaiting = 0.2, kSomeWaiting = 0.05;
@@ -128,8 +128,8 @@ Diagnosis hungry_worker(const LiveRun& run) {
                       most->name, percent(share(*most)))};
 }
 
-// The worker on the critical path: it computes while the others wait for it. Null if nobody waits
-// much longer than the others do.
+// The worker on the critical path: it computes while the others wait for it. Null if waiting times
+// are similar.
 const LiveWorker* critical_worker(const LiveRun& run) {
   const LiveWorker* least = nullptr;
   double waiting = 0;
@@ -145,8 +145,7 @@ const LiveWorker* critical_worker(const LiveRun& run) {
   return others - *least->workers >= kSomeWaiting ? least : nullptr;
 }
 
-// A worker that computes, but gets less of the processor than it could use, and does not wait for
-// others anyway.
+// A worker that computes all the time but gets less processor time than it could use.
 Diagnosis crowded_worker(const LiveRun& run) {
   const LiveWorker* const critical = critical_worker(run);
   for (const LiveWorker& worker : run.workers) {
@@ -164,7 +163,8 @@ Diagnosis crowded_worker(const LiveRun& run) {
   return {};
 }
 
-// The worker that computes while the others wait, though a lane takes it no longer than them.
+// A worker with too many lanes: it computes while the others wait, although its lanes take no
+// longer than theirs.
 Diagnosis overloaded_worker(const LiveRun& run) {
   const LiveWorker* const critical = critical_worker(run);
   if (!critical || critical->lanes == 0) return {};
@@ -180,7 +180,7 @@ Diagnosis overloaded_worker(const LiveRun& run) {
                       critical->name, critical->host, percent(waiting), critical->lanes, lanes)};
 }
 
-// The worker that needs longer for a lane than the others, while they wait for it.
+// A slow worker: its lanes take longer than those of the others, which wait for it.
 Diagnosis slow_worker(const LiveRun& run) {
   const LiveWorker* slowest = nullptr;
   for (const LiveWorker& worker : run.workers)
@@ -287,7 +287,7 @@ void separate_waiting(std::vector<LiveWorker>& workers) {
   std::optional<double> least;
   int known = 0;
   for (const LiveWorker& worker : workers) {
-    // In a pipeline, workers also wait for other stages.
+    // Workers of a pipeline also wait for other stages.
     if (worker.server || !worker.workers || worker.stage >= 0) continue;
     least = std::min(least.value_or(1), *worker.workers);
     ++known;

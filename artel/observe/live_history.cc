@@ -14,7 +14,7 @@ namespace {
 constexpr double kShortest = 10;  // seconds between two lines
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
-// Those that end with a new line.
+// The complete lines.
 std::vector<std::string> lines_of(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path)) return {};
   std::vector<std::string> lines = split(read_file(path, kMostBytes), '\n');
@@ -22,7 +22,7 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
   return lines;
 }
 
-// How far lines are apart: most of them, because a run may have been stopped for a while.
+// Median distance between lines; a run may have been stopped for a while.
 double interval_of(const std::vector<std::string>& lines) {
   std::vector<double> gaps;
   std::optional<double> before;
@@ -39,7 +39,7 @@ double interval_of(const std::vector<std::string>& lines) {
   return kShortest * std::exp2(std::round(std::log2(std::max(1.0, *middle / kShortest))));
 }
 
-// Four digits say enough of a share.
+// Rounds a share to four digits.
 double rounded(std::optional<double> value) { return std::round(value.value_or(0) * 1e4) / 1e4; }
 
 }  // namespace
@@ -55,11 +55,14 @@ void LiveHistory::add(const LiveRun& run) {
   nlohmann::ordered_json line = {{"at", std::round(run.at * 10) / 10}, {"step", run.step}};
   for (const LiveWorker& worker : run.workers) {
     if (!worker.computing) continue;
-    line["workers"][worker.name] = {rounded(worker.computing), rounded(worker.data),
-                                    rounded(worker.workers), rounded(worker.wire),
-                                    rounded(worker.samples_per_second)};
+    line["workers"][worker.name] = {rounded(worker.computing),
+                                    rounded(worker.data),
+                                    rounded(worker.workers),
+                                    rounded(worker.wire),
+                                    rounded(worker.samples_per_second),
+                                    rounded(worker.wire_wait)};
   }
-  if (!line.contains("workers")) return;  // nothing is known yet
+  if (!line.contains("workers")) return;  // no shares are known yet
   next_ = run.at + interval_;
   if (!file_) file_.emplace(path_);
   file_->append(line.dump() + '\n');

@@ -1,8 +1,8 @@
-// Where the time of each worker went over a whole run: workers.jsonl, a line every ten seconds.
+// The time shares of each worker over a whole run: workers.jsonl, one line every ten seconds.
 //
-// The file is bounded: when it has `most` lines, every second one is dropped, and from then on
-// lines come half as often. So they are evenly spaced however long the run is, and there are never
-// fewer than half of `most` of a long one. A line takes some 40 bytes for each worker.
+// The file is bounded. When it has `most` lines, every second line is dropped and lines are added
+// half as often. Lines are therefore evenly spaced, and a long run has at least `most` / 2 of them.
+// A line takes about 40 bytes per worker.
 #pragma once
 
 #include <filesystem>
@@ -17,14 +17,14 @@ class LiveHistory {
  public:
   static constexpr size_t kMost = 2000;  // lines
 
-  // Goes on with the file if there is one.
+  // Continues an existing file.
   explicit LiveHistory(std::filesystem::path path, size_t most = kMost);
 
-  // Whether it is time for a line, which depends on how many there are.
+  // True if the next line is due.
   bool due(double at) const { return at >= next_; }
   // Adds {"at": seconds since 1970, "step": 7, "workers": {name: [computing, waiting for data,
-  // waiting for workers, on the wire, samples per second]}}. Throws an Error of kind io; a later
-  // call tries again.
+  // waiting for workers, on the wire, samples per second, waiting for the wire]}}. Waiting for
+  // workers includes waiting for the wire. Throws an Error of kind io; a later call retries.
   void add(const LiveRun& run);
 
  private:
@@ -32,7 +32,7 @@ class LiveHistory {
 
   std::filesystem::path path_;
   size_t most_;
-  std::optional<AppendedFile> file_;  // absent while it is replaced
+  std::optional<AppendedFile> file_;  // empty while the file is replaced
   size_t lines_ = 0;
   double interval_, next_ = 0;
 };

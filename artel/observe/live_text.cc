@@ -1,4 +1,4 @@
-// How live.h looks in a terminal.
+// Displays a LiveRun in a terminal.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string bytes(const std::optional<double>& value) {
 
 struct Column {
   const char* header;
-  int importance;  // columns of less are left out first
+  int importance;  // less important columns are omitted first
   std::string (*cell)(const LiveWorker&);
 };
 
@@ -92,7 +92,8 @@ std::string table_of(const std::vector<LiveWorker>& workers, int least) {
   return table.text();
 }
 
-// Lines are cut, not wrapped: a view that is redrawn in place must know its height.
+// Truncates lines instead of wrapping them, because a view that is redrawn in place must know its
+// height.
 std::string fitted(const std::string& text, int width) {
   std::string lines;
   for (const std::string& line : split(trim(text), '\n'))

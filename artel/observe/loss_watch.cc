@@ -15,10 +15,10 @@ constexpr int64_t kEarlySteps = 20;
 constexpr double kNewest = 0.05;    // weight of the newest loss in the moving average
 constexpr double kClearly = 0.005;  // relative decrease that counts as an improvement
 constexpr double kAboveEarly = 2, kAboveLowest = 4;
-// The loss of one step is noisy, so only a large factor above the first one is proof.
+// A large factor, because the loss of one step is noisy.
 constexpr double kAboveFirst = 50;
 // Patience in steps: at least `kLeastPatience`, at least a quarter of the steps so far, and a tenth
-// of those planned but no more than `kMostOfPlanned`.
+// of the planned steps, limited to `kMostOfPlanned`.
 constexpr double kLeastPatience = 1000, kMostOfPlanned = 3000;
 constexpr double kShareOfSeen = 0.25, kShareOfPlanned = 0.1;
 

@@ -1,5 +1,4 @@
-// Warns of a training loss that explodes or no longer improves. (A loss that is not a number ends
-// the run.)
+// Warns of a training loss that explodes or stops improving. (A NaN loss ends the run.)
 //
 //   artel::observe::LossWatch watch;
 //   if (const auto warning = watch.add({.step = step, .steps = 10'000, .loss = loss}))
@@ -12,7 +11,7 @@
 
 namespace artel::observe {
 
-// Whether a loss is so far above the one of the first step that the training has diverged.
+// True if the loss is so far above that of the first step that the training has diverged.
 bool has_diverged(double first_loss, double loss);
 
 class LossWatch {
@@ -22,19 +21,19 @@ class LossWatch {
     int64_t steps = 0;  // planned for the whole run; 0 if unknown
     double loss = 0;
   };
-  // Returns a one-sentence warning when a problem begins. Losses that are not finite are ignored.
+  // Returns a one-sentence warning when a problem begins. Ignores losses that are not finite.
   std::optional<std::string> add(const Step& step);
 
  private:
   bool explodes() const;
   bool stagnates(const Step& step) const;
 
-  int64_t seen_ = 0;         // losses so far
+  int64_t seen_ = 0;         // number of losses so far
   double first_ = 0;         // loss of the first step
   double early_ = 0;         // mean loss of the first steps
   double mean_ = 0;          // moving average
-  double lowest_ = 0;        // lowest moving average
-  int64_t lowest_step_ = 0;  // the last step that lowered it clearly
+  double lowest_ = 0;        // minimum of the moving average
+  int64_t lowest_step_ = 0;  // last step with a clear improvement
   bool told_explosion_ = false, told_stagnation_ = false;
 };
 

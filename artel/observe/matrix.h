@@ -1,4 +1,4 @@
-// A matrix of counts as a picture: confusion matrices.
+// Displays a matrix of counts, such as a confusion matrix.
 //
 //   artel::write_file_atomically("cats.svg", artel::observe::matrix_svg({.title = "confusion",
 //       .row_label = "label", .column_label = "answer", .names = {"cat", "dog"},
@@ -12,15 +12,15 @@ namespace artel::observe {
 
 struct Matrix {
   std::string title, row_label, column_label;
-  std::vector<std::string> names;  // of the rows, and of the columns
+  std::vector<std::string> names;  // of both rows and columns
   std::vector<double> counts;      // row by row
 };
 
-// As SVG: each cell shows its count, and how dark it is its share of the row. Cells of more than 40
-// names have no text.
+// SVG. Each cell shows its count; its darkness is its share of the row. With more than 40 names,
+// cells have no text.
 std::string matrix_svg(const Matrix& matrix);
 
-// As text: a line for each row, below the names of the columns.
+// Plain text: the column names, then one line per row.
 std::string matrix_text(const Matrix& matrix);
 
 }  // namespace artel::observe

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kFileName = "metrics.jsonl";
 
-// Calls visit(line, object) for each complete line but a last one that a crash has spoilt.
+// Calls visit(line, object) for each complete line. Ignores a last line damaged by a crash.
 void for_each_line(const std::filesystem::path& path,
                    const std::function<void(std::string_view, const nlohmann::json&)>& visit) {
   const std::string text = read_file(path);
@@ -36,7 +36,7 @@ void for_each_line(const std::filesystem::path& path,
   }
 }
 
-// Makes a file with the lines up to the resumed step. Returns the seconds that they took.
+// Truncates the file to the lines up to the resumed step. Returns their training time.
 double keep_lines(const std::filesystem::path& path, int64_t resumed_step) {
   std::filesystem::create_directories(path.parent_path());
   std::string kept;

@@ -58,8 +58,8 @@ void MetricsTail::take(std::string_view line) {
   if (!take_numbers(line) && line.find("\"event\"") != line.npos) take_event(line);
 }
 
-// {"step":7,"seconds":1.5,"train/loss":0.3}: what a run writes after each step, and much faster to
-// read this way than as any JSON.
+// Parses {"step":7,"seconds":1.5,"train/loss":0.3}, the line of a step, much faster than a general
+// JSON parser.
 bool MetricsTail::take_numbers(std::string_view line) {
   numbers_.clear();
   const char *at = line.data(), *const end = at + line.size();
@@ -100,7 +100,7 @@ ReducedSeries& MetricsTail::series_called(std::string_view name, size_t place) {
     return expected_[place]->second;
   auto found = series_.find(name);
   if (found == series_.end()) {
-    // Not even a broken file fills the memory.
+    // Limits the memory for a broken file.
     if (series_.size() >= kMostNames) return series_.begin()->second;
     found = series_.emplace(std::string(name), ReducedSeries()).first;
   }

@@ -1,5 +1,5 @@
-// Follows metrics.jsonl of a run, which may be written at the same time: reads what has been added
-// since the last time, in memory that does not grow with the run.
+// Follows metrics.jsonl of a run, which may be written concurrently. Reads the lines added since
+// the last call, with memory that does not grow with the run.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ class MetricsTail {
  public:
   explicit MetricsTail(std::filesystem::path folder);
 
-  // Returns whether there was anything new. A file that was begun anew is read anew. Lines that
-  // are broken are left out; nothing is thrown.
+  // Returns true if the file has new lines. Rereads a file that was replaced. Skips broken lines;
+  // does not throw.
   bool read();
 
   struct Event {
@@ -26,7 +26,7 @@ class MetricsTail {
     double seconds = 0;
     std::string kind, text;
   };
-  // By name, such as "train/loss" and "seconds".
+  // Series by name, such as "train/loss" and "seconds".
   const std::map<std::string, ReducedSeries, std::less<>>& series() const { return series_; }
   const std::vector<Event>& events() const { return events_; }  // the first thousand
 
@@ -38,9 +38,9 @@ class MetricsTail {
 
   std::filesystem::path path_;
   uint64_t inode_ = 0, offset_ = 0;
-  std::string rest_;  // of a line whose end has not been written yet
+  std::string rest_;  // incomplete last line
   std::map<std::string, ReducedSeries, std::less<>> series_;
-  // Lines have the same names in the same order, mostly.
+  // Lines usually have the same names in the same order.
   std::vector<std::map<std::string, ReducedSeries, std::less<>>::iterator> expected_;
   std::vector<std::pair<std::string_view, double>> numbers_;
   std::vector<Event> events_;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kWidth = 560, kHeight = 380;
 constexpr double kLeft = 68, kRight = 20, kTop = 46, kBottom = 54;
-constexpr size_t kMaxPoints = 500;  // of one series: a screen shows no more
+constexpr size_t kMaxPoints = 500;  // per series; a screen shows no more
 
 // Distinguishable for colour-blind readers too (Okabe and Ito's palette).
 constexpr std::array<std::string_view, 7> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -63,14 +63,14 @@ struct Bounds {
     high = std::max(high, value);
   }
 
-  // A little margin, so a curve does not run along the frame.
+  // A margin, so that a curve does not touch the frame.
   void widen() {
     const double air = 0.04 * (high - low);
     if (std::isfinite(air)) low -= air, high += air;
   }
 };
 
-// Long series are averaged in groups of neighbours.
+// Averages groups of neighbouring points.
 std::vector<std::pair<double, double>> thinned(
     const std::vector<std::pair<double, double>>& points) {
   if (points.size() <= kMaxPoints) return points;
@@ -118,7 +118,7 @@ std::string axes(const Plot& plot, const Axis& x, const Axis& y) {
   return svg;
 }
 
-// A path with a new start after each gap.
+// An SVG path that restarts after each gap.
 std::string curve(const Series& series, const Axis& x, const Axis& y, std::string_view colour) {
   std::string path, dots;
   bool drawing = false;
@@ -136,7 +136,7 @@ std::string curve(const Series& series, const Axis& x, const Axis& y, std::strin
   return fmt::format("<path d=\"{}\" class=\"curve\" stroke=\"{}\"/>\n", path, colour) + dots;
 }
 
-// In the upper corner where the curves leave more room: falling curves leave the right one free.
+// Places the legend in the upper corner with more room: falling curves leave the right one free.
 std::string legend(const Plot& plot, const Axis& y, const std::vector<std::string_view>& colours) {
   size_t longest = 0;
   double left = 0, right = 0;  // mean heights of the first and last thirds of the curves

@@ -15,10 +15,10 @@ namespace artel::observe {
 
 struct Series {
   std::string name;
-  // In the order of x. Points that are not finite leave a gap; on a logarithmic axis so do those
-  // that are not positive.
+  // In the order of x. Points that are not finite leave a gap, as do nonpositive ones on a
+  // logarithmic axis.
   std::vector<std::pair<double, double>> points;
-  bool markers = false;  // a dot at each point, for a few measurements
+  bool markers = false;  // draws a dot at each point
 };
 
 struct Plot {
@@ -28,21 +28,20 @@ struct Plot {
   bool log_x = false, log_y = false;
 };
 
-// Averages neighbouring points if there are more than can be told apart; sets markers if there are
-// few.
+// Averages neighbouring points if the series has more than a screen can show. Sets markers if it
+// has few.
 Series thinned(Series series);
 
-// The marks of an axis from `low` to `high`: multiples of 1, 2 or 5 times a power of ten, about
-// `wanted` of them, all inside. On a logarithmic axis: powers of ten, plus 2 and 5 times those if
-// there are few.
+// Ticks of an axis from `low` to `high`: about `wanted` multiples of 1, 2, or 5 times a power of
+// ten. On a logarithmic axis: powers of ten, plus 2 and 5 times those if they are few.
 std::vector<double> nice_ticks(double low, double high, int wanted);
 std::vector<double> log_ticks(double low, double high);
 
-// "0", "0.25", "1,500", "20M": as short as the distance between neighbours allows.
+// "0", "0.25", "1,500", "20M": as short as the distance between ticks allows.
 std::string tick_label(double value, double distance);
 
-// Panels side by side in one picture, each 560 by 380 pixels. Series with the same name have the
-// same colour. Does not throw: an empty plot has axes from 0 to 1.
+// Draws panels of 560 by 380 pixels in a row. Series with the same name have the same colour. Does
+// not throw; an empty plot has axes from 0 to 1.
 std::string to_svg(std::span<const Plot> panels);
 std::string to_svg(const Plot& plot);
 

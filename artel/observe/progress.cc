@@ -15,7 +15,7 @@ namespace artel::observe {
 namespace {
 
 constexpr double kRedrawSeconds = 0.1;
-constexpr size_t kRecent = 50;  // redraws that the pace is averaged over: five seconds
+constexpr size_t kRecent = 50;  // redraws over which the pace is averaged: five seconds
 constexpr int kBarColumns = 24;
 
 std::string bar(double share, bool unicode) {
@@ -112,7 +112,7 @@ void Progress::update(const Status& status) {
                   : plain_line(status, pace()));
 }
 
-// As the live line, or as one of its own.
+// Writes the live line, or a separate line without a terminal.
 void Progress::write(const std::string& line) {
   tell(options_.stream, terminal_ ? fmt::format("\r{}\x1b[K", line) : line + '\n');
   live_ = terminal_;
@@ -126,10 +126,10 @@ void Progress::share(std::string_view what, double done) {
   if (is_due()) write(fmt::format("{}  {:.0f} %", what, 100 * done));
 }
 
-// Whether work that is not a step should be shown now.
+// True if work between steps is due to be shown.
 bool Progress::is_due() {
   const Clock::time_point now = options_.now();
-  if (!last_written_) last_written_ = now;  // what is done at once needs no line
+  if (!last_written_) last_written_ = now;  // short work needs no line
   const double interval = terminal_ ? kRedrawSeconds : options_.interval_seconds;
   if (seconds_between(*last_written_, now) < interval) return false;
   last_written_ = now;

@@ -13,14 +13,14 @@
 
 namespace artel::observe {
 
-// Where a run stands after a step. Steps count from 1 and run on over all epochs.
+// The state of a run after a step. Steps count from 1 over all epochs.
 struct Status {
   int64_t epoch = 1, epochs = 1;
-  int64_t step = 0, steps = 0;  // `steps` is the number of the last step
+  int64_t step = 0, steps = 0;  // current and last step
   int64_t samples = 0;          // processed since the run began
-  int64_t tokens = 0;           // in a sample of text; 0: it is none
+  int64_t tokens = 0;           // per sample of text; 0 for other data
   double loss = 0;
-  std::string metric_name;  // such as "accuracy"; empty while there is none
+  std::string metric_name;  // such as "accuracy"; empty without a metric
   double metric = 0;
 };
 
@@ -31,22 +31,22 @@ struct Pace {
   double seconds_left = 0;
 };
 
-// "9,120", "12.3" or "0.0162": a rate with as many digits as it needs.
+// "9,120", "12.3", or "0.0162": a rate with at least three significant digits.
 std::string rate_text(double per_second);
 
 // "epoch 2/10  step 312/938  loss 0.2841  accuracy 0.9132  9,120 samples/s  1 min 05 s left"
 std::string plain_line(const Status& status, const Pace& pace);
 
-// The same with a bar. What does not fit into `width` columns is left out from the end. Plain
-// characters are used if `unicode` is false.
+// Like plain_line, with a progress bar. Truncated to `width` columns. Uses ASCII if `unicode` is
+// false.
 std::string live_line(const Status& status, const Pace& pace, int width, bool unicode);
 
 struct ProgressOptions {
   std::FILE* stream = stderr;
-  // Absent: determined from the stream.
+  // Empty: determined from the stream.
   std::optional<bool> terminal;
   std::optional<int> width;
-  // Between plain lines. A live line is redrawn ten times a second.
+  // Time between plain lines. A live line is redrawn ten times a second.
   double interval_seconds = 10;
   std::function<Clock::time_point()> now = [] { return Clock::now(); };
 };
@@ -59,12 +59,12 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Cheap when it is not yet time to write again. The first and the last step are always written.
+  // Cheap if no line is due. Always writes the first and the last step.
   void update(const Status& status);
 
-  // What takes a while between steps: "testing  12,800 of 50,000", now and then.
+  // Reports progress of work between steps: "testing  12,800 of 50,000".
   void work(std::string_view what, int64_t done, int64_t total);
-  // The same where only the share is known that is done, 0 to 1.
+  // Like `work`, for a known share from 0 to 1.
   void share(std::string_view what, double done);
 
   // Writes a separate line above the live line.

@@ -61,7 +61,7 @@ ReducedSeries::Points ReducedSeries::points(size_t most, int64_t from, int64_t t
     add(pair.high_step, pair.high);
     if (!low_first && pair.low_step > pair.high_step) add(pair.low_step, pair.low);
   }
-  // A curve ends where it ends, not at its last extreme.
+  // Adds the last point, which may not be an extreme.
   if (!points.x.empty() && end == pairs_.end() && points.x.back() < last_step_)
     add(last_step_, last_);
   return points;

@@ -9,7 +9,7 @@
 namespace artel::observe {
 namespace {
 
-// Characters, not bytes: continuation bytes of UTF-8 do not take a column.
+// Counts characters, not bytes: continuation bytes of UTF-8 do not take a column.
 size_t columns(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));

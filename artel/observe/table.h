@@ -1,4 +1,4 @@
-// A table in plain text, with columns as wide as their longest cell.
+// A plain-text table with columns as wide as their longest cell.
 //
 //   artel::observe::Table table({"network", "accuracy"});
 //   table.add({"lenet5", "0.991"});
@@ -10,15 +10,15 @@
 
 namespace artel::observe {
 
-// Columns whose cells are all numbers (with or without a unit) are aligned to the right.
+// Columns of numbers (with or without a unit) are right-aligned.
 class Table {
  public:
   explicit Table(std::vector<std::string> headers);
 
-  // Missing cells at the end are empty; more cells than headers throw an Error.
+  // Missing cells at the end are empty. Throws an Error if `cells` is longer than the headers.
   void add(std::vector<std::string> cells);
 
-  // A line of headers, a rule and a line for each row; each ends with a line feed.
+  // A line of headers, a rule, and a line per row. Each ends with a line feed.
   std::string text() const;
 
  private:

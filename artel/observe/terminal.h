@@ -1,4 +1,4 @@
-// What the terminal behind a stream can show.
+// Capabilities of the terminal behind a stream.
 #pragma once
 
 #include <cstdio>
@@ -6,9 +6,9 @@
 namespace artel::observe {
 
 bool is_terminal(std::FILE* stream);
-// By the user's locale.
+// Determined from the user's locale.
 bool speaks_unicode();
-// In columns and lines; 80 by 24 if nobody knows.
+// Size in columns and lines; 80 by 24 if unknown.
 int terminal_width(std::FILE* stream);
 int terminal_height(std::FILE* stream);
 

@@ -8,7 +8,7 @@
 namespace artel::observe {
 namespace {
 
-// Dots of a picture, several in each character.
+// A raster with several dots per character.
 class Dots {
  public:
   Dots(int columns, int rows, bool unicode)
@@ -22,7 +22,7 @@ class Dots {
   int height() const { return static_cast<int>(cells_.size()) / columns_ * down_; }
 
   void set(int x, int y) {
-    // The bits of a Braille character: two columns of three dots, then the two at the bottom.
+    // Bits of a Braille character: two columns of three dots, then the two bottom dots.
     constexpr unsigned kBits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
     cells_[index_of(x / across_, y / down_)] |= kBits[y % down_][x % across_];
   }

@@ -12,12 +12,12 @@
 namespace artel::observe {
 
 struct TextPlot {
-  int columns = 60, rows = 8;  // of the whole picture, labels included
-  bool unicode = true;         // Braille dots; else plain characters
+  int columns = 60, rows = 8;  // including labels
+  bool unicode = true;         // Braille dots; otherwise ASCII
 };
 
-// Lines that end with a line feed; empty if the series has fewer than two finite points, or the
-// picture would be too small to show anything.
+// Returns lines that end with a line feed. Empty if the series has fewer than two finite points or
+// the size is too small.
 std::string to_text(const Series& series, const TextPlot& size);
 
 }  // namespace artel::observe

@@ -24,42 +24,42 @@ Json naming(const char* what, int process, int thread, const std::string& name) 
 }  // namespace
 
 void Trace::name_process(int process, std::string name) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   processes_[process] = std::move(name);
 }
 
 void Trace::name_thread(int process, int thread, std::string name) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   threads_[{process, thread}] = std::move(name);
 }
 
 void Trace::add(TraceEvent event) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   events_.push_back(std::move(event));
 }
 
 std::vector<TraceEvent> Trace::events() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return events_;
 }
 
 void Trace::set_clock_error(double seconds) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   clock_error_ = seconds;
 }
 
 double Trace::clock_error() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return clock_error_;
 }
 
 std::string Trace::process_name(int process) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = processes_.find(process);
   return found != processes_.end() ? found->second : fmt::format("worker {}", process);
 }
 
-// Text event by event: there may be millions of them.
+// Writes one event at a time, because a trace may have millions.
 std::string Trace::json() const {
   std::vector<TraceEvent> ordered = events();
   std::stable_sort(ordered.begin(), ordered.end(),
@@ -69,7 +69,7 @@ std::string Trace::json() const {
     if (text.back() != '[') text += ",\n";
     text += event;
   };
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [process, name] : processes_)
     add(naming("process_name", process, 0, name).dump());
   for (const auto& [place, name] : threads_)

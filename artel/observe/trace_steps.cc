@@ -13,7 +13,7 @@ using Events = std::vector<const TraceEvent*>;
 
 double end_of(const TraceEvent& event) { return event.begin + event.duration; }
 
-// -1: the event is not a step.
+// The step number of an event; -1 if it is not a step.
 int64_t step_number(const TraceEvent& event) {
   constexpr std::string_view kStep = "step ";
   if (event.category != "step" || !event.name.starts_with(kStep)) return -1;
@@ -31,8 +31,7 @@ StepPart part_of(const TraceEvent& event) {
   return StepPart::other;
 }
 
-// The events of the thread of the steps lie in one another: each piece belongs to the innermost
-// one.
+// Events of the main thread are nested. Each piece of time belongs to the innermost event.
 std::vector<StepPiece> innermost(Events events) {
   std::ranges::stable_sort(events, [](const TraceEvent* a, const TraceEvent* b) {
     return a->begin != b->begin ? a->begin < b->begin : a->duration > b->duration;
@@ -60,7 +59,7 @@ std::vector<StepPiece> innermost(Events events) {
   return pieces;
 }
 
-// What one worker recorded in one step.
+// The events of one worker in one step.
 struct Recorded {
   const TraceEvent* step = nullptr;
   Events main, wire, lanes;
@@ -68,7 +67,7 @@ struct Recorded {
 using RecordedSteps = std::map<int64_t, std::map<int, Recorded>>;
 
 RecordedSteps recorded_steps(const std::vector<TraceEvent>& events) {
-  std::map<int, std::map<double, int64_t>> begins;  // of steps, by process
+  std::map<int, std::map<double, int64_t>> begins;  // steps by begin, for each process
   RecordedSteps steps;
   for (const TraceEvent& event : events)
     if (const int64_t number = step_number(event); number >= 0) {
@@ -92,7 +91,7 @@ RecordedSteps recorded_steps(const std::vector<TraceEvent>& events) {
   return steps;
 }
 
-// When the last of those who take part began each exchange of a step, by its name.
+// The time at which the last participant started each exchange of a step, by name.
 using LastBegins = std::map<std::string_view, double>;
 
 LastBegins last_begins(const std::map<int, Recorded>& workers) {
@@ -105,14 +104,14 @@ LastBegins last_begins(const std::map<int, Recorded>& workers) {
   return begins;
 }
 
-// When a worker's exchanges really exchanged: all who take part had begun.
+// The intervals in which a worker's exchanges made progress: all participants had started.
 Intervals exchanging(const Recorded& own, const LastBegins& begins) {
   Intervals active;
   for (const TraceEvent* wire : own.wire) active.push_back({begins.at(wire->name), end_of(*wire)});
   return united(std::move(active));
 }
 
-// When lanes ran, and all that did waited for other workers.
+// The intervals in which all running lanes waited for other workers.
 Intervals lanes_waiting(const Events& lanes) {
   Intervals waiting, computing, both;
   for (const TraceEvent* event : lanes)

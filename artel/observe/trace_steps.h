@@ -1,9 +1,8 @@
-// What each worker did in each traced step: a trace turned into pieces of time that follow one
-// another and fill the step.
+// The activities of each worker in each traced step, as consecutive pieces that fill the step.
 //
-// Time in which a worker waits for a sum is divided by what the others did: until the last of them
-// has begun to exchange it, it waits for workers; from then on for the wire. That needs clocks that
-// agree (TraceSummary::clock_error).
+// While a worker waits for a sum, it waits for workers until the last of them has started to
+// exchange it, and for the wire from then on. This needs synchronised clocks
+// (TraceSummary::clock_error).
 #pragma once
 
 #include <cstdint>
@@ -19,16 +18,16 @@ constexpr int kStepParts = 6;
 
 struct StepPiece {
   StepPart part = StepPart::other;
-  double begin = 0, seconds = 0;  // in the time of the trace
+  double begin = 0, seconds = 0;  // relative to the origin of the trace
 };
 
 struct WorkerStep {
   double begin = 0, seconds = 0;
   std::vector<StepPiece> pieces = {};      // in order
-  std::map<std::string, double> ops = {};  // seconds of the kernels of all lanes, by op
+  std::map<std::string, double> ops = {};  // kernel seconds over all lanes, by op
 };
 
-// The steps that all workers have made, by number; in each, the workers by process.
+// The steps recorded by all workers: step number to process to WorkerStep.
 using TracedSteps = std::map<int64_t, std::map<int, WorkerStep>>;
 TracedSteps traced_steps(const Trace& trace);
 

@@ -9,16 +9,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// As in live.json.
+// Names of the parts, as in live.json.
 constexpr const char* kNames[] = {"computing",   "waiting_for_data", "waiting_for_workers",
                                   "on_the_wire", "updating",         "other"};
 static_assert(std::size(kNames) == kStepParts);
 
-// Less of a step than this is not called waiting for somebody.
+// A smaller share of a step does not count as waiting for a worker.
 constexpr double kWaiting = 0.01;
-// Shorter pieces of the shown step belong to those before them.
+// Shorter pieces of the shown step are merged with the preceding one.
 constexpr double kVisible = 0.005;
-constexpr double kTiny = 1e-12;  // seconds; steps of no length divide nothing by zero
+constexpr double kTiny = 1e-12;  // seconds; avoids division by zero for empty steps
 
 // Seconds of one worker in one step, by part.
 TraceSummary::Parts seconds_of(const WorkerStep& step) {
@@ -32,14 +32,13 @@ double of(const TraceSummary::Parts& parts, StepPart part) {
   return parts[static_cast<size_t>(part)];
 }
 
-// What steps took, and what they would.
+// Actual and hypothetical times of steps.
 struct Lengths {
   double all = 0, without_waiting = 0, without_wire = 0, without_both = 0, without_data = 0;
 };
 
-// The step as it is, and each time without something. Who waits for nobody works, so without
-// waiting a step takes as long as the workers work on average; without data, as long as the one who
-// then works longest.
+// The actual step and hypothetical ones. Without waiting, a step shrinks by the mean waiting time
+// of the workers. Without data, it shrinks by the reduction of the longest working time.
 void add_step(const std::vector<TraceSummary::Parts>& workers, double seconds, Lengths& lengths) {
   const auto count = static_cast<double>(workers.size());
   double waiting = 0, wire = 0, longest = 0, longest_without_data = 0;
@@ -59,7 +58,7 @@ void add_step(const std::vector<TraceSummary::Parts>& workers, double seconds, L
   lengths.without_data += seconds - (longest - longest_without_data);
 }
 
-// The worker that the others waited for in a step.
+// The worker on the critical path of a step.
 void find_last(const std::vector<TraceSummary::Parts>& workers, double seconds,
                TraceSummary& summary) {
   const auto waits = [](const TraceSummary::Parts& parts) { return of(parts, StepPart::workers); };
@@ -72,7 +71,7 @@ void find_last(const std::vector<TraceSummary::Parts>& workers, double seconds,
   summary.waited_seconds += others;
 }
 
-// Sums over steps become means, and seconds of parts shares.
+// Converts sums over steps to means, and seconds of parts to shares.
 void average(TraceSummary& summary) {
   const auto steps = static_cast<double>(summary.steps);
   double all = 0;

@@ -1,4 +1,4 @@
-// How a trace_summary.h looks in a terminal.
+// Displays a TraceSummary in a terminal.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace artel::observe {
 namespace {
 
 constexpr size_t kShownOps = 10;
-constexpr double kGain = 1.005;  // less is none
+constexpr double kGain = 1.005;  // smaller speedups are not reported
 
 std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
@@ -23,7 +23,7 @@ std::string time_text(double seconds) {
   return fmt::format("{:.3g} s", seconds);
 }
 
-// What took the step, the largest first.
+// The parts of a step, largest first.
 std::string shares_sentence(const TraceSummary& summary) {
   constexpr const char* kWords[] = {"computing", "waiting for data", "waiting for workers",
                                     "the wire",  "the update",       "the rest"};
@@ -45,11 +45,10 @@ std::string shares_sentence(const TraceSummary& summary) {
 std::string path_sentence(const TraceSummary& summary) {
   const auto most = std::ranges::max_element(summary.workers, {}, &TraceSummary::Worker::awaited);
   if (summary.workers.size() == 1) return "";
-  if (most->awaited == 0) return " Nobody waited for anybody in particular.";
-  return fmt::format(
-      " In {} of {} the others waited for {}; the last one kept them waiting for {}.",
-      format_count(most->awaited), counted(summary.steps, "step"), most->name,
-      time_text(summary.waited_seconds));
+  if (most->awaited == 0) return " No worker kept the others waiting.";
+  return fmt::format(" In {} of {}, the others waited for {}, on average {} per step.",
+                     format_count(most->awaited), counted(summary.steps, "step"), most->name,
+                     time_text(summary.waited_seconds));
 }
 
 std::string gains_sentence(const TraceSummary& summary) {

@@ -4,7 +4,8 @@
 
 namespace artel::observe {
 
-// Whole words in lines of at most so many characters; each line ends with a line feed.
+// Wraps text at word boundaries into lines of at most `width` characters. Each line ends with a
+// line feed.
 std::string wrapped(const std::string& text, int width);
 
 }  // namespace artel::observe

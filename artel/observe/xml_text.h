@@ -1,4 +1,4 @@
-// Text inside of an SVG picture.
+// Escapes text for SVG.
 #pragma once
 
 #include <string>
@@ -6,8 +6,7 @@
 
 namespace artel::observe {
 
-// With the characters that mean something to XML replaced, and spaces for control characters, which
-// it does not allow.
+// Replaces XML's special characters, and control characters (which XML forbids) by spaces.
 inline std::string xml_text(std::string_view text) {
   std::string result;
   for (const char c : text) {

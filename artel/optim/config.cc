@@ -1,7 +1,7 @@
 #include "artel/optim/config.h"
 
-#include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "artel/base/registry.h"
 #include "artel/optim/kernels.h"
@@ -10,25 +10,23 @@
 namespace artel::optim {
 namespace {
 
-// In the order of the alternatives of Rule; a rule of a user has a name of its own.
-constexpr std::array<std::string_view, std::variant_size_v<Rule> - 1> kRuleNames = {
-    "sgd", "adagrad", "rmsprop", "adam", "adamw", "lars", "lamb"};
+// The rules by their names, with the usual settings, and variants that have a name of their own.
+Registry<OptimizerConfig>::Entries builtin_presets() {
+  Registry<OptimizerConfig>::Entries entries;
+  const auto add = [&]<typename T>(const T& rule) {
+    if constexpr (!std::is_same_v<T, Custom>)
+      entries.emplace_back(T::kName, OptimizerConfig{T::kUsualRate, rule});
+  };
+  [&]<typename... T>(const std::variant<T...>*) {
+    (add(T()), ...);
+  }(static_cast<const Rule*>(nullptr));
+  entries.emplace_back("momentum", sgd(Sgd::kUsualRate, {.momentum = 0.9}));
+  entries.emplace_back("nesterov", sgd(Sgd::kUsualRate, {.momentum = 0.9, .nesterov = true}));
+  return entries;
+}
 
 Registry<OptimizerConfig>& presets() {
-  static Registry<OptimizerConfig> all(
-      "optimizer",
-      {
-          {"sgd", sgd(0.01)},
-          {"momentum", sgd(0.01, {.momentum = 0.9})},
-          {"nesterov", sgd(0.01, {.momentum = 0.9, .nesterov = true})},
-          {"adagrad", adagrad(0.01)},
-          {"rmsprop", rmsprop(0.01)},
-          {"adam", adam(0.001)},
-          {"adamw", adamw(0.001)},
-          {"lars", lars(0.1)},
-          {"lamb", lamb(0.001)},
-      },
-      Names::words);
+  static Registry<OptimizerConfig> all("optimizer", builtin_presets(), Names::words);
   return all;
 }
 
@@ -53,24 +51,14 @@ struct RangeCheck {
 }  // namespace
 
 std::string_view OptimizerConfig::name() const {
-  const auto* own = std::get_if<Custom>(&rule);
-  return own ? std::string_view(own->name) : kRuleNames[rule.index()];
-}
-
-OptimizerConfig sgd(double learning_rate, Sgd settings) { return {learning_rate, settings}; }
-OptimizerConfig adagrad(double learning_rate, Adagrad settings) {
-  return {learning_rate, settings};
-}
-OptimizerConfig rmsprop(double learning_rate, RmsProp settings) {
-  return {learning_rate, settings};
-}
-OptimizerConfig adam(double learning_rate, Adam settings) { return {learning_rate, settings}; }
-OptimizerConfig adamw(double learning_rate, AdamW settings) { return {learning_rate, settings}; }
-OptimizerConfig lars(double learning_rate, Lars settings) { return {learning_rate, settings}; }
-OptimizerConfig lamb(double learning_rate, Lamb settings) { return {learning_rate, settings}; }
-
-OptimizerConfig custom(double learning_rate, Custom settings) {
-  return {learning_rate, std::move(settings)};
+  return std::visit(
+      []<typename T>(const T& settings) -> std::string_view {
+        if constexpr (std::is_same_v<T, Custom>)
+          return settings.name;
+        else
+          return T::kName;
+      },
+      rule);
 }
 
 void register_optimizer(const OptimizerConfig& config) {
@@ -81,13 +69,6 @@ void register_optimizer(const OptimizerConfig& config) {
 }
 
 std::vector<std::string> optimizer_names() { return presets().names(); }
-
-bool needs_whole_parameters(const OptimizerConfig& config) {
-  const auto* own = std::get_if<Custom>(&config.rule);
-  return own ? own->whole
-             : std::holds_alternative<Lars>(config.rule) ||
-                   std::holds_alternative<Lamb>(config.rule);
-}
 
 OptimizerConfig optimizer_from_options(const Options& options) {
   const std::vector<std::string> names = optimizer_names();
@@ -100,16 +81,24 @@ OptimizerConfig optimizer_from_options(const Options& options) {
 
 Options to_options(const OptimizerConfig& config) { return write_options(config.name(), config); }
 
+bool leaves_zeros_alone(const OptimizerConfig& config) {
+  if (config.average > 0) return false;
+  if (const auto* sgd = std::get_if<Sgd>(&config.rule))
+    return sgd->momentum == 0 && sgd->weight_decay == 0;
+  const auto* adagrad = std::get_if<Adagrad>(&config.rule);
+  return adagrad && adagrad->weight_decay == 0 && adagrad->epsilon > 0;
+}
+
 void check(const OptimizerConfig& config) {
   const auto* own = std::get_if<Custom>(&config.rule);
   if (own) {
     require(!own->name.empty() && own->update && own->slots.size() <= kernels::kMostSlots,
             ErrorKind::invalid_argument,
-            "[optimizer {}] got {} slots of state and {}, expected a name, a function that updates "
-            "and {} slots at most",
+            "[optimizer {}] got {} state slots and {}, expected a name, an update function, and at "
+            "most {} slots",
             own->name, own->slots.size(), own->update ? "a function" : "no function",
             kernels::kMostSlots);
-    std::vector<std::string> taken = {"name"};  // what every optimizer has
+    std::vector<std::string> taken = {"name"};  // settings of every optimizer
     OptimizerConfig{.rule = Custom{}}.visit(
         [&](std::string_view key, auto&) { taken.emplace_back(key); });
     for (const auto& [key, value] : own->settings)
@@ -124,6 +113,11 @@ void check(const OptimizerConfig& config) {
   require(config.average <= 1, ErrorKind::invalid_argument,
           "[optimizer {}] average: got {}, expected at most 1, the mean over all steps; try 0.999",
           config.name(), config.average);
+  const bool norms = std::holds_alternative<Lars>(config.rule) ||
+                     std::holds_alternative<Lamb>(config.rule) || (own && own->whole_parameters);
+  require(!config.lazy_rows || (config.average == 0 && !norms), ErrorKind::invalid_argument,
+          "[optimizer {}] lazy_rows: got true with {}, expected false", config.name(),
+          norms ? "a rule that computes norms of whole parameters" : "averaged weights");
   const Sgd* sgd = std::get_if<Sgd>(&config.rule);
   require(!sgd || !sgd->nesterov || (sgd->momentum > 0 && sgd->dampening == 0),
           ErrorKind::invalid_argument,

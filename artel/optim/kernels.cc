@@ -19,7 +19,7 @@ constexpr Float kFloat;
 
 HWY_INLINE Vector fill(float value) { return hn::Set(kFloat, value); }
 
-// Comparisons instead of Min and Max keep a NaN a NaN.
+// Uses comparisons instead of Min and Max, to preserve NaN.
 HWY_INLINE Vector filtered(Vector gradient, const GradientFilter& filter) {
   gradient = hn::Mul(gradient, fill(filter.scale));
   if (filter.limit == 0) return gradient;
@@ -29,9 +29,9 @@ HWY_INLINE Vector filtered(Vector gradient, const GradientFilter& filter) {
 }
 
 // Calls rule(parameter, gradient, slots) for each vector of the range, with references to values
-// that are loaded before and stored after. The last elements go through padded copies, so that they
-// see the same instructions as the others. Range and rule are taken by value: a compiler then knows
-// that no store changes them, and keeps them in registers.
+// that are loaded before and stored after the call. The last elements are processed in padded
+// copies, by the same instructions as the others. Range and rule are passed by value, so that the
+// compiler can keep them in registers.
 template <size_t kSlots, typename Rule>
 HWY_INLINE void sweep(const Range range, const Rule rule) {
   const size_t lanes = hn::Lanes(kFloat);
@@ -39,7 +39,7 @@ HWY_INLINE void sweep(const Range range, const Rule rule) {
                         HWY_ATTR {
                           Vector p = hn::LoadU(kFloat, parameter);
                           const Vector g = filtered(hn::LoadU(kFloat, gradient), range.filter);
-                          Vector s[kSlots + 1];  // one more: an array cannot be empty
+                          Vector s[kSlots + 1];  // one more, because an array cannot be empty
                           for (size_t k = 0; k < kSlots; ++k) s[k] = hn::LoadU(kFloat, slots[k]);
                           rule(p, g, s);
                           hn::StoreU(p, kFloat, parameter);
@@ -125,7 +125,7 @@ HWY_INLINE void update_moments(const Moments& moments, Vector g, Vector* s) {
   s[1] = hn::MulAdd(hn::Mul(fill(1 - moments.beta2), g), g, hn::Mul(fill(moments.beta2), s[1]));
 }
 
-// The first moment divided by the root of the second, both corrected for their zero start.
+// The bias-corrected first moment divided by the root of the bias-corrected second moment.
 HWY_INLINE Vector direction_of(const Moments& moments, const Vector* s) {
   const Vector root = hn::MulAdd(fill(moments.correction2), hn::Sqrt(s[1]), fill(moments.epsilon));
   return hn::Div(hn::Mul(fill(moments.correction1), s[0]), root);
@@ -221,7 +221,7 @@ void lamb_apply(const LambStep& step, float rate, const Range& range) {
 double squares(const float* values, size_t count, GradientFilter filter) {
   const double fast = HWY_DYNAMIC_DISPATCH(Squares)(values, count, filter);
   if (std::isfinite(fast)) return fast;
-  double sum = 0;  // of values whose squares no float can hold, as gradients that explode have
+  double sum = 0;  // of squares that overflow a float, as in exploding gradients
   for (size_t i = 0; i < count; ++i) {
     double value = values[i] * filter.scale;
     if (filter.limit != 0 && std::abs(value) > filter.limit) value = filter.limit;

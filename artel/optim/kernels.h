@@ -1,6 +1,6 @@
-// The vectorised passes behind the update rules, compiled for each instruction set and chosen at
-// run time. Every element is computed by the same instructions wherever it lies in a range, so a
-// range can be cut anywhere without changing a bit.
+// Vectorised kernels of the update rules, compiled for each instruction set and chosen at run time.
+// Every element is computed by the same instructions at any position, so a range can be split
+// anywhere without changing a bit.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace artel::optim::kernels {
 
-// What happens to a gradient as it is read: clamp(scale * g, -limit, limit); limit 0 means none.
+// Applied to a gradient when it is read: clamp(scale * g, -limit, limit). Limit 0 means none.
 struct GradientFilter {
   float scale = 1;
   float limit = 0;
@@ -82,13 +82,13 @@ struct LambStep {
 Norms lamb_moments(const LambStep& step, const Range& range);
 void lamb_apply(const LambStep& step, float rate, const Range& range);
 
-// The sum of squares of filtered values, at most a chunk of them.
+// The sum of squares of at most one chunk of filtered values.
 double squares(const float* values, size_t count, GradientFilter filter);
 
-// The length of the chunks in which sums are formed: 16 KiB of floats.
+// Length of the chunks of sums: 16 KiB of floats.
 inline constexpr size_t kChunk = kNormChunk;
 
-// body(begin, count) of fixed chunks of [0, elements).
+// The results of body(begin, count) for fixed chunks of [0, elements).
 template <typename Body>
 auto for_chunks(ThreadPool& pool, size_t elements, const Body& body) {
   std::vector<decltype(body(0, 0))> partial((elements + kChunk - 1) / kChunk);
@@ -101,7 +101,7 @@ auto for_chunks(ThreadPool& pool, size_t elements, const Body& body) {
   return partial;
 }
 
-// In order: the same sum for any number of threads.
+// Adds the terms in order, so the sum does not depend on the number of threads.
 template <typename Term>
 Term sum_of(const std::vector<Term>& terms) {
   Term sum{};

@@ -1,7 +1,7 @@
-// Sums of squares over a parameter, for rules that look at more than one element at a time.
+// Sums of squares over a parameter, for update rules that depend on norms.
 //
-// They are formed in chunks of fixed length that are added in order. So a parameter may lie in
-// parts that are cut between chunks: whoever has all their terms gets the sum of the whole.
+// They are computed in chunks of fixed length and added in order. A parameter may therefore be
+// divided between chunks: the terms of its parts give the same sum as the whole.
 //
 //   artel::optim::Norms whole = {.parameter = 3, .direction = 1};
 //   whole += {.parameter = 1, .direction = 2};  // of another part of it
@@ -11,11 +11,11 @@
 
 namespace artel::optim {
 
-// In elements.
+// Chunk length in elements.
 inline constexpr size_t kNormChunk = 4096;
 
 struct Norms {
-  double parameter = 0, direction = 0;  // of what is updated, and of where it would go
+  double parameter = 0, direction = 0;  // of the parameter and of its update direction
 
   Norms& operator+=(const Norms& other) {
     parameter += other.parameter;

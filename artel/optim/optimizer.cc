@@ -21,7 +21,7 @@ struct Optimizer::Update {
 
 namespace {
 
-// 64 KiB of floats: less is not worth waking another thread for.
+// 64 KiB of floats. Less work does not justify waking another thread.
 constexpr int64_t kGrain = 16384;
 
 kernels::Range part(kernels::Range range, size_t begin, size_t count) {
@@ -50,6 +50,22 @@ kernels::Moments moments_of(const auto& rule, int64_t step) {
           .correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(rule.beta2, t)))};
 }
 
+std::vector<uint8_t> zeros_of(ThreadPool& pool, std::span<const float> values) {
+  std::vector<uint8_t> zeros(values.size());
+  parallel_for(pool, std::ssize(values), kGrain, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      zeros[i] = values[i] == 0;
+  });
+  return zeros;
+}
+
+void set_zeros(ThreadPool& pool, const std::vector<uint8_t>& zeros, std::span<float> values) {
+  parallel_for(pool, std::ssize(values), kGrain, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      if (zeros[i]) values[i] = 0;
+  });
+}
+
 }  // namespace
 
 bool decays(const OptimizerConfig& config, const Shape& shape) {
@@ -68,8 +84,8 @@ std::vector<std::string> Optimizer::slots() const {
   return names;
 }
 
-// Before `average_from_` the average is the weights themselves; then their mean, until a moving
-// average gives a new value more than that.
+// Before `average_from_`, the average equals the weights. From then on it is their mean, until the
+// share of a moving average is larger.
 float Optimizer::average_share(int64_t step) const {
   const int64_t averaged = step - average_from_ + 1;
   return averaged <= 1
@@ -92,7 +108,10 @@ std::vector<Norms> Optimizer::begin(ThreadPool& pool, const Part& part) const {
 void Optimizer::finish(ThreadPool& pool, const Part& part, const Norms& norms) const {
   Update update = checked(pool, part);
   update.norms = norms;
+  const std::vector<uint8_t> zeros =
+      part.info.keep_zeros ? zeros_of(pool, part.parameter) : std::vector<uint8_t>();
   apply(update);
+  if (part.info.keep_zeros) set_zeros(pool, zeros, part.parameter);
   if (average_ == 0) return;
   const float share = average_share(part.step);
   parallel_for(pool, static_cast<int64_t>(part.parameter.size()), kGrain,
@@ -128,7 +147,7 @@ Optimizer::Update Optimizer::checked(ThreadPool& pool, const Part& part) const {
 
 namespace {
 
-// What all rules have in common: their settings, and weight decay for the parameters it is for.
+// Base of all rules: settings and weight decay.
 template <typename Settings>
 class RuleOptimizer : public Optimizer {
  public:
@@ -219,7 +238,8 @@ class AdamOptimizer : public RuleOptimizer<Settings> {
   }
 };
 
-// The rate enters the momentum, as in the paper: the momentum kernel with rate 1.
+// The learning rate is part of the momentum, as in the paper, so the momentum kernel runs with rate
+// 1.
 class LarsOptimizer : public RuleOptimizer<Lars> {
   using RuleOptimizer::RuleOptimizer;
 
@@ -255,8 +275,8 @@ class LarsOptimizer : public RuleOptimizer<Lars> {
   }
 };
 
-// Two passes: the length of a direction must be known before it is followed. The second pass forms
-// the direction again from the moments, which is cheaper than storing it.
+// Two passes, because the norm of the direction must be known before the update. The second pass
+// recomputes the direction from the moments, which is cheaper than storing it.
 class LambOptimizer : public RuleOptimizer<Lamb> {
   using RuleOptimizer::RuleOptimizer;
 
@@ -284,18 +304,20 @@ class LambOptimizer : public RuleOptimizer<Lamb> {
   }
 };
 
-// A user's function sees gradients as they are after scaling and clipping.
+// A user's function receives gradients after scaling and clipping.
 class CustomOptimizer : public Optimizer {
  public:
   explicit CustomOptimizer(const OptimizerConfig& config)
       : Optimizer(config), rule_(std::get<Custom>(config.rule)) {}
 
   std::vector<std::string> own_slots() const override { return rule_.slots; }
-  Scope scope() const override { return rule_.whole ? Scope::parameter : Scope::element; }
+  Scope scope() const override {
+    return rule_.whole_parameters ? Scope::parameter : Scope::element;
+  }
 
  private:
   void apply(const Update& update) const override {
-    if (rule_.whole) return apply_to(update, update.range);
+    if (rule_.whole_parameters) return apply_to(update, update.range);
     sweep(update.pool, update.range, [&](const auto& part) { apply_to(update, part); });
   }
 

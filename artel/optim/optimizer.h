@@ -1,8 +1,8 @@
-// Update rules: how a reduced gradient changes a parameter.
+// Update rules, which apply a reduced gradient to a parameter.
 //
-// A rule works in place on raw floats, one parameter at a time: it does not depend on the physical
-// layout of the elements, and a parameter can be updated as soon as its bucket is reduced. Padding
-// that is zero in parameter, gradient and state stays zero.
+// A rule works in place on raw floats, one parameter at a time. It does not depend on the physical
+// layout, and a parameter can be updated as soon as its bucket is reduced. Padding that is zero in
+// parameter, gradient, and state stays zero.
 //
 //   const auto adam = artel::optim::make_optimizer(artel::optim::adam(1e-3));
 //   std::vector<float> weights(8, 1.0f), gradient(8, 0.5f), mean(8), square(8);
@@ -27,42 +27,44 @@ namespace artel::optim {
 
 struct ParameterInfo {
   std::string name;
-  // Whether weight decay, and the norm scaling of LARS and LAMB, apply to it.
+  // Applies weight decay, and the norm scaling of LARS and LAMB.
   bool decay = true;
+  // Elements that are zero stay zero, as pruned weights do.
+  bool keep_zeros = false;
 };
 
-// Weight decay is for matrices and convolution kernels. Biases and the parameters of normalisation
-// layers, which have one axis, are exempt unless the configuration says otherwise.
+// True if weight decay applies to a parameter of this shape. Biases and normalisation parameters,
+// which have one axis, are exempt unless the configuration includes them.
 bool decays(const OptimizerConfig& config, const Shape& shape);
 
 // The slot of averaged weights.
 inline constexpr std::string_view kAverageSlot = "average";
 
-// Stateless and thread safe: the state lives with the caller, who stores it in checkpoints.
+// Stateless and thread safe. The caller owns the state and stores it in checkpoints.
 class Optimizer {
  public:
   explicit Optimizer(const OptimizerConfig& config);
   virtual ~Optimizer() = default;
 
-  // The names of the state slots, each as long as the parameter and zero before the first step.
-  // They match PyTorch's where it has the same rule ("momentum_buffer", "exp_avg", ...). The last
-  // is kAverageSlot if weights are averaged.
+  // The names of the state slots. Each has the size of the parameter and is zero before the first
+  // step. They match PyTorch's names for the same rules ("momentum_buffer", "exp_avg", ...). The
+  // last is kAverageSlot if weights are averaged.
   std::vector<std::string> slots() const;
 
-  // What the update of an element depends on, beside the element itself.
+  // The data that the update of an element depends on: the element, norms, or the whole parameter.
   enum class Scope { element, norms, parameter };
   virtual Scope scope() const { return Scope::element; }
 
-  // Step `step` (from 1) for one parameter: reads the gradient once, multiplied by `gradient_scale`
-  // (averaging, clipping by norm), and updates the parameter and its `state`, one span per slot.
-  // The result does not depend on the number of threads. Throws if the lengths disagree.
+  // Performs step `step` (from 1) for one parameter. Multiplies the gradient by `gradient_scale`
+  // (averaging, clipping by norm) and updates the parameter and its `state`, one span per slot. The
+  // result does not depend on the number of threads. Throws if the lengths disagree.
   void update(ThreadPool& pool, const ParameterInfo& info, int64_t step, float learning_rate,
               float gradient_scale, std::span<float> parameter, std::span<const float> gradient,
               std::span<const std::span<float>> state) const;
 
-  // The same in two halves, for a parameter that lies in parts (optim/norms.h): the first returns
-  // the terms of the norms of a part, chunk by chunk, and none if the rule needs none; the second
-  // takes their sum over the whole parameter. Not for rules whose scope is a parameter.
+  // The update in two halves, for a divided parameter (optim/norms.h). The first returns the norm
+  // terms of a part by chunk, or none if the rule needs no norms. The second takes their sum over
+  // the whole parameter. Not for rules with Scope::parameter.
   struct Part {
     const ParameterInfo& info;
     int64_t step = 0;

@@ -1,7 +1,7 @@
-// Options as text, as they come from a configuration file or a command line.
+// Options as text, from a configuration file or a command line.
 //
 // A settings struct lists its fields once, in a member `void visit(auto&& field)` that calls
-// field("key", member) for each. Reading, writing and the hint after a misspelt key are derived
+// field("key", member) for each. Reading, writing, and suggestions for misspelled keys are derived
 // from it.
 //
 //   const artel::optim::OptimizerConfig adam =
@@ -19,7 +19,7 @@ namespace artel::optim {
 // Key to value: {"lr", "0.1"}, {"nesterov", "true"}, {"milestones", "[30, 60]"}.
 using Options = std::map<std::string, std::string>;
 
-// A field visitor that assigns the given options; fields without one keep their value.
+// A field visitor that assigns the given options. Other fields keep their value.
 class OptionReader {
  public:
   // `where` begins each error message, such as "optimizer adam". The options are borrowed.
@@ -31,7 +31,7 @@ class OptionReader {
   void operator()(std::string_view key, std::string& value);
   void operator()(std::string_view key, std::vector<double>& value);
 
-  // Throws for the first option that no field asked for, naming the nearest field.
+  // Throws for the first option without a field and suggests the nearest field.
   void finish() const;
 
  private:
@@ -42,7 +42,7 @@ class OptionReader {
   std::vector<std::string> known_;
 };
 
-// A field visitor that collects every field as text; the reader accepts what it writes.
+// A field visitor that collects every field as text, for OptionReader.
 class OptionWriter {
  public:
   explicit OptionWriter(Options& options) : options_(options) {}
@@ -57,12 +57,12 @@ class OptionWriter {
   Options& options_;
 };
 
-// The index of the value of the option "name" among the names; 0 without that option. Throws for an
-// unknown name, with a hint.
+// The index of the option "name" among the names; 0 without that option. Throws for an unknown
+// name, with a suggestion.
 size_t chosen_name(const std::string& where, const Options& options,
                    const std::vector<std::string>& names);
 
-// Reads every option but "name" into the fields of `settings`.
+// Reads every option except "name" into the fields of `settings`.
 void read_options(const std::string& where, const Options& options, auto& settings) {
   OptionReader reader(where, options);
   std::string name;
@@ -71,7 +71,7 @@ void read_options(const std::string& where, const Options& options, auto& settin
   reader.finish();
 }
 
-// The inverse of both: the name and every field.
+// The inverse: the name and every field as options.
 Options write_options(std::string_view name, auto settings) {
   Options options = {{"name", std::string(name)}};
   settings.visit(OptionWriter(options));

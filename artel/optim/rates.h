@@ -1,4 +1,4 @@
-// Learning rates of some parameters, as factors of the common one.
+// Learning rates of single parameters, as factors of the common rate.
 //
 //   const auto rates = artel::optim::parse_rates("head: 10, encoder.0: 0.1");
 //   artel::optim::rate_factor(rates, "head.weight");  // 10
@@ -11,15 +11,15 @@
 namespace artel::optim {
 
 struct RateFactor {
-  std::string prefix;  // of the parameters' names
+  std::string prefix;  // of parameter names
   double factor = 1;
 };
 
-// "PREFIX: FACTOR, ...". Throws for text of another form, a prefix that occurs twice, or a factor
-// that is not positive.
+// Parses "PREFIX: FACTOR, ...". Throws for other text, duplicate prefixes, and factors that are not
+// positive.
 std::vector<RateFactor> parse_rates(std::string_view text);
 
-// That of the longest prefix that fits, or 1.
+// The factor of the longest matching prefix, or 1.
 double rate_factor(const std::vector<RateFactor>& rates, std::string_view name);
 
 }  // namespace artel::optim

@@ -22,27 +22,27 @@ std::vector<ScheduleShape> default_shapes(std::index_sequence<kIndex...>) {
   return {ScheduleShape(std::in_place_index<kIndex>)...};
 }
 
-// From `from` at share 0 to `to` at share 1 along half a cosine.
+// Interpolates from `from` at share 0 to `to` at share 1 along half a cosine.
 double half_cosine(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
 }
 
-// Steps before the current one, as the shapes see them.
+// The position of a step in the run, as input of the shapes.
 struct Position {
   double steps;        // since the start
-  double units;        // the same in the configured unit
+  double units;        // time since the start in the configured unit
   double total_steps;  // of the run
   double warmup_steps;
 
-  // The share of the way from the end of the warm-up to the end of training.
+  // Progress from the end of the warm-up to the end of training, in [0, 1].
   double share() const {
     if (total_steps <= warmup_steps) return 1;
     return std::clamp((steps - warmup_steps) / (total_steps - warmup_steps), 0.0, 1.0);
   }
 };
 
-// How many whole times `part` fits into `time`. Both are rounded, as 0.3 and 0.1 are: a quotient a
-// hair below a whole number is that number, or the last of the parts would come a step late.
+// floor(time / part), tolerant of rounding errors as in 0.3 / 0.1. Otherwise the last part would
+// start a step late.
 double whole_parts(double time, double part) {
   constexpr double kHair = 1e-12;
   return std::floor(time / part * (1 + kHair));

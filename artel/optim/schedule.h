@@ -1,12 +1,11 @@
-// Learning-rate schedules: learning rates over time.
+// Learning-rate schedules.
 //
 //   artel::Trainer cosine(cluster, model,
 //                         {.schedule = {.shape = artel::optim::Cosine{}, .warmup = 5}});
 //
 // A Schedule is a pure function of the step, so a resumed run continues exactly. Its shape (step,
-// cosine, ...) is multiplied by a linear warm-up and by the scaling with the batch size; the one
-// rule that depends on training results, reduce on plateau, is a separate factor with a small
-// state.
+// cosine, ...) is multiplied by a linear warm-up and a batch-size scaling. Reduce on plateau, the
+// only rule that depends on training results, is a separate factor with a small state.
 #pragma once
 
 #include <cstdint>
@@ -74,18 +73,18 @@ struct OneCycle {
   }
 };
 
-// Multiplied by `factor` when the watched metric has not improved for more than `patience` epochs:
-// the loss, or with `maximize` the accuracy, of the validation data, or of the training data if
-// there is no validation data. An improvement is a relative change of more than `threshold`; after
-// a reduction, `cooldown` epochs are not counted; the product of the factors never falls below
-// `floor`.
+// Multiplied by `factor` when the monitored metric has not improved for more than `patience`
+// epochs. The metric is the validation loss, or with `maximize` the validation accuracy; without
+// validation data, that of the training data. An improvement is a relative change of more than
+// `threshold`. After a reduction, `cooldown` epochs are not counted. The product of the factors
+// never falls below `floor`.
 struct Plateau {
   double factor = 0.1;
   int64_t patience = 10;
   double threshold = 1e-4;
   int64_t cooldown = 0;
   double floor = 0;
-  bool maximize = false;  // watch the accuracy instead of the loss
+  bool maximize = false;  // monitors the accuracy instead of the loss
 
   void visit(auto&& field) {
     field("factor", factor);
@@ -102,12 +101,12 @@ using ScheduleShape =
 
 struct ScheduleConfig {
   ScheduleShape shape = Constant{};
-  // A linear rise over this time, from the share `warmup_start` of the rate. 0: none.
+  // Duration of a linear rise from the share `warmup_start` of the rate. 0 turns it off.
   double warmup = 0;
   double warmup_start = 0.1;
   std::string unit = "epoch";  // or "step"
-  // How the rate scales with the global batch: "none", "linear" (rate * batch / reference_batch) or
-  // "sqrt" (the square root of that factor).
+  // Scaling of the rate with the global batch: "none", "linear" (rate * batch / reference_batch),
+  // or "sqrt" (the square root of that factor).
   std::string scaling = "none";
   int64_t reference_batch = 256;
 
@@ -130,7 +129,7 @@ std::vector<std::string> schedule_names();
 ScheduleConfig schedule_from_options(const Options& options);
 Options to_options(const ScheduleConfig& config);
 
-// What a schedule needs to know about a run.
+// The length and batch size of a run.
 struct Horizon {
   int64_t total_steps = 0;
   int64_t steps_per_epoch = 1;
@@ -139,10 +138,10 @@ struct Horizon {
 
 class Schedule {
  public:
-  // Throws an Error for settings that make no sense together or with the horizon.
+  // Throws an Error for inconsistent settings.
   Schedule(ScheduleConfig config, double learning_rate, Horizon horizon);
 
-  // The rate of step `step`, counted from 1; steps past the end keep the last rate.
+  // The learning rate of step `step`, counted from 1. Steps past the end keep the last rate.
   double at(int64_t step) const;
 
  private:
@@ -153,7 +152,7 @@ class Schedule {
   double warmup_steps_;
 };
 
-// What reduce on plateau remembers: plain numbers, for checkpoints.
+// The state of reduce on plateau, for checkpoints.
 struct PlateauState {
   bool started = false;
   double best = 0;
@@ -168,7 +167,7 @@ class PlateauReducer {
   explicit PlateauReducer(Plateau settings, PlateauState state = {})
       : settings_(settings), state_(state) {}
 
-  // Takes the metric of one more epoch; true if the factor was reduced.
+  // Takes the metric of the next epoch. Returns true if the factor was reduced.
   bool observe(double metric);
 
   double factor() const { return state_.factor; }

@@ -8,8 +8,7 @@
 namespace artel::plan {
 namespace {
 
-// The best partition by a cost of stages: `join` makes one of the cost so far and of that of the
-// next stage.
+// The partition of least cost. `join` combines the cost so far with that of the next stage.
 struct Partition {
   double cost = kNever;
   StageBegins begins;
@@ -23,7 +22,7 @@ Partition best_partition(int nodes, int stages, const Join& join) {
                                          std::vector<int>(best.size(), -1));
   for (int stage = 0; stage < stages; ++stage) {
     std::fill(next.begin(), next.end(), kNever);
-    // Every stage has at least one node, those after this one, too.
+    // Every stage, including later ones, needs at least one node.
     for (int last = stage + 1; last <= nodes - (stages - 1 - stage); ++last)
       for (int first = last - 1; first >= stage; --first) {
         const double cost = best[first] == kNever ? kNever : join(best[first], stage, first, last);
@@ -87,7 +86,7 @@ StageBegins equal_cuts(const std::vector<double>& weights, int stages) {
   double before = 0;
   for (int node = 0; node < nodes && static_cast<int>(begins.size()) < stages; ++node) {
     const auto stage = static_cast<int>(begins.size());
-    // The cut goes where the sum before it is nearest to its share; enough nodes must remain.
+    // Cuts where the sum of the preceding weights is nearest to its share, leaving enough nodes.
     const bool reached = before + weights[node] / 2 > total * stage / stages;
     const bool must = nodes - node <= stages - stage;
     if (node > begins.back() && (reached || must)) begins.push_back(node);

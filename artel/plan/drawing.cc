@@ -16,7 +16,7 @@ struct Look {
   std::string_view name, colour;
 };
 
-// Light enough for dark letters, and told apart by colour-blind readers, too.
+// Light enough for dark letters, and distinguishable by colour-blind readers.
 Look look_of(Work work) {
   switch (work) {
     case Work::forward:
@@ -45,8 +45,7 @@ double end_of(const Simulation& simulation) {
   return end;
 }
 
-// Columns for a unit of time: so many that the shortest task has room for the longest label, if
-// there are enough.
+// Columns per unit of time, such that the shortest task has room for the longest label if possible.
 double columns_per_second(const Schedule& schedule, const Simulation& simulation, int columns) {
   double shortest = end_of(simulation);
   size_t longest = 0;

@@ -19,7 +19,7 @@ GraphCosts::GraphCosts(const Graph& graph, std::span<const double> seconds) {
   require(!origins.empty() && origins.front() >= 0 && seconds.size() == graph.nodes().size(),
           ErrorKind::internal, "[pipeline] a graph without gradients, or {} times of {} nodes",
           seconds.size(), graph.nodes().size());
-  // Of a forward node that was pruned, only gradients may be left: they go with the next one.
+  // Gradients of a pruned forward node belong to the next forward node.
   for (const Node& node : graph.nodes()) {
     const auto at = std::lower_bound(origins.begin(), origins.end(), node.origin);
     place_.push_back(static_cast<int>(std::min<std::ptrdiff_t>(at - origins.begin(), forward - 1)));
@@ -58,8 +58,8 @@ StageTimes GraphCosts::times(int first, int last) const {
           sums_[last].weight_gradient - sums_[first].weight_gradient};
 }
 
-// The forward node in whose stage a gradient is finished: rows are added to a table where the rest
-// of its gradient is (plan/stages.h).
+// The forward node in whose stage a gradient is completed. Rows are added to a table where the rest
+// of its gradient is computed (plan/stages.h).
 int GraphCosts::finishing_place(const Graph& graph, ValueId gradient) const {
   NodeId producer = graph.value(gradient).producer;
   if (producer >= 0 && graph.node(producer).op->name == "embedding_backward" &&
@@ -68,7 +68,7 @@ int GraphCosts::finishing_place(const Graph& graph, ValueId gradient) const {
   return producer < 0 ? 0 : place_[producer];
 }
 
-// For each first node, the stage grows node by node; what it uses again costs nothing more.
+// For each first node, extends the stage node by node. Values used again cost nothing more.
 void GraphCosts::add_memory(const Graph& graph) {
   const size_t nodes = layers_.size();
   std::vector<std::vector<ValueId>> parameters(nodes), kept(nodes);
@@ -85,14 +85,14 @@ void GraphCosts::add_memory(const Graph& graph) {
         kept[place_[id]].push_back(input);
     }
   }
-  std::vector<int> finished(graph.values().size(), -1);  // where the gradient of a parameter is
+  std::vector<int> finished(graph.values().size(), -1);  // node that completes a gradient
   for (const GradientOf& gradient : graph.gradients())
     finished[gradient.parameter] = finishing_place(graph, gradient.gradient);
   memory_.resize(nodes * nodes);
   for (size_t first = 0; first < nodes; ++first) {
     std::vector<char> seen(graph.values().size(), false);
     StageMemory memory;
-    std::vector<ValueId> own;  // that are finished in this stage or later
+    std::vector<ValueId> own;  // parameters completed in this stage or later
     for (size_t last = first; last < nodes; ++last) {
       const auto add = [&](ValueId id, double& sum) {
         if (!seen[id]) sum += static_cast<double>(bytes_of(graph, id));
@@ -116,8 +116,8 @@ const StageMemory& GraphCosts::memory(int first, int last) const {
   return memory_[static_cast<size_t>(first) * layers_.size() + static_cast<size_t>(last) - 1];
 }
 
-// What is computed on one side of a cut and used on the other. Inputs of the graph are everywhere,
-// and sums of gradients over lanes are exchanged after the step.
+// Values computed on one side of a cut and used on the other. Excludes inputs of the graph, which
+// every stage has, and gradient sums over lanes, which are exchanged after the step.
 void GraphCosts::add_crossings(const Graph& graph) {
   const int nodes = this->nodes();
   crossings_.resize(static_cast<size_t>(nodes) + 1);

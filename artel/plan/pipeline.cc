@@ -10,7 +10,7 @@
 namespace artel::plan {
 namespace {
 
-// The most lanes of which each stage keeps activations at a time.
+// The maximum number of lanes whose activations each stage holds at a time.
 std::vector<int> lanes_kept(const Schedule& schedule) {
   std::vector<int> kept(schedule.shape.stages), most(schedule.shape.stages);
   for (const std::vector<Task>& tasks : schedule.tasks)
@@ -22,8 +22,8 @@ std::vector<int> lanes_kept(const Schedule& schedule) {
   return most;
 }
 
-// Of a stage with `kept` lanes under way. Gradients are added up along a tree: those of a lane, and
-// sums that wait for their neighbours.
+// Memory of a stage with `kept` lanes in flight. Gradients are added along a tree, so it includes
+// those of a lane and pending sums.
 double memory_of(const GraphCosts& costs, const PipelineRequest& request, int kept, int first,
                  int last) {
   const auto sums = static_cast<int>(std::bit_width(static_cast<unsigned>(request.shape.lanes)));
@@ -49,7 +49,7 @@ CutProblem cut_problem(const GraphCosts& costs, const PipelineRequest& request,
           [&costs, &request, room, kept = lanes_kept(schedule)](int stage, int first, int last) {
             if (room > 0 && memory_of(costs, request, kept[stage], first, last) > room)
               return kNever;
-            // Messages travel while workers compute, but no faster than one after another.
+            // Messages overlap computation, but only one is sent at a time.
             double seconds = costs.times(first, last).total() / speed_of(request, stage);
             if (first > 0)
               seconds = std::max(seconds, transfer_seconds(request, costs.crossing(first)));
@@ -59,7 +59,7 @@ CutProblem cut_problem(const GraphCosts& costs, const PipelineRequest& request,
           [&costs](int cut) { return costs.crossing(cut).values + costs.crossing(cut).gradients; }};
 }
 
-// The least memory of a worker with which some cuts would fit.
+// The smallest memory limit per worker for which some cuts fit.
 double least_memory(const GraphCosts& costs, const PipelineRequest& request,
                     const Schedule& schedule) {
   CutProblem problem = cut_problem(costs, request, schedule);

@@ -1,5 +1,4 @@
-// A pipeline plan: where the network is cut, by which schedule its workers run, and what is
-// to be expected of it.
+// A pipeline plan: cuts, schedule, and expected time and memory.
 #pragma once
 
 #include <string>
@@ -13,22 +12,23 @@ namespace artel::plan {
 
 struct PipelineRequest {
   PipelineShape shape;
-  std::string schedule = "auto";    // the fastest that fits
-  std::vector<double> speeds = {};  // of the workers, in proportion; empty: all equal
-  double memory = 0;                // bytes of each worker; 0: any number
-  double bandwidth = 0;             // bytes a second between workers; 0: messages take no time
+  std::string schedule = "auto";    // selects the fastest that fits
+  std::vector<double> speeds = {};  // relative speeds of the workers; empty if all are equal
+  double memory = 0;                // limit in bytes per worker; 0 means unlimited
+  double bandwidth = 0;             // bytes per second between workers; 0 means infinite
   double latency = 0;               // seconds
-  int slots = 0;                    // numbers that the optimizer keeps for each parameter
-  // Workers wait for each other after each step; otherwise who has finished begins the next one.
+  int slots = 0;                    // optimizer values per parameter
+  // Workers wait for each other after each step. Otherwise a worker that has finished starts the
+  // next one.
   bool meets = false;
 };
 
 struct PlannedStage {
   int first = 0, last = 0;  // forward nodes
   int worker = 0;
-  StageTimes times;  // of one lane, on its worker
+  StageTimes times;  // for one lane, on its worker
   double memory = 0;
-  GraphCosts::Crossing crossing;  // of one lane, over the cut after it
+  GraphCosts::Crossing crossing;  // for one lane, over the cut after the stage
 };
 
 struct PipelinePlan {
@@ -37,15 +37,15 @@ struct PipelinePlan {
   Simulation simulation;
 
   double longest() const;      // seconds of one lane in the longest stage
-  double bytes() const;        // of one lane, over all cuts, there and back
-  double most_memory() const;  // of the stages of one worker
+  double bytes() const;        // of one lane over all cuts, forward and backward
+  double most_memory() const;  // maximum over workers
 };
 
-// The shortest longest stage that fits. Throws if there are more stages than forward nodes, or if
-// nothing fits, with what would.
+// Minimises the longest stage among the cuts that fit. Throws if the graph has fewer forward nodes
+// than stages, or if nothing fits; the message then gives the required memory.
 PipelinePlan plan_pipeline(const GraphCosts& costs, const PipelineRequest& request);
 
-// The same with cuts that are given, whether they fit or not. The schedule is not "auto".
+// Evaluates given cuts, whether they fit or not. The schedule must not be "auto".
 PipelinePlan plan_with_cuts(const GraphCosts& costs, const PipelineRequest& request,
                             const StageBegins& begins);
 

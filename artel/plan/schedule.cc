@@ -8,7 +8,7 @@
 namespace artel::plan {
 namespace {
 
-// Whether it computes what the stage before waits for.
+// True if the task computes the gradient for the preceding stage.
 bool gives_input_gradient(Work work) {
   return work == Work::backward || work == Work::input_gradient;
 }
@@ -94,7 +94,7 @@ void check_schedule(const Schedule& schedule) {
     require(kept[static_cast<size_t>(worker)] <= kind.keeps(shape, worker), ErrorKind::internal,
             "[schedule {}] worker {} keeps {} activations, expected at most {}", schedule.name,
             worker, kept[static_cast<size_t>(worker)], kind.keeps(shape, worker));
-  simulate(schedule, PipelineCosts::equal(shape));  // throws if workers wait for each other
+  simulate(schedule, PipelineCosts::equal(shape));  // throws on deadlock
 }
 
 }  // namespace artel::plan

@@ -1,9 +1,12 @@
 // Pipeline schedules: which worker computes which lane of which stage, in which order.
 //
-// The network is cut into stages, stage s on worker s mod N, and every lane passes through all of
-// them: forward from the first to the last, backward from the last to the first. A schedule is only
-// an order; it never changes what is computed, so all of them give the same bits. Each is a pure
-// function in a file of its own under plan/schedules, with a line in plan/schedules/registry.cc.
+//   // One of your own, as cluster.schedule = "patient": here, the same as GPipe's.
+//   artel::plan::register_schedule("patient", artel::plan::schedule_kind("gpipe"));
+//
+// The network is cut into stages, stage s on worker s mod N. Every lane passes forward from the
+// first to the last stage and backward from the last to the first. A schedule determines only the
+// order of tasks, so all schedules give the same bits. Each is a pure function in its own file in
+// plan/schedules, with a line in plan/schedules/registry.cc.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +20,11 @@ namespace artel::plan {
 enum class Work : uint8_t {
   forward,
   backward,         // both gradients
-  input_gradient,   // what the stage before waits for
-  weight_gradient,  // what nobody waits for: it fills the gaps
+  input_gradient,   // needed by the preceding stage
+  weight_gradient,  // needed by no other stage; fills idle time
 };
 
-// Whether the activations of the lane are no longer needed after it.
+// True if the activations of the lane are no longer needed after this task.
 inline bool frees_activations(Work work) {
   return work == Work::backward || work == Work::weight_gradient;
 }
@@ -41,40 +44,44 @@ struct PipelineShape {
 
   int stages_of_a_worker() const { return stages / workers; }
   int worker_of(int stage) const { return stage % workers; }
-  // How many workers come after this one.
+  // Number of workers after this one.
   int behind(int worker) const { return workers - 1 - worker; }
 };
 
 struct ScheduleKind {
   std::string help;
-  bool several_stages = false;  // for workers that have more than one
+  bool several_stages = false;  // supports several stages per worker
   std::function<std::vector<Task>(const PipelineShape&, int worker)> tasks;
-  // A bound of the activations that the worker keeps at a time: those of one lane in one stage
-  // count as one. They are kept from the forward pass until the last gradient is computed.
+  // An upper bound on the activations that the worker holds at a time. The activations of one lane
+  // in one stage count as one; they are held from the forward pass until the last gradient is
+  // computed.
   std::function<int(const PipelineShape&, int worker)> keeps;
 };
 
 struct Schedule {
   std::string name;
   PipelineShape shape;
-  std::vector<std::vector<Task>> tasks;  // of each worker, in order
+  std::vector<std::vector<Task>> tasks;  // by worker, in order
 };
+
+// Registers a custom schedule for `cluster.schedule`. Replaces one that the program registered
+// earlier. Throws for a built-in name. All workers must register the same schedules.
+void register_schedule(const std::string& name, ScheduleKind kind);
 
 std::vector<std::string> schedule_names();
 const ScheduleKind& schedule_kind(std::string_view name);
 
-// Throws for an unknown name and for a shape that it does not suit.
+// Throws for an unknown name or an unsupported shape.
 Schedule make_schedule(std::string_view name, const PipelineShape& shape);
 
-// The tasks that must be finished before this one begins. Those of another stage send what they
-// have computed.
+// The tasks that must be finished before this one starts. Tasks of other stages send their results.
 std::vector<Task> needed_by(const Schedule& schedule, const Task& task);
 
-// The most activations that each worker keeps at a time.
+// Peak number of activations held by each worker.
 std::vector<int> most_kept(const Schedule& schedule);
 
-// Throws an internal error unless each task is there once, on the worker that has the stage, no
-// worker waits forever, and none keeps more than its kind promises.
+// Throws an internal error unless each task occurs exactly once on the worker of its stage, the
+// schedule is free of deadlocks, and no worker exceeds the bound of its kind.
 void check_schedule(const Schedule& schedule);
 
 }  // namespace artel::plan

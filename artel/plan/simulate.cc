@@ -20,7 +20,7 @@ class Simulator {
         forward_link_(costs.stages.size()),
         backward_link_(costs.stages.size()) {}
 
-  // The next step; returns when the last worker has finished it.
+  // Simulates the next step. Returns the time at which the last worker finishes it.
   double step(std::vector<std::vector<TaskSpan>>& spans) {
     const size_t workers = schedule_.tasks.size();
     ended_.clear();
@@ -51,11 +51,11 @@ class Simulator {
 
  private:
   struct End {
-    double here, there;  // for the stage itself, and for its neighbour
+    double here, there;  // available to the stage itself, and to its neighbour
   };
   using Key = std::tuple<bool, bool, int, int>;
 
-  // Input gradients go on as backward passes do.
+  // Input gradients are sent like the results of backward passes.
   static Key key(const Task& task) {
     return {task.work == Work::forward, task.work == Work::weight_gradient, task.lane, task.stage};
   }
@@ -82,8 +82,8 @@ class Simulator {
 
   const Schedule& schedule_;
   const PipelineCosts& costs_;
-  std::vector<double> free_;                          // when each worker has nothing to do
-  std::vector<double> forward_link_, backward_link_;  // when each stage's message has left
+  std::vector<double> free_;                          // time at which each worker becomes idle
+  std::vector<double> forward_link_, backward_link_;  // time at which each link is free
   std::map<Key, End> ended_;
 };
 
@@ -117,7 +117,7 @@ Simulation simulate(const Schedule& schedule, const PipelineCosts& costs) {
   Simulation result;
   Simulator simulator(schedule, costs);
   simulator.step(result.spans);
-  // Among others: what a step costs once the one before it was not the first.
+  // Steady state: the time of a step that does not follow the first one.
   std::vector<std::vector<TaskSpan>> spans;
   const double before = simulator.step(spans);
   const double after = simulator.step(spans);

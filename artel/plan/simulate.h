@@ -1,8 +1,8 @@
-// How long a schedule takes: a simulation by given times, without running anything.
+// Simulates a schedule with given task times.
 //
-// A worker does its tasks in order, each as soon as what it needs has arrived. What a task computes
-// is sent when it ends; sending overlaps computing, but of one stage's messages in one direction
-// only one is on its way at a time.
+// A worker runs its tasks in order, each as soon as its inputs have arrived. Results are sent when
+// a task ends. Sending overlaps computation, but each stage has only one message in flight per
+// direction.
 #pragma once
 
 #include "artel/plan/schedule.h"
@@ -19,10 +19,12 @@ struct StageTimes {
 
 struct PipelineCosts {
   std::vector<StageTimes> stages;
-  // Of sending one lane's values, or their gradients, over the cut after each stage; empty: none.
+  // Seconds to send one lane's values, or their gradients, over the cut after each stage. Empty
+  // means no time.
   std::vector<double> transfers = {};
 
-  // A worker's share of each task takes a unit of time, however many stages it has.
+  // Equal costs. A worker's tasks of one kind take one unit of time per lane, divided by its number
+  // of stages.
   static PipelineCosts equal(const PipelineShape& shape, const StageTimes& times = {});
 };
 
@@ -32,25 +34,24 @@ struct TaskSpan {
 };
 
 struct Simulation {
-  std::vector<std::vector<TaskSpan>> spans;  // of the first step, by worker
-  double seconds = 0;        // of a step among others: a worker that has finished begins the next
-  double bubble = 0;         // the part of it for which a worker idles, on average
+  std::vector<std::vector<TaskSpan>> spans;  // first step, by worker
+  double seconds = 0;        // per step in steady state; a finished worker starts the next step
+  double bubble = 0;         // mean idle share of a step
   std::vector<double> busy;  // seconds of each worker
 
-  // From now on `seconds` and `bubble` are those of workers that begin each step together.
+  // Sets `seconds` and `bubble` for workers that start each step together.
   void wait_for_all();
-  // A step takes so long.
+  // Sets the time of a step.
   void take(double seconds);
 };
 
-// Throws an internal error if workers would wait for each other for ever.
+// Throws an internal error on deadlock.
 Simulation simulate(const Schedule& schedule, const PipelineCosts& costs);
 
-// Whether it is faster by more than would be worth a less simple schedule.
+// True if `one` is faster by enough to justify a more complex schedule.
 bool is_faster(const Simulation& one, const Simulation& other);
 
-// The fastest schedule for the workers, stages and lanes among those that `fits` accepts. Throws if
-// it accepts none.
+// The fastest schedule for the shape among those that `fits` accepts. Throws if it accepts none.
 Schedule fastest_schedule(const PipelineShape& shape, const PipelineCosts& costs,
                           const std::function<bool(const Schedule&)>& fits);
 

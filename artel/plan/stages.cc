@@ -8,8 +8,8 @@
 namespace artel::plan {
 namespace {
 
-// Kernels of the backward pass that no gradient goes into: they compute forward values again.
-// Gradients begin with an input that the forward pass does not read.
+// Kernels of the backward pass that read no gradient, because they recompute forward values.
+// Gradients start from an input that the forward pass does not read.
 std::vector<bool> find_recomputing(const Graph& graph, const Plan& plan,
                                    const std::vector<int>& writer) {
   std::vector<bool> read(plan.buffers.size(), false), recomputes(plan.kernels.size(), false);
@@ -36,10 +36,10 @@ std::vector<bool> find_recomputing(const Graph& graph, const Plan& plan,
 }  // namespace
 
 Stages::Stages(const Graph& graph, const Plan& plan, std::vector<int> origins,
-               const PipelineShape& shape, bool splits, const std::set<std::string>* late)
+               const PipelineShape& shape, bool splits, const std::set<std::string>* deferred)
     : graph_(graph), plan_(plan), shape_(shape), splits_(splits), writer_(writers(plan)) {
   assign(origins);
-  find_late(late);
+  find_deferred(deferred);
   split_gradients();
   find_messages();
   find_owners();
@@ -78,7 +78,7 @@ void Stages::assign(const std::vector<int>& origins) {
   }
 }
 
-// By buffer.
+// Parameter names by gradient buffer.
 std::map<int, std::string> Stages::gradient_names() const {
   std::map<int, std::string> names;
   for (const GradientSlot& slot : plan_.gradients)
@@ -86,10 +86,10 @@ std::map<int, std::string> Stages::gradient_names() const {
   return names;
 }
 
-// A late kernel finishes a gradient in the memory of an input that a later stage computes.
-void Stages::find_late(const std::set<std::string>* given) {
+// A deferred kernel completes a gradient in place, in an input computed by a later stage.
+void Stages::find_deferred(const std::set<std::string>* given) {
   const std::map<int, std::string> gradients = gradient_names();
-  late_.assign(plan_.kernels.size(), false);
+  deferred_.assign(plan_.kernels.size(), false);
   std::vector<bool> read(plan_.buffers.size(), false);
   for (const PlannedKernel& kernel : plan_.kernels)
     for (const int input : kernel.inputs) read[viewed(plan_, input)] = true;
@@ -110,15 +110,15 @@ void Stages::find_late(const std::set<std::string>* given) {
       const bool is_late =
           given ? given->contains(gradient->second) : added < plan_.buffers[sum].bytes;
       if (!is_late) continue;
-      late_gradients_.insert(gradient->second);
+      deferred_gradients_.insert(gradient->second);
       stage_[i] = stage_[writer_[sum]];
-      late_[i] = true;
+      deferred_[i] = true;
       break;
     }
   }
 }
 
-// Gradients of weights can wait, unless other gradients or other stages need them.
+// Weight gradients can be deferred unless other gradients or stages need them.
 void Stages::split_gradients() {
   const auto kernels = static_cast<int>(plan_.kernels.size());
   std::vector<bool> urgent(kernels, false);
@@ -146,15 +146,15 @@ std::vector<StagePiece> Stages::pieces(int worker) const {
     pieces.push_back({stage, splits_ ? Work::input_gradient : Work::backward});
     if (splits_) pieces.push_back({stage, Work::weight_gradient});
   }
-  std::set<StagePiece> late;
-  for (size_t i = 0; i < late_.size(); ++i)
-    if (late_[i] && shape_.worker_of(stage_[i]) == worker)
-      late.insert(piece_of(static_cast<int>(i)));
-  pieces.insert(pieces.end(), late.begin(), late.end());
+  std::set<StagePiece> deferred;
+  for (size_t i = 0; i < deferred_.size(); ++i)
+    if (deferred_[i] && shape_.worker_of(stage_[i]) == worker)
+      deferred.insert(piece_of(static_cast<int>(i)));
+  pieces.insert(pieces.end(), deferred.begin(), deferred.end());
   return pieces;
 }
 
-// Each worker gets a buffer once, before the first of its pieces that reads it.
+// Each worker receives a buffer once, before the first of its pieces that reads it.
 void Stages::find_messages() {
   std::map<std::pair<StagePiece, StagePiece>, std::set<int>> sent;
   for (int worker = 0; worker < shape_.workers; ++worker) {
@@ -177,13 +177,14 @@ void Stages::find_messages() {
     for (const auto& [buffer, to] : first) {
       StagePiece from = piece_of(writer_[buffer]);
       const bool forward = from.work == Work::forward;
-      // A forward value that an earlier stage needs goes with the gradients.
+      // A forward value needed by an earlier stage is sent with the gradients.
       if (forward && to.stage < from.stage)
         from.work = splits_ ? Work::input_gradient : Work::backward;
-      require(to.late || (to.work == Work::forward ? forward && from.stage < to.stage
-                                                   : forward || from.stage > to.stage),
-              ErrorKind::internal, "[pipeline] stage {} needs what stage {} computes too late",
-              to.stage, from.stage);
+      require(to.deferred || (to.work == Work::forward ? forward && from.stage < to.stage
+                                                       : forward || from.stage > to.stage),
+              ErrorKind::internal,
+              "[pipeline] stage {} needs a value that stage {} computes too late", to.stage,
+              from.stage);
       sent[{from, to}].insert(buffer);
     }
   }

@@ -1,17 +1,16 @@
-// Which kernels of a plan each stage of a pipeline runs, and what stages send each other.
+// Assigns the kernels of a program plan to pipeline stages and derives the messages between them.
 //
-// The whole network is planned as one worker would plan it, and every kernel goes to one stage: so
-// a pipeline computes the bits of one worker, wherever it is cut. A forward kernel is in the stage
-// of its last node, or later if it needs what a later stage computes; a kernel of the backward pass
-// is in the stage of its first node, or earlier. Values that are only computed again for the
-// backward pass are computed where they are needed. So forward values go to later stages only, and
-// gradients to earlier ones.
+// The whole network is planned as for one worker, and every kernel is assigned to one stage, so a
+// pipeline computes the same bits as one worker for any cuts. A forward kernel belongs to the stage
+// of its last node, or to a later one if it needs a value from there. A backward kernel belongs to
+// the stage of its first node, or to an earlier one. Recomputed values are computed where they are
+// needed. Forward values are therefore sent to later stages only, and gradients to earlier ones.
 //
-// A parameter belongs to the stage that finishes its gradient. Other stages may read it, too: they
-// get its new values before each step. If the gradient of a later stage is only added to, by less
-// than it takes itself, what is added goes to that stage: the rows of a table of tokens that is
-// also the last layer. That is the one message to a later stage in the backward pass, and what
-// waits for it, a piece of its own, holds up nothing else.
+// A parameter is owned by the stage that completes its gradient. Other stages that read it receive
+// its new values before each step. If an early stage only adds a small contribution to a gradient
+// of a later stage, the contribution is sent to the later stage. An example is the rows of a token
+// table that is also the last layer. This is the only message to a later stage in the backward
+// pass. A separate piece, marked `deferred`, waits for it and delays nothing else.
 #pragma once
 
 #include <map>
@@ -19,24 +18,24 @@
 #include <string>
 #include <vector>
 
-#include "artel/exec/excerpt.h"
+#include "artel/exec/plan/excerpt.h"
 #include "artel/plan/schedule.h"
 
 namespace artel::plan {
 
-// The part of a lane's work in a stage that runs without a break.
+// A part of a lane's work in a stage that runs without waiting for messages.
 struct StagePiece {
   int stage = 0;
   Work work = Work::forward;
-  bool late = false;  // after all others of the lane: it waits for an earlier stage
+  bool deferred = false;  // runs last, because it waits for an earlier stage
 
   auto operator<=>(const StagePiece&) const = default;
 };
 
-// What one piece sends to another after each lane.
+// A message from one piece to another, sent for each lane.
 struct StageMessage {
   StagePiece from, to;
-  std::vector<int> buffers;  // of the plan
+  std::vector<int> buffers;  // indices in the plan
   size_t bytes = 0;
 };
 
@@ -48,44 +47,47 @@ struct SharedParameter {
 
 class Stages {
  public:
-  // `origins` are those of the first forward node of each stage (Node::origin), in order. With
-  // `splits`, the gradients of weights are pieces of their own. `late` names the parameters whose
-  // gradients late pieces finish, as the program of lanes of another size has them; null: those for
-  // which fewer bytes travel, which depends on the size of the lane.
+  // `origins` are the origins (Node::origin) of the first forward node of each stage, in order.
+  // With `splits`, weight gradients are separate pieces. `deferred` names the parameters whose
+  // gradients deferred pieces complete, to match the program for lanes of another size. If null,
+  // the choice that sends fewer bytes is made, which depends on the lane size. Borrows `graph` and
+  // `plan`.
   Stages(const Graph& graph, const Plan& plan, std::vector<int> origins, const PipelineShape& shape,
-         bool splits, const std::set<std::string>* late = nullptr);
+         bool splits, const std::set<std::string>* deferred = nullptr);
 
   int stage_of(int kernel) const { return stage_[kernel]; }
-  // Of a worker, in the order in which a lane passes them.
+  // The pieces of a worker, in the order in which a lane passes them.
   std::vector<StagePiece> pieces(int worker) const;
   Excerpt excerpt(int worker) const;
-  // Between different workers; the same list for all of them.
+  // Messages between different workers, identical on all of them.
   const std::vector<StageMessage>& messages() const { return messages_; }
   // The stage of each gradient slot of the plan.
   const std::vector<int>& owners() const { return owners_; }
   const std::vector<SharedParameter>& shared() const { return shared_; }
-  // The parameters whose gradients late pieces finish.
-  const std::set<std::string>& late_gradients() const { return late_gradients_; }
+  // The parameters whose gradients deferred pieces complete.
+  const std::set<std::string>& deferred_gradients() const { return deferred_gradients_; }
 
  private:
   void assign(const std::vector<int>& origins);
-  void find_late(const std::set<std::string>* given);
+  void find_deferred(const std::set<std::string>* given);
   std::map<int, std::string> gradient_names() const;
   void split_gradients();
   void find_messages();
   void find_owners();
   bool is_forward(int kernel) const { return work_[kernel] == Work::forward; }
-  StagePiece piece_of(int kernel) const { return {stage_[kernel], work_[kernel], late_[kernel]}; }
+  StagePiece piece_of(int kernel) const {
+    return {stage_[kernel], work_[kernel], deferred_[kernel]};
+  }
 
   const Graph& graph_;
   const Plan& plan_;
   PipelineShape shape_;
   bool splits_;
-  std::vector<int> writer_;  // of each buffer
-  std::vector<int> stage_;   // of each kernel
-  std::vector<Work> work_;   // and which piece of it
-  std::vector<bool> late_;
-  std::set<std::string> late_gradients_;
+  std::vector<int> writer_;  // kernel that writes each buffer
+  std::vector<int> stage_;   // by kernel
+  std::vector<Work> work_;   // by kernel
+  std::vector<bool> deferred_;
+  std::set<std::string> deferred_gradients_;
   std::vector<StageMessage> messages_;
   std::vector<int> owners_;
   std::vector<SharedParameter> shared_;

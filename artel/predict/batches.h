@@ -1,11 +1,11 @@
-// What training and evaluation share about batches.
+// Batch helpers for training and evaluation.
 #pragma once
 
 #include "artel/graph/graph.h"
 
 namespace artel {
 
-// The type of `samples` samples of a type.
+// The type of a batch of `samples` samples.
 TensorType batch_of(const TensorType& sample, int64_t samples);
 
 }  // namespace artel

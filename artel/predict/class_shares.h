@@ -1,4 +1,4 @@
-// What the scores of a sample say about its class.
+// Class probabilities from scores.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 
 namespace artel {
 
-// The share of each class. One score stands for class 1 against class 0.
+// The probability of each class. A single score is that of class 1 against class 0.
 std::vector<double> class_shares(std::span<const float> scores);
 
 }  // namespace artel

@@ -3,10 +3,12 @@
 #include <numeric>
 
 #include "artel/base/error.h"
+#include "artel/exec/devices.h"
 #include "artel/exec/libraries.h"
 #include "artel/predict/initialise.h"
 #include "artel/predict/load_weights.h"
 #include "artel/predict/rereading.h"
+#include "artel/tensor/quantised.h"
 
 namespace artel {
 
@@ -15,11 +17,15 @@ struct Decoder::Compiled {
   std::unique_ptr<Frame> frame;
 };
 
-Decoder::Decoder(const Model& model, int threads)
-    : model_(model), threads_(threads), pool_(threads, limit_library_threads) {}
+Decoder::Decoder(const Model& model, int threads, const std::string& device)
+    : model_(model), threads_(threads), pool_(threads, limit_library_threads) {
+  choices_.device = &device_by_name(device);
+}
 
-Decoder::Decoder(const Model& model, const NamedTensors& weights, int threads, int64_t window)
-    : Decoder(model, threads) {
+Decoder::Decoder(const Model& model, const NamedTensors& weights, int threads, int64_t window,
+                 const std::string& device)
+    : Decoder(model, threads, device) {
+  find_matrices(weights);
   if (!reads_on(window)) {
     rereading_ = std::make_unique<Rereading>(model, weights, threads, window);
     return;
@@ -29,7 +35,7 @@ Decoder::Decoder(const Model& model, const NamedTensors& weights, int threads, i
 }
 
 Decoder::Decoder(const Model& model, Parameters& weights, int threads, int64_t window)
-    : Decoder(model, threads) {
+    : Decoder(model, threads, "cpu") {
   if (!reads_on(window)) {
     rereading_ = std::make_unique<Rereading>(model, tensors_of(weights.sources()), threads, window);
     return;
@@ -45,7 +51,7 @@ Decoder::Decoder(const Model& model, Parameters& weights, int threads, int64_t w
     if (!is_cache(entry.name)) parameters_.set(entry.name, weights.get(entry.name));
 }
 
-Decoder::Decoder(const Model& model, uint64_t seed, int threads) : Decoder(model, threads) {
+Decoder::Decoder(const Model& model, uint64_t seed, int threads) : Decoder(model, threads, "cpu") {
   find_cache();
   parameters_ = Parameters(compiled(1).program.parameter_entries());
   const ModelGraph graph = decoding_graph(model, 1);
@@ -54,11 +60,22 @@ Decoder::Decoder(const Model& model, uint64_t seed, int threads) : Decoder(model
 
 Decoder::~Decoder() = default;
 
+void Decoder::find_matrices(const NamedTensors& weights) {
+  for (const NamedTensor& weight : weights)
+    if (const auto name = name_of_codes(weight.name)) {
+      const QuantisedMatrix matrix = find_quantised(weights, *name);
+      matrices_[*name] = {{matrix.codes.dtype(), matrix.codes.shape()},
+                          {matrix.scales.dtype(), matrix.scales.shape()},
+                          matrix.has_offsets(),
+                          matrix.turned};
+    }
+}
+
 size_t Decoder::weight_bytes() const {
   if (rereading_) return rereading_->weight_bytes();
   size_t bytes = 0;
   for (const ParameterEntry& entry : compiled_.at(1)->program.parameter_entries())
-    if (!entry.is_state) bytes += static_cast<size_t>(entry.shape.elements()) * sizeof(float);
+    if (!entry.is_state) bytes += entry.bytes();
   return bytes;
 }
 
@@ -78,14 +95,16 @@ void Decoder::find_cache() {
   for (const ValueId id : program.graph().of_kind(ValueKind::state))
     if (is_cache(program.graph().value(id).name)) positions_ = program.graph().type(id).shape[1];
   require(positions_ > 0, ErrorKind::unsupported,
-          "the network does not predict next tokens; try one of the models gpt2");
+          "the network does not predict next tokens; try the models gpt2 and llama");
 }
 
 Decoder::Compiled& Decoder::compiled(int64_t tokens) {
   std::unique_ptr<Compiled>& found = compiled_[tokens];
-  if (!found)
-    found.reset(new Compiled{
-        Program(decoding_graph(model_, tokens).graph, {.threads = threads_}, choices_), {}});
+  if (!found) {
+    Graph graph = decoding_graph(model_, tokens).graph;
+    if (!matrices_.empty()) graph = quantise_weights(graph, matrices_);
+    found.reset(new Compiled{Program(std::move(graph), {.threads = threads_}, choices_), {}});
+  }
   return *found;
 }
 
@@ -112,7 +131,7 @@ Tensor Decoder::read_on(std::span<const int32_t> tokens) {
   now.frame->set_input("x", x);
   now.frame->set_input("places", places);
   now.program.run(*now.frame, pool_, {});
-  const Tensor scores = now.frame->output("prediction");  // of all of the piece, or of its end
+  const Tensor scores = now.frame->output("prediction");  // of all tokens, or of the last one
   const int64_t vocabulary = scores.shape().back(), rows = scores.elements() / vocabulary;
   return scores.reshaped({rows, vocabulary}).rows(rows - 1, rows).reshaped({vocabulary});
 }

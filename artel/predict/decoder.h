@@ -1,8 +1,8 @@
-// A network that predicts the next token, reading a text piece by piece.
+// Incremental inference with a language model.
 //
-// Keys and values of what has been read are kept, so each further token costs one pass over the
-// weights and one over the cache. Networks with other layers that look back, such as an LSTM, read
-// all of the text again for each token. Not synchronised.
+// Attention keys and values of the text are cached, so each new token takes one pass over the
+// weights and one over the cache. Networks with other layers that depend on earlier tokens, such as
+// an LSTM, read the whole text again for each token. Not thread safe.
 //
 //   artel::Decoder decoder(model, artel::checkpoint::load_weights("gpt2.safetensors"), 2);
 //   const artel::Tensor scores = decoder.read(std::vector<int32_t>{464, 3290});
@@ -13,6 +13,7 @@
 #include <span>
 
 #include "artel/exec/program.h"
+#include "artel/graph/passes/quantise_weights.h"
 #include "artel/nn/model.h"
 #include "artel/tensor/named_tensor.h"
 
@@ -22,32 +23,34 @@ class Rereading;
 
 class Decoder {
  public:
-  // Throws if the network does not predict next tokens or the weights do not fit it. The results do
-  // not depend on the number of threads. `window` is the most tokens that a network can remember
-  // that has to read them again each time; 0: such a network is refused.
-  Decoder(const Model& model, const NamedTensors& weights, int threads, int64_t window = 0);
-  // The same with the weights of somebody else, who keeps them as they are. Those in a layout that
-  // it cannot use are copied.
+  // Throws if the network does not predict next tokens or if the weights do not fit it. Computes
+  // with quantised matrices (tensor/quantised.h) directly. Results do not depend on the number of
+  // threads. `window` is the maximum text length for networks without a cache; if it is 0, they are
+  // refused. Networks with a cache run on `device` (exec/devices.h).
+  Decoder(const Model& model, const NamedTensors& weights, int threads, int64_t window = 0,
+          const std::string& device = "cpu");
+  // Borrows the weights, which must not change. Copies weights whose layout it cannot use.
   Decoder(const Model& model, Parameters& weights, int threads, int64_t window = 0);
-  // With the initial weights of a training with this seed.
+  // Uses the initial weights of a training with this seed.
   Decoder(const Model& model, uint64_t seed, int threads);
   ~Decoder();
 
-  int64_t positions() const { return positions_; }    // the most tokens that it can remember
+  int64_t positions() const { return positions_; }    // maximum text length in tokens
   int64_t size() const { return std::ssize(text_); }  // tokens read so far
   size_t weight_bytes() const;
 
-  // Reads on, and returns the scores of the token that follows: [vocabulary]. `tokens` is not
-  // empty. Throws for a token outside the vocabulary, and for more tokens than there are positions
-  // left.
+  // Appends `tokens` to the text and returns the scores [vocabulary] of the next token. `tokens`
+  // must not be empty. Throws for a token outside the vocabulary, or if the text would get longer
+  // than positions().
   Tensor read(std::span<const int32_t> tokens);
   void forget() { text_.clear(); }
 
  private:
   struct Compiled;
-  Decoder(const Model& model, int threads);
+  Decoder(const Model& model, int threads, const std::string& device);
   Compiled& compiled(int64_t tokens);
-  // Finds out how many positions there are. Returns whether it can read on from where it was.
+  void find_matrices(const NamedTensors& weights);
+  // Sets `positions_`. Returns true if the network has a cache.
   bool reads_on(int64_t window);
   void find_cache();
   Tensor read_on(std::span<const int32_t> tokens);
@@ -56,10 +59,11 @@ class Decoder {
   int threads_;
   ThreadPool pool_;
   KernelChoices choices_;
-  Parameters parameters_;                                  // with the caches
-  Parameters* lender_ = nullptr;                           // of those that are not there
+  std::map<std::string, QuantisedType> matrices_;          // quantised weights
+  Parameters parameters_;                                  // weights and caches
+  Parameters* lender_ = nullptr;                           // borrowed weights
   std::map<int64_t, std::unique_ptr<Compiled>> compiled_;  // by number of tokens per call
-  std::unique_ptr<Rereading> rereading_;                   // instead of all these
+  std::unique_ptr<Rereading> rereading_;                   // for networks without a cache
   int64_t positions_ = 0;
   std::vector<int32_t> text_;
 };

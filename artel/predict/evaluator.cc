@@ -13,9 +13,8 @@ namespace {
 // Small enough that threads share the work evenly, large enough for full-speed kernels.
 constexpr int64_t kChunk = 64;
 
-// What a chunk's values may take: about as much as the weights, which are read again for each
-// chunk, so that neither costs much more than the other, and the values of a small network stay in
-// a cache.
+// Limit of a chunk's values in bytes: about the size of the weights, which are read again for each
+// chunk. This balances both costs and keeps the values of a small network in the cache.
 size_t most_chunk_bytes(const Graph& graph) {
   constexpr size_t kLeast = size_t{16} << 20, kMost = size_t{128} << 20;
   size_t weights = 0;
@@ -58,7 +57,7 @@ const Program& Evaluator::program(int64_t samples) {
   return *found;
 }
 
-// A function of the network and the rows alone: results must depend on nothing else.
+// Depends only on the network and the number of rows, like the results.
 int64_t Evaluator::chunk_of(int64_t rows) {
   const auto fits = [&](int64_t samples) {
     program(samples);
@@ -75,8 +74,7 @@ const Metrics& Evaluator::metrics() {
   if (!metrics_)
     metrics_.emplace(
         wanted_,
-        evaluation_graph(model_, batch_of(x_, 1), batch_of(y_.value(), 1), loss_, wanted_).graph,
-        /*in_test=*/true);
+        evaluation_graph(model_, batch_of(x_, 1), batch_of(y_.value(), 1), loss_, wanted_).graph);
   return *metrics_;
 }
 
@@ -85,12 +83,12 @@ void Evaluator::run(const Tensor& x, const Tensor* y,
   const int64_t rows = x.shape()[0], size = chunk_of(rows);
   const int64_t chunks = (rows + size - 1) / size;
   for (int64_t chunk = 0; chunk < chunks; ++chunk)
-    program(std::min(size, rows - chunk * size));  // compiled here, not in the threads
+    program(std::min(size, rows - chunk * size));  // compiles before the threads start
   const auto run_chunk = [&](int64_t chunk) {
     const int64_t begin = chunk * size, end = std::min(rows, begin + size);
     std::unique_ptr<Memory> memory;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!idle_.empty()) {
         memory = std::move(idle_.back());
         idle_.pop_back();
@@ -107,7 +105,7 @@ void Evaluator::run(const Tensor& x, const Tensor* y,
     else
       compiled.run(*frame, memory->serial, {});
     done(chunk, begin, end, *frame);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     idle_.push_back(std::move(memory));
   };
   if (!parts_of_) return pool_.run(chunks, run_chunk);
@@ -129,13 +127,13 @@ Evaluator::Sums Evaluator::evaluate(const Tensor& x, const Tensor& y, Tensor* an
       parts[chunk].rows.emplace_back();
       if (part.width > 0) {
         parts[chunk].rows.back() = {sums.values<float>().begin(), sums.values<float>().end()};
+        parts[chunk].metrics.resize(part.offset + part.size);  // computed from all rows at the end
         continue;
       }
-      require(
-          static_cast<size_t>(sums.elements()) == part.size, ErrorKind::shape,
-          "[metric '{}'] got {} sums for {} samples and {} for one, expected a number that does "
-          "not depend on the samples",
-          part.metric.name, sums.elements(), end - begin, part.size);
+      require(static_cast<size_t>(sums.elements()) == part.size, ErrorKind::shape,
+              "[metric '{}'] got {} sums for {} samples and {} for one sample, expected the same "
+              "number",
+              part.metric.name, sums.elements(), end - begin, part.size);
       parts[chunk].metrics.insert(parts[chunk].metrics.end(), sums.values<float>().begin(),
                                   sums.values<float>().end());
     }

@@ -1,4 +1,4 @@
-// Forward passes: loss, metrics and predictions with the parameters as they are.
+// Forward passes: computes losses, metrics, and predictions with the current parameters.
 //
 //   artel::KernelChoices choices;
 //   const artel::TensorType image = {artel::DType::f32, {784}}, label = {artel::DType::i32, {}};
@@ -10,62 +10,63 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "artel/base/mutex.h"
 #include "artel/exec/program.h"
 #include "artel/nn/model.h"
 
 namespace artel {
 
-// Runs programs of which each of several workers has only a part (train/forward_pipeline.h).
+// Runs programs that are divided among several workers (train/parts/forward_pipeline.h).
 class ProgramParts {
  public:
   virtual ~ProgramParts() = default;
 
-  // Leaves this worker's part of a program.
+  // Restricts a program to this worker's part.
   virtual void restrict(Program& program) = 0;
-  // Runs it when its turn comes. Afterwards all workers have all outputs. A collective call.
+  // Runs this worker's part when its inputs have arrived. A collective call, after which all
+  // workers have all outputs.
   virtual void run(const Program& program, Frame& frame, ThreadPool& pool) = 0;
 };
 
 class Evaluator {
  public:
-  // Types of one sample; without `y` there is no loss. `parameters`, which are those of a network
-  // with so many shards, and `choices` are borrowed.
+  // `x` and `y` are the types of one sample; without `y`, no loss is computed. Borrows
+  // `parameters`, which belong to a network with `shards` shards, and `choices`.
   Evaluator(const Model& model, const TensorType& x, std::optional<TensorType> y, const Loss& loss,
             Parameters& parameters, KernelChoices& choices, int threads,
             std::vector<Metric> metrics = {}, int shards = 1);
 
-  // Before anything is computed: all workers make the same calls with the same rows, and each has
-  // only a part of the network. Borrowed.
+  // Divides the network among several workers, which then make the same calls with the same rows.
+  // Call before any computation. Borrows `parts`.
   void set_parts(ProgramParts* parts) { parts_of_ = parts; }
 
   struct Sums {
-    double loss = 0;    // the sum over the samples of weight times loss
-    double weight = 0;  // the sum of the weights; the samples if all count equally
+    double loss = 0;    // sum of weight * loss over the samples
+    double weight = 0;  // sum of the weights; the number of samples if they are not weighted
     int64_t samples = 0;
-    std::vector<double> metrics = {};           // see `metrics()`
-    std::vector<std::vector<float>> rows = {};  // of each of its parts that has some
+    std::vector<double> metrics = {};           // see metrics()
+    std::vector<std::vector<float>> rows = {};  // for metrics that need all rows
   };
-  // Results do not depend on the number of threads. `answers` gets the network's output for the
-  // rows, if it is wanted.
+  // Results do not depend on the number of threads. Stores the network's outputs in `answers`
+  // unless it is null.
   Sums evaluate(const Tensor& x, const Tensor& y, Tensor* answers = nullptr);
-  // What the sums and rows are of.
+  // Computes metric values from Sums.
   const Metrics& metrics();
   Tensor predict(const Tensor& x, std::string_view output = "prediction");
-  // Several outputs of one pass.
+  // Computes several outputs in one pass.
   std::vector<Tensor> predict(const Tensor& x, const std::vector<std::string>& outputs);
 
  private:
   const Program& program(int64_t samples);
-  // For the values of an output, of that many samples.
+  // Allocates a tensor for an output of `rows` samples.
   Tensor output_for(int64_t rows, std::string_view output);
-  // How many samples are computed at a time, of that many.
+  // Number of samples per chunk.
   int64_t chunk_of(int64_t rows);
-  // Runs all rows of x in chunks, side by side on the threads; `done` is called with each finished
+  // Runs all rows of `x` in chunks, in parallel on the threads. Calls `done` for each finished
   // chunk.
   void run(
       const Tensor& x, const Tensor* y,
@@ -81,15 +82,15 @@ class Evaluator {
   std::vector<Metric> wanted_;
   ShardPart part_;
   ProgramParts* parts_of_ = nullptr;
-  std::map<int64_t, bool> fits_;    // whether values of a whole program do, by samples
-  std::optional<Metrics> metrics_;  // once they are asked for
+  std::map<int64_t, bool> fits_;    // by samples: true if a program's values fit into a chunk
+  std::optional<Metrics> metrics_;  // created on demand
   std::map<int64_t, std::unique_ptr<Program>> programs_;  // by samples
   struct Memory {
     ThreadPool serial;
     std::map<int64_t, std::unique_ptr<Frame>> frames;  // by samples
   };
-  std::vector<std::unique_ptr<Memory>> idle_;
-  std::mutex mutex_;
+  std::vector<std::unique_ptr<Memory>> idle_ ARTEL_GUARDED_BY(mutex_);
+  Mutex mutex_;
 };
 
 }  // namespace artel

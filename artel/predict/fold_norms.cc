@@ -11,7 +11,7 @@
 namespace artel {
 namespace {
 
-// The folded convolutions: the name of the weights, and the module of the batch norm.
+// A folded convolution: the name of its weights, and the name of the batch norm.
 struct FoldedNorm {
   std::string weight, module;
 };
@@ -24,7 +24,7 @@ std::vector<FoldedNorm> folded_norms(const Graph& folded, const Graph& plain) {
     const std::string bias = folded.value(node.inputs[2]).whole_name();
     if (!bias.ends_with(kBias)) continue;
     const std::string module = bias.substr(0, bias.size() - kBias.size());
-    if (!plain.find(module + ".running_var")) continue;  // the convolution's own
+    if (!plain.find(module + ".running_var")) continue;  // the convolution's own bias
     all.push_back({folded.value(node.inputs[1]).whole_name(), module});
   }
   return all;

@@ -18,38 +18,66 @@ void check(const SamplingOptions& options) {
           "[generate] top_p: got {}, expected more than 0 and at most 1", options.top_p);
 }
 
+// Iterates over tokens by descending score. Sorts lazily, because sorting a large vocabulary takes
+// longer than running a small network.
+class Likeliest {
+ public:
+  explicit Likeliest(std::span<const float> scores) : scores_(scores), order_(scores.size()) {
+    std::iota(order_.begin(), order_.end(), 0);
+  }
+
+  int32_t operator[](size_t i) {
+    if (i >= sorted_) sort(std::min(order_.size(), std::max({i + 1, size_t{32}, 4 * sorted_})));
+    return order_[i];
+  }
+
+ private:
+  void sort(size_t end) {
+    const auto begin = order_.begin();
+    std::partial_sort(begin + static_cast<int64_t>(sorted_), begin + static_cast<int64_t>(end),
+                      order_.end(), [&](int32_t a, int32_t b) {
+                        return scores_[a] != scores_[b] ? scores_[a] > scores_[b] : a < b;
+                      });
+    sorted_ = end;
+  }
+
+  std::span<const float> scores_;
+  std::vector<int32_t> order_;
+  size_t sorted_ = 0;
+};
+
 }  // namespace
 
 int32_t sample_token(std::span<const float> scores, const SamplingOptions& options,
                      Random& random) {
   check(options);
-  std::vector<int32_t> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto likelier = [&](int32_t a, int32_t b) {
-    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-  };
-  const bool greedy = options.temperature == 0;
-  const size_t limit = greedy ? 1 : static_cast<size_t>(options.top_k);
-  const size_t kept = limit > 0 ? std::min(limit, order.size()) : order.size();
-  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(kept), order.end(),
-                    likelier);
-  const float best = scores[order.front()];
+  Likeliest tokens(scores);
+  const float best = scores[tokens[0]];
   require(std::isfinite(best), ErrorKind::invalid_argument,
-          "[generate] scores: got {} as the largest, expected a number; the weights are broken",
+          "[generate] the largest score is {}, expected a finite number; the weights are damaged",
           best);
-  if (greedy) return order.front();
-  std::vector<double> shares(kept);
-  for (size_t i = 0; i < kept; ++i)
-    shares[i] = std::exp((double{scores[order[i]]} - best) / options.temperature);
-  double mass = options.top_p * std::accumulate(shares.begin(), shares.end(), 0.0);
-  size_t last = 0;  // of the nucleus: the first that reaches the mass
-  for (double sum = shares[0]; sum < mass && last + 1 < kept; sum += shares[++last]) {
+  if (options.temperature == 0) return tokens[0];
+  const auto share_of = [&](float score) {
+    return std::exp((double{score} - best) / options.temperature);
+  };
+  const auto share = [&](size_t i) { return share_of(scores[tokens[i]]); };
+  const auto limit = static_cast<size_t>(options.top_k);
+  const size_t kept = limit > 0 ? std::min(limit, scores.size()) : scores.size();
+  double mass = 0;
+  if (kept == scores.size())
+    for (const float score : scores) mass += share_of(score);
+  else
+    for (size_t i = 0; i < kept; ++i) mass += share(i);
+  size_t last = kept - 1;  // the first token at which the total probability reaches top_p
+  if (options.top_p < 1) {
+    const double wanted = options.top_p * mass;
+    last = 0;
+    for (mass = share(0); mass < wanted && last + 1 < kept;) mass += share(++last);
   }
-  mass = std::accumulate(shares.begin(), shares.begin() + static_cast<int64_t>(last) + 1, 0.0);
   double left = random.uniform() * mass;
   size_t chosen = 0;
-  while (chosen < last && left >= shares[chosen]) left -= shares[chosen++];
-  return order[chosen];
+  while (chosen < last && left >= share(chosen)) left -= share(chosen++);
+  return tokens[chosen];
 }
 
 void generate(Decoder& decoder, std::vector<int32_t> text, const GenerateOptions& options,

@@ -11,7 +11,7 @@ void initialise(ThreadPool& pool, uint64_t seed,
   std::vector<const ParameterEntry*> order;
   for (const ParameterEntry& entry : parameters.entries())
     if (initialisers.contains(entry.name)) order.push_back(&entry);
-  // The largest first, so that no thread is left with one at the end.
+  // Largest first, to balance the threads.
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     return a->shape.elements() > b->shape.elements();
   });

@@ -1,4 +1,4 @@
-// The values that the parameters of a model begin with.
+// Initialisation of a model's parameters.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace artel {
 
-// Sets all parameters and states for which there are initialisers (ModelGraph::initialisers). Each
-// has its own random numbers, so the values do not depend on the threads.
+// Sets all parameters and states that have an initialiser (ModelGraph::initialisers). Each has its
+// own random stream, so the values do not depend on threads.
 void initialise(ThreadPool& pool, uint64_t seed,
                 const std::map<std::string, nn::Initialiser>& initialisers, Parameters& parameters);
 

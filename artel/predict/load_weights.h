@@ -1,4 +1,4 @@
-// Weights from files into the parameters of a model.
+// Loads weights into the parameters of a model.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,13 @@
 
 namespace artel {
 
-// Throws unless there is a tensor of the right shape for each parameter and state for which
-// `wanted` holds (absent: all), listing all that are missing with the nearest names; extra ones are
-// ignored.
-void check_weights_fit(const Parameters& parameters, const NamedTensors& weights,
-                       const std::function<bool(const std::string&)>& wanted = {});
-// Sets those parameters and states after such a check.
+// Converts tensors to the types of the parameters: quantised matrices (tensor/quantised.h) become
+// f32 where the parameter is f32. Ignores extra tensors. Throws if a parameter or state for which
+// `wanted` is true has no tensor of the same shape; the message lists all that are missing with the
+// nearest names. Without `wanted`, all are required.
+NamedTensors fitted_weights(const Parameters& parameters, const NamedTensors& weights,
+                            const std::function<bool(const std::string&)>& wanted = {});
+// Checks the weights like fitted_weights and copies them into the parameters.
 void load_weights(Parameters& parameters, const NamedTensors& weights,
                   const std::function<bool(const std::string&)>& wanted = {});
 

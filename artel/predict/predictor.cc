@@ -1,6 +1,7 @@
 #include "artel/predict/predictor.h"
 
 #include "artel/base/error.h"
+#include "artel/exec/devices.h"
 #include "artel/predict/batches.h"
 #include "artel/predict/load_weights.h"
 
@@ -15,11 +16,18 @@ Parameters parameters_of(const Model& model, const TensorType& sample, KernelCho
   return parameters;
 }
 
+KernelChoices choices_for(const std::string& device) {
+  KernelChoices choices;
+  choices.device = &device_by_name(device);
+  return choices;
+}
+
 }  // namespace
 
 Predictor::Predictor(const Model& model, const TensorType& sample, const NamedTensors& weights,
-                     int threads)
+                     int threads, const std::string& device)
     : sample_(sample),
+      choices_(choices_for(device)),
       parameters_(parameters_of(model, sample, choices_, weights)),
       evaluator_(model, sample, std::nullopt, {}, parameters_, choices_, threads) {}
 

@@ -1,12 +1,11 @@
-// Uses a trained network: outputs for rows of inputs.
+// Inference with a trained network.
 //
 //   artel::Predictor predictor(model, {artel::DType::f32, {1, 28, 28}},
 //                              artel::checkpoint::load_weights("model.safetensors"));
 //   artel::Tensor logits = predictor(images);  // images: [rows, 1, 28, 28]
 //
-// Needs no Trainer. What it compiles for a number of rows is kept, so later calls only compute. The
-// result of a row does not depend on the rows beside it or on the number of threads. Not
-// synchronised: one call at a time.
+// Needs no Trainer. Compiled programs are cached by number of rows. The result of a row does not
+// depend on other rows or on the number of threads. Not thread safe.
 #pragma once
 
 #include "artel/predict/evaluator.h"
@@ -17,14 +16,14 @@ namespace artel {
 class Predictor {
  public:
   // `sample` is the type of one row. Throws if a weight of the model is missing or has another
-  // shape.
+  // shape. `device` as in exec/devices.h.
   Predictor(const Model& model, const TensorType& sample, const NamedTensors& weights,
-            int threads = 1);
+            int threads = 1, const std::string& device = "cpu");
 
-  // The outputs, in the order of the rows. Throws if the rows are of another type than `sample`. A
-  // network with several outputs (nn::output) has others than its last value.
+  // The values of an output, in the order of the rows; by default the last value of the network.
+  // nn::output adds further outputs. Throws if the type of the rows differs from `sample`.
   Tensor operator()(const Tensor& rows, std::string_view output = "prediction");
-  // Several outputs of one pass.
+  // Computes several outputs in one pass.
   std::vector<Tensor> operator()(const Tensor& rows, const std::vector<std::string>& outputs);
 
  private:

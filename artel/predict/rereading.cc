@@ -13,7 +13,7 @@ Rereading::Rereading(const Model& model, const NamedTensors& weights, int thread
   check_causal();
 }
 
-// What follows the text is padding, which must not matter.
+// Pads the text; the padding must not affect the result.
 Tensor Rereading::scores(std::span<const int32_t> text) {
   Tensor x({1, window_}, DType::i32);
   std::fill(x.values<int32_t>().begin(), x.values<int32_t>().end(), 0);
@@ -33,9 +33,10 @@ void Rereading::check_causal() {
   text.back() = 1;
   const Tensor after = scores(text);
   const Tensor a = before.rows(0, window_ - 1), b = after.rows(0, window_ - 1);
-  require(std::memcmp(a.raw(), b.raw(), a.bytes()) == 0, ErrorKind::unsupported,
-          "the network sees the tokens that it is to predict, so it cannot write text; leave out "
-          "what looks ahead, such as `bidirectional` or attention that is not causal");
+  require(
+      std::memcmp(a.raw(), b.raw(), a.bytes()) == 0, ErrorKind::unsupported,
+      "the network sees the tokens that it should predict, so it cannot generate text; leave out "
+      "what looks ahead, such as `bidirectional` or attention that is not causal");
 }
 
 Tensor Rereading::scores_after(std::span<const int32_t> text) {

@@ -1,5 +1,5 @@
-// A network that predicts next tokens, but cannot read on from where it was, such as an LSTM: it
-// reads all of the text again for each token.
+// Text generation with a network that has no cache, such as an LSTM. Reads the whole text again for
+// each token.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@ namespace artel {
 
 class Rereading {
  public:
-  // Texts of at most `window` tokens. Throws if the network does not predict next tokens, or sees
-  // those that follow.
+  // Uses at most `window` tokens of a text. Throws if the network does not predict next tokens or
+  // is not causal.
   Rereading(const Model& model, const NamedTensors& weights, int threads, int64_t window);
 
   size_t weight_bytes() const { return weight_bytes_; }
@@ -19,7 +19,7 @@ class Rereading {
   Tensor scores_after(std::span<const int32_t> text);
 
  private:
-  Tensor scores(std::span<const int32_t> text);  // after each token of the window
+  Tensor scores(std::span<const int32_t> text);  // at each position of the window
   void check_causal();
 
   int64_t window_;

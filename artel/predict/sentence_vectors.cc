@@ -40,7 +40,7 @@ Tensor mean_vectors(const Tensor& tokens, const Tensor& hidden, int32_t padding)
       if (tokens.values<int32_t>()[row * positions + i] == padding) continue;
       for (int64_t c = 0; c < width; ++c) sum[c] += in[c];
     }
-    // Scaled to length 1, a sum and a mean are the same.
+    // After scaling to length 1, the sum equals the mean.
     const double length = std::sqrt(std::inner_product(sum.begin(), sum.end(), sum.begin(), 0.0));
     for (int64_t c = 0; c < width; ++c)
       vectors.values<float>()[row * width + c] =

@@ -1,4 +1,4 @@
-// Texts as vectors, computed by a BERT that outputs its last hidden states.
+// Sentence vectors from the last hidden states of a BERT.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace artel {
 
-// Tokens [texts, positions], i32, padded to the longest text: what networks of the BERT family
-// read. Throws for a text that needs more than `most` positions.
+// Tokens [texts, positions], i32, padded to the longest text, as input for BERT. Throws for a text
+// that needs more than `most` positions.
 Tensor token_rows(const data::WordPiece& tokenizer, const std::vector<std::string>& texts,
                   int64_t most);
 
@@ -18,7 +18,7 @@ Tensor token_rows(const data::WordPiece& tokenizer, const std::vector<std::strin
 // `tokens` [texts, positions], `hidden` [texts, positions, width].
 Tensor mean_vectors(const Tensor& tokens, const Tensor& hidden, int32_t padding = 0);
 
-// The scalar products of all rows: cosines, since rows have length 1. [rows, rows].
+// Cosines [rows, rows] of all pairs of rows, which must have length 1.
 Tensor cosines(const Tensor& vectors);
 
 }  // namespace artel

@@ -6,7 +6,7 @@ AnswerQueue::AnswerQueue(Client& client) : client_(client), thread_([this] { wor
 
 AnswerQueue::~AnswerQueue() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -15,28 +15,28 @@ AnswerQueue::~AnswerQueue() {
 
 void AnswerQueue::expect(const std::shared_ptr<Question>& question) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     expected_.push_back(question);
   }
   changed_.notify_all();
 }
 
 bool AnswerQueue::is_answered(const Question& question) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
   return question.answered;
 }
 
 void AnswerQueue::wait(const Question& question) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return question.answered || failure_; });
+  MutexLock lock(mutex_);
+  changed_.wait(lock, [&]() ARTEL_REQUIRES(mutex_) { return question.answered || failure_; });
   if (failure_) std::rethrow_exception(failure_);
 }
 
 void AnswerQueue::work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopping_ || !expected_.empty(); });
+    changed_.wait(lock, [&]() ARTEL_REQUIRES(mutex_) { return stopping_ || !expected_.empty(); });
     if (expected_.empty()) return;
     const std::shared_ptr<Question> next = expected_.front();
     lock.unlock();

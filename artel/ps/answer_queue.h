@@ -1,18 +1,18 @@
-// Waits for servers' answers in order on its own thread, so each can be used as soon as it arrives.
+// Receives servers' answers in order on its own thread, so that each can be used as soon as it
+// arrives.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <thread>
 
+#include "artel/base/mutex.h"
 #include "artel/ps/client.h"
 
 namespace artel::ps {
 
-// What was asked; derive from it to carry along what the answer needs.
+// A pending request. Derive from it to store the data needed to process the answer.
 struct Question {
   Client::Ticket ticket;
   bool answered = false;  // used by the queue
@@ -20,12 +20,12 @@ struct Question {
 
 class AnswerQueue {
  public:
-  // The client is borrowed; nobody else waits with it while answers are expected.
+  // Borrows the client. No other thread may wait with it while answers are expected.
   explicit AnswerQueue(Client& client);
   ~AnswerQueue();
 
   void expect(const std::shared_ptr<Question>& question);
-  // Both throw what went wrong with this question or an earlier one.
+  // Both rethrow the error of this question or of an earlier one.
   bool is_answered(const Question& question);
   void wait(const Question& question);
 
@@ -33,11 +33,11 @@ class AnswerQueue {
   void work();
 
   Client& client_;
-  std::mutex mutex_;  // protects what follows
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<Question>> expected_;
-  std::exception_ptr failure_;
-  bool stopping_ = false;
+  Mutex mutex_;  // guards the members below
+  Condition changed_;
+  std::deque<std::shared_ptr<Question>> expected_ ARTEL_GUARDED_BY(mutex_);
+  std::exception_ptr failure_ ARTEL_GUARDED_BY(mutex_);
+  bool stopping_ ARTEL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -16,7 +16,7 @@ Shard::Allocate allocator_of(comm::Group& group) {
   return [&group](size_t bytes) { return group.allocate(bytes); };
 }
 
-// What a primary has told: the change, the values of its keys, and squares as text.
+// A message of the primary: the change, the values of its keys, and squares as text.
 void follow(KeptRange& range, const Message& message) {
   Change change;
   require(message.values.size() >= sizeof change, ErrorKind::corrupt,

@@ -36,7 +36,7 @@ Client::Client(std::shared_ptr<comm::Group> group, int workers, ShardMap map, ui
 }
 
 void Client::set_places(const std::vector<Placement>& places) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   connections_.clear();
   for (int range = 0; range < map_.servers(); ++range)
     connections_.push_back(std::make_unique<Connection>(
@@ -44,7 +44,7 @@ void Client::set_places(const std::vector<Placement>& places) {
 }
 
 void Client::set_version(uint64_t version) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& connection : connections_) connection->version = version;
 }
 
@@ -66,7 +66,7 @@ std::vector<Placement> Client::place(int replicas) {
     held.push_back(holdings_from_text(text));
   const std::vector<Placement> places = place_ranges(map_.servers(), held, replicas);
   ask_all(to_text(places));
-  ask_all("begin");  // all have what they are to keep
+  ask_all("begin");  // all servers have their ranges
   for (Outbox& outbox : outboxes) outbox.forget(std::numeric_limits<uint64_t>::max());
   set_places(places);
   placed_ = true;
@@ -95,7 +95,7 @@ Client::Ticket Client::start_texts(Kind kind, const std::function<std::string(in
     const std::string own = text(server);
     const auto bytes = std::as_bytes(std::span(own));
     const uint64_t here = map_.range(server).first;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Connection& connection = *connections_[static_cast<size_t>(server)];
     connection.outbox.send(
         Header{.kind = kind, .received = connection.answers, .keys = {here, here}},
@@ -106,8 +106,8 @@ Client::Ticket Client::start_texts(Kind kind, const std::function<std::string(in
   return ticket;
 }
 
-// A contribution that has reached one server is on its way to all others. So each waits for those
-// that any of them has.
+// A contribution that has reached one server is in flight to all others, so each server waits for
+// the contributions that any server has.
 Frozen Client::freeze() {
   Frozen least;
   for (int round = 0; round < 2; ++round) {
@@ -126,7 +126,7 @@ void Client::thaw() {
 
 Client::Ticket Client::start(const Request& request) {
   Ticket ticket(connections_.size(), 0);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (int server = 0; server < map_.servers(); ++server) {
     const KeyRange part = intersection(request.keys, map_.range(server));
     Connection& connection = *connections_[static_cast<size_t>(server)];
@@ -142,7 +142,7 @@ Client::Ticket Client::start(const Request& request) {
       const auto to = std::lower_bound(from, all.end(), part.last);
       const auto offset = static_cast<size_t>(from - all.begin());
       const auto list = all.subspan(offset, static_cast<size_t>(to - from));
-      if (!list.empty() || everyone_answers(request))
+      if (!list.empty() || everyone_answers(request) || (request.flags & same_list) != 0)
         number = send(connection, request, part, offset, list);
     }
   }
@@ -194,7 +194,7 @@ void Client::send_values(Connection& connection, Header header, const Request& r
         lost);
   } else {
     header.partials = std::max(1, static_cast<int>(request.values.size()));
-    // Pushed values stay where they are if the server can reach them there.
+    // Pushed values are not copied if the server can read them in place.
     std::vector<uint64_t> places;
     for (const float* values : request.values) {
       const auto part = std::as_bytes(std::span(values + offset, count));
@@ -229,29 +229,29 @@ void Client::wait(const Ticket& ticket) {
   const Clock::time_point begin = Clock::now();
   for (size_t server = 0; server < ticket.size(); ++server)
     while (connections_[server]->answers < ticket[server]) receive(*connections_[server]);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   traffic_.waited_seconds += seconds_between(begin, Clock::now());
 }
 
 Client::Traffic Client::traffic() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return traffic_;
 }
 
 void Client::receive(Connection& connection) {
   const bool patient = [&] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return !connection.expected.empty() && connection.expected.front().patient;
   }();
   const Message message =
       receive_message(*group_, connection.rank, reply_tag(connection.range), patient);
   Expected expected;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++connection.answers;
     connection.outbox.forget(connection.answers);
     require(!connection.expected.empty(), ErrorKind::corrupt,
-            "[ps] rank {} sent an answer that nobody asked for", connection.rank);
+            "[ps] rank {} sent an unexpected answer", connection.rank);
     expected = std::move(connection.expected.front());
     connection.expected.pop_front();
     connection.version = message.header.version;
@@ -301,7 +301,7 @@ std::vector<int> Client::shares(int64_t iteration, double seconds) {
   std::vector<int> lanes;
   Ticket ticket(connections_.size(), 0);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ticket[0] = send(*connections_.front(),
                      {.kind = Kind::shares,
                       .iteration = iteration,

@@ -1,21 +1,21 @@
 // A worker's side of the parameter servers.
 //
-// Requests are sent at once and answered later: `wait` returns when a request's answers have
-// arrived. Each request goes to the servers that have its keys, in as few messages as possible.
-// Answers come in the order of requests and are delivered on the thread that waits. On one machine
-// dense values are not copied: servers read gradients and workers read values in place.
+// Requests are sent immediately; `wait` returns when their answers have arrived. Each request goes
+// to the servers that have its keys, in as few messages as possible. Answers arrive in the order of
+// requests and are delivered on the waiting thread. On one machine, dense values are not copied:
+// servers read gradients and workers read values in place.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "artel/base/mutex.h"
 #include "artel/comm/codecs/codec.h"
 #include "artel/comm/group.h"
 #include "artel/ps/cut.h"
@@ -28,20 +28,20 @@
 
 namespace artel::ps {
 
-// Receives values from one server: those of the keys `offset`, `offset` + 1, ... of the request. If
-// `change`, they are to be added to what the worker has.
+// Receives values from one server, for the keys `offset`, `offset` + 1, ... of the request. If
+// `change` is true, add them to the worker's values.
 using Sink = std::function<void(size_t offset, std::span<const float> values, bool change)>;
 
 struct Request {
   Kind kind = Kind::exchange;
-  uint32_t flags = 0;  // of Flag; in_place and remember are added by the client where they help
+  uint32_t flags = 0;  // of Flag; the client adds in_place and remember where they help
   int64_t iteration = 0;
   KeyRange keys;
-  // Some of the keys, ascending; empty: all of them. Borrowed until the answer arrives.
+  // A subset of the keys, ascending; empty selects all. Borrowed until the answer arrives.
   std::optional<std::span<const uint64_t>> list = {};
   std::vector<const float*> values = {};
-  std::span<const uint8_t> keep = {};  // masked: which keys to send
-  std::span<float> lost = {};          // coded: receives what the codec lost
+  std::span<const uint8_t> keep = {};  // masked: nonzero for keys to send
+  std::span<float> lost = {};          // coded: receives the codec's error
   comm::LaneRange lanes = {0, 1};
   int state = -1;
   float learning_rate = 0;
@@ -50,53 +50,58 @@ struct Request {
   std::function<void(std::string_view)> text_sink = {};  // for requests answered with text
 };
 
-// Calls may come from several threads, but only one thread may wait at a time.
+// Thread safe, except that only one thread may wait at a time.
 class Client {
  public:
-  // A client is made for a membership: the ranks from `workers` on are the servers, as many as the
-  // map has ranges, unless `set_places` says otherwise.
+  // Created for a membership. The ranks from `workers` on are the servers, one per range of the map
+  // unless `set_places` says otherwise.
   Client(std::shared_ptr<comm::Group> group, int workers, ShardMap map, uint64_t seed = 0);
 
   int worker() const { return group_->rank(); }
   const ShardMap& map() const { return map_; }
 
-  // Asks the servers what they have, and has them agree who keeps which range from now on. Worker 0
-  // does so before anything else, once; the other workers `set_places`. Throws if part of a run
-  // that has begun is lost.
+  // Queries the servers' holdings and assigns the ranges to them. Worker 0 calls it once, before
+  // anything else; the other workers call `set_places`. Throws if a range of a running training is
+  // lost.
   std::vector<Placement> place(int replicas);
   void set_places(const std::vector<Placement>& places);
-  // The updates that the worker's values contain.
+  // Sets the number of updates that the worker's values include.
   void set_version(uint64_t version);
-  // Whether these values of an answer stay as they are until this worker's next push in step.
+  // True if these values of an answer remain unchanged until this worker's next synchronous push.
   bool stays(std::span<const float> values) const {
     return group_->place_of(std::as_bytes(values)).has_value();
   }
 
-  // Tells the servers what to serve; worker 0 does so before anybody asks for anything. The setup's
-  // keys are filled in. All clients set the same codec.
+  // Sends the setup to the servers and fills in its keys. Worker 0 calls it before any request. All
+  // clients must set the same codec.
   void set_up(const Setup& setup);
   void set_codec(const std::string& name);
 
-  using Ticket = std::vector<uint64_t>;  // for each server, the answers to wait for
+  using Ticket = std::vector<uint64_t>;  // by server: number of answers to wait for
   Ticket start(const Request& request);
-  // Throws the refusal of a server, or what broke the group.
+  // Throws the refusal of a server, or the error that broke the group.
   void wait(const Ticket& ticket);
   void run(const Request& request) { wait(start(request)); }
-  // How many lanes each worker is to have from an iteration on; all workers get the same answer.
-  // `seconds` is the time this worker needs for one lane.
+  // The number of lanes per worker from an iteration on, identical for all workers. `seconds` is
+  // this worker's time per lane.
   std::vector<int> shares(int64_t iteration, double seconds);
-  // What all servers together have seen; `report` must live until the ticket has been waited for.
+  // Requests the combined report of all servers. `report` must live until the ticket has been
+  // waited for.
   Ticket start_report(Report& report);
   Report report();
-  // From worker 0: has all servers hold back contributions beyond one cut (ps/cut.h), and waits
-  // until they have applied all before it. Until `thaw`, values and states stay as they are.
+  // Makes all servers hold back contributions beyond one cut (ps/cut.h), and waits until they have
+  // applied all contributions before it. Values and states do not change until `thaw`. Only worker
+  // 0 may call it.
   Frozen freeze();
   void thaw();
-  // Says goodbye: no request may follow.
+  // Announces the end. No request may follow.
   void leave();
 
-  // Whether some worker wants to stop, as far as the servers have said.
-  bool stopping() const { return stopping_; }
+  // True if the servers have reported that a worker wants to stop.
+  bool stopping() const {
+    const MutexLock lock(mutex_);
+    return stopping_;
+  }
 
   struct Traffic {
     int64_t sent_bytes = 0, received_bytes = 0;
@@ -109,7 +114,7 @@ class Client {
     size_t offset = 0, count = 0;
     Sink sink = {};
     std::function<void(std::string_view)> text_sink = {};
-    bool patient = false;  // it may take arbitrarily long
+    bool patient = false;  // without a deadline
   };
   struct Connection {
     Connection(const std::shared_ptr<comm::Group>& group, int rank, int range)
@@ -126,9 +131,9 @@ class Client {
   Ticket start_texts(Kind kind, const std::function<std::string(int server)>& text,
                      const std::function<void(std::string_view)>& sink);
   uint64_t send(Connection& connection, const Request& request, const KeyRange& keys, size_t offset,
-                std::span<const uint64_t> list);
+                std::span<const uint64_t> list) ARTEL_REQUIRES(mutex_);
   void send_values(Connection& connection, Header header, const Request& request, size_t offset,
-                   size_t count, std::span<const uint64_t> list);
+                   size_t count, std::span<const uint64_t> list) ARTEL_REQUIRES(mutex_);
   void receive(Connection& connection);
   void hand_out(Connection& connection, const Message& message, const Expected& expected);
 
@@ -139,10 +144,10 @@ class Client {
   uint64_t seed_;
   bool shares_memory_;
   std::unique_ptr<comm::Codec> codec_;
-  mutable std::mutex mutex_;  // protects what follows
-  std::vector<std::unique_ptr<Connection>> connections_;
-  Traffic traffic_;
-  bool stopping_ = false;
+  mutable Mutex mutex_;                                   // protects what follows
+  std::vector<std::unique_ptr<Connection>> connections_;  // as many as at first
+  Traffic traffic_ ARTEL_GUARDED_BY(mutex_);
+  bool stopping_ ARTEL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace artel::ps

@@ -11,7 +11,7 @@
 namespace artel::ps {
 namespace {
 
-// The position of the first value that is not finite, or the size.
+// Index of the first value that is not finite, or the size.
 size_t first_not_finite(std::span<const float> values) {
   constexpr uint32_t kInfinity = 0x7f800000;
   constexpr size_t kPiece = 4096;

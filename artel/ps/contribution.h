@@ -1,4 +1,4 @@
-// What one worker pushes: the sums over the subtrees of its lanes, for all or some keys of a range.
+// A worker's push: the sums over the subtrees of its lanes, for all or some keys of a range.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "artel/comm/codecs/codec.h"
+#include "artel/comm/collectives/lane_tree.h"
 #include "artel/comm/group.h"
-#include "artel/comm/lane_tree.h"
 #include "artel/ps/messages.h"
 
 namespace artel::ps {
@@ -15,18 +15,18 @@ namespace artel::ps {
 struct Contribution {
   comm::LaneRange lanes;
   std::vector<const float*> partials;
-  std::vector<float> owned = {};                  // holds the partials, unless they are in place
-  const std::vector<uint64_t>* listed = nullptr;  // the keys; null: all of the range
+  std::vector<float> owned = {};                  // memory of the partials unless in place
+  const std::vector<uint64_t>* listed = nullptr;  // keys; null means the whole range
 };
 
-// Reads a push. Values that are `in_place` stay in the worker's memory, which the group shares.
-// Throws for lengths that do not match the keys, and for places outside that memory. `codec` may be
-// null: then coded values are refused.
+// Reads a push. `in_place` values stay in the worker's memory, which the group shares. Throws if
+// lengths do not match the keys or an address is outside that memory. Refuses coded values if
+// `codec` is null.
 Contribution read_contribution(const Message& message, const std::vector<uint64_t>* listed,
                                const comm::Group& group, const comm::Codec* codec);
 
-// Throws an Error of kind numeric for the first value that is NaN or infinite; `name_of` gives the
-// name of a key.
+// Throws an Error of kind numeric for the first value that is NaN or infinite. `name_of` returns
+// the name of a key.
 void require_finite(const Contribution& contribution, const KeyRange& keys,
                     const std::function<std::string(uint64_t key)>& name_of);
 

@@ -13,16 +13,21 @@ void Frozen::merge(const Frozen& other) {
   finished.resize(std::max(finished.size(), other.finished.size()), kLost);
   for (size_t i = 0; i < other.finished.size(); ++i)
     finished[i] = std::max(finished[i], other.finished[i]);
+  shares.insert(other.shares.begin(), other.shares.end());
 }
 
 std::string to_text(const Frozen& frozen) {
-  return nlohmann::json({{"updates", frozen.updates}, {"finished", frozen.finished}}).dump();
+  return nlohmann::json({{"updates", frozen.updates},
+                         {"finished", frozen.finished},
+                         {"shares", frozen.shares}})
+      .dump();
 }
 
 Frozen frozen_from_text(std::string_view text) {
   try {
     const nlohmann::json json = parse_json(text, "ps cut");
-    return {json.at("updates"), json.at("finished")};
+    return {json.at("updates"), json.at("finished"),
+            json.at("shares").get<std::map<int64_t, std::vector<int>>>()};
   } catch (const nlohmann::json::exception& error) {
     fail(ErrorKind::corrupt, "[ps] cut: not readable: {}", error.what());
   }

@@ -16,24 +16,24 @@ namespace artel::ps {
 namespace {
 
 constexpr int kNoBlock = -1;
-// Filters that may be wrong let everything through once in this many passes.
+// Lossy filters pass everything once in this many passes.
 constexpr int64_t kHonestEvery = 10;
 constexpr int64_t kBalanceEvery = 16;  // passes
-constexpr double kLeastGain = 0.03;    // of a pass: less is noise
+constexpr double kLeastGain = 0.03;    // share of a pass; smaller gains are noise
 constexpr double kThousand = 4096;
 
-// An iteration that was pushed and not yet answered.
+// An iteration that was pushed but not answered yet.
 struct Iteration : Question {
   Iteration(int block, int64_t pass) : block(block), pass(pass) {}
-  int block;  // kNoBlock: sums of a pass
+  int block;  // kNoBlock for the sums of a pass
   int64_t pass;
   std::vector<float> pushed;
   std::vector<uint8_t> keep;
-  std::vector<float> answer;  // weights, or their changes; or sums
-  Report report;              // of the servers, at worker 0
+  std::vector<float> answer;  // weights, changes of weights, or sums
+  Report report;              // from the servers; worker 0 only
 };
 
-// What the workers sum at the end of a pass. Each has a slot for its own speed after the rest.
+// Sums over workers at the end of a pass, followed by one slot per worker for its speed.
 enum Sum : size_t {
   loss_thousands,
   loss_rest,
@@ -46,7 +46,7 @@ enum Sum : size_t {
   speeds
 };
 
-uint64_t round_up(uint64_t keys) { return (keys + 15) / 16 * 16; }  // to a cache line
+uint64_t round_up(uint64_t keys) { return (keys + 15) / 16 * 16; }  // whole cache lines
 uint64_t sums_for(int workers) { return round_up(speeds + static_cast<uint64_t>(workers)); }
 
 }  // namespace
@@ -77,7 +77,7 @@ class DelayedProximal::Solver {
   PassReport next(bool wish, const std::function<bool(int64_t pass)>& rests) {
     if (begun_ < 0) prepare();
     wish_ |= wish;
-    // The sums of a pass may still be on their way when the next one begins.
+    // The sums of a pass may still be in flight when the next one starts.
     while (reports_.empty()) {
       if (begun_ < last_pass())
         pass(++begun_, rests);
@@ -96,7 +96,7 @@ class DelayedProximal::Solver {
   bool done() const { return report_.pass >= last_pass(); }
   bool settled() const { return settled_; }
 
-  // Of all features, as the servers have them.
+  // The servers' weights of all features.
   std::vector<float> weights() {
     absorb(0);
     std::vector<float> all(problem_.features());
@@ -133,7 +133,7 @@ class DelayedProximal::Solver {
     return {keys - sums_for(workers_), keys};
   }
 
-  // What belongs to this worker's share of the samples.
+  // Loads this worker's share of the samples.
   void take_samples() {
     const SampleShares::Range own = shares_.range(client_.worker(), problem_.size);
     const Clock::time_point begin = Clock::now();
@@ -154,7 +154,7 @@ class DelayedProximal::Solver {
     return samples;
   }
 
-  // Tells the servers the curvature. The time this takes determines how to share the samples.
+  // Sends the curvature to the servers. The time this takes determines the first shares of samples.
   void prepare() {
     since_ = {.computed = seconds_computed()};
     for (int block = 0; block < problem_.blocks(); ++block) push_curvature(block);
@@ -166,8 +166,8 @@ class DelayedProximal::Solver {
     begun_ = options_.passes_done;
   }
 
-  // All workers do this before the same pass. Once all requests are answered, the servers have made
-  // the steps of all earlier passes, and cannot make another without this worker.
+  // All workers call this before the same pass. Once all requests are answered, the servers have
+  // finished all earlier passes and cannot start another without this worker.
   void move_samples() {
     absorb(0);
     moves_at_ = 0;
@@ -178,7 +178,7 @@ class DelayedProximal::Solver {
     since_ = {.computed = seconds_computed()};
   }
 
-  // For a worker that has no weights yet. `packing`: how the answers are packed.
+  // Fetches weights for a worker that has none. `packing` selects the packing of the answers.
   void fetch_weights(uint32_t packing) {
     absorb(0);
     for (int block = 0; block < problem_.blocks(); ++block) {
@@ -195,8 +195,8 @@ class DelayedProximal::Solver {
     }
   }
 
-  // The sums of the last pass are about the weights that the servers end with, not about those that
-  // a codec or a delay has left here. No worker pushes another gradient after its last answer.
+  // The sums of the last pass use the servers' final weights, not those affected here by a codec or
+  // a delay. No worker pushes another gradient after its last answer.
   void take_final_weights() {
     absorb(0);
     if (options_.filters.compress.empty()) return;
@@ -207,7 +207,8 @@ class DelayedProximal::Solver {
 
   int64_t last_pass() const { return std::min(options_.passes, last_pass_); }
 
-  // With all answered, the servers wait for this worker: their weights are those of this pass.
+  // Once all requests are answered, the servers wait for this worker, so their weights are those of
+  // this pass.
   void pass(int64_t number, const std::function<bool(int64_t pass)>& rests) {
     if (number == moves_at_) move_samples();
     for (const int block : order_of(number)) push_gradient(block, number);
@@ -226,7 +227,7 @@ class DelayedProximal::Solver {
                            mix_key({options_.seed, static_cast<uint64_t>(client_.worker())})));
   }
 
-  // Iterations that may be unanswered when another begins.
+  // Maximum number of unanswered iterations when another starts.
   int64_t ahead() const { return std::max<int64_t>(1, options_.delay.value_or(problem_.blocks())); }
 
   double rate() const {
@@ -251,7 +252,7 @@ class DelayedProximal::Solver {
     };
   }
 
-  // How values and lists of keys are packed, both ways.
+  // Packing of values and key lists in both directions.
   uint32_t packing() const {
     const FilterOptions& filters = options_.filters;
     return (filters.key_cache ? remember : 0u) | (filters.masks() ? masked : 0u) |
@@ -267,7 +268,7 @@ class DelayedProximal::Solver {
             .list = list,
             .values = {iteration.pushed.data()},
             .lanes = {client_.worker(), client_.worker() + 1},
-            .sink = copy_to(iteration.answer)};  // it lives until it is answered
+            .sink = copy_to(iteration.answer)};  // lives until it is answered
   }
 
   void start(const std::shared_ptr<Iteration>& iteration, const Request& request) {
@@ -351,7 +352,7 @@ class DelayedProximal::Solver {
       loss += loss_.value(samples_.targets[row], margins_[row]);
       correct += samples_.targets[row] * margins_[row] > 0 ? 1 : 0;
     }
-    // Sums of many samples in two floats each: whole thousands and the rest.
+    // Large sums are split into two floats: thousands and the remainder.
     iteration->pushed.assign(sum_keys().size(), 0.0f);
     const auto put = [&](Sum thousands, double value) {
       iteration->pushed[thousands] = static_cast<float>(std::floor(value / kThousand));
@@ -365,14 +366,14 @@ class DelayedProximal::Solver {
     iteration->pushed[moving] = static_cast<float>(seconds_moving_ / workers_);
     iteration->pushed[speeds + static_cast<size_t>(client_.worker())] = seconds_of_a_pass(pass);
     iteration->ticket = client_.start(request_for(*iteration, sum_keys(), std::nullopt));
-    // Answers come in order, so when the report has arrived, so have the sums.
+    // Answers arrive in order, so the sums have arrived when the report has.
     if (client_.worker() == 0) iteration->ticket = client_.start_report(iteration->report);
     await(iteration);
   }
 
   double seconds_computed() const { return seconds_between(begin_, Clock::now()) - waited_; }
 
-  // This worker's average computing time since its share was last reconsidered.
+  // This worker's mean computing time since its share was last reconsidered.
   float seconds_of_a_pass(int64_t pass) {
     ++since_.passes;
     const double computed = seconds_computed();
@@ -381,12 +382,13 @@ class DelayedProximal::Solver {
     return static_cast<float>(std::max(mean, 1e-9));
   }
 
-  // Often at first, then less often: moving samples takes time.
+  // Frequent at first, then rarer, because moving samples takes time.
   static bool balances_after(int64_t pass) {
     return pass % kBalanceEvery == 0 || (pass & (pass - 1)) == 0;
   }
 
-  // Uses what has arrived, and waits until at most `most` iterations are unanswered.
+  // Applies the answers that have arrived, and waits until at most `most` iterations are
+  // unanswered.
   void absorb(int64_t most) {
     while (!unanswered_.empty()) {
       const std::shared_ptr<Iteration> first = unanswered_.front();
@@ -405,13 +407,13 @@ class DelayedProximal::Solver {
     if (iteration.block == kNoBlock) return take_sums(iteration);
     if (iteration.pass == 0) return;  // curvature
     const std::vector<float>& weights = weights_[static_cast<size_t>(iteration.block)];
-    // Without packing the answer is the weights themselves.
+    // Without packing, the answer holds the weights.
     if ((packing() & (masked | coded)) == 0)
       for (size_t i = 0; i < weights.size(); ++i) iteration.answer[i] -= weights[i];
     add(iteration.block, visit(iteration.block), iteration.answer);
   }
 
-  // Changes the weights of a block, and the margins with them.
+  // Changes the weights of a block and updates the margins.
   void add(int block, const SparseBlock& samples, const std::vector<float>& changes) {
     std::vector<float>& weights = weights_[static_cast<size_t>(block)];
     for (size_t feature = 0; feature < weights.size(); ++feature) {
@@ -448,15 +450,15 @@ class DelayedProximal::Solver {
               sums[moving]);
   }
 
-  // The first pass at whose end all workers have the sums of `pass`, whatever the delay.
+  // The first pass at whose end all workers have the sums of `pass`, for any delay.
   int64_t pass_that_knows(int64_t pass) const {
     if (pass == options_.passes_done) return pass;  // see prepare()
     const auto in_a_pass = static_cast<int64_t>(order_of(pass).size()) + 1;
     return pass + (ahead() + in_a_pass - 1) / in_a_pass;
   }
 
-  // All workers see the same sums, so they decide alike. Samples move if that pays off within as
-  // many passes as have been done.
+  // All workers see the same sums and make the same decision. Samples move if that pays off within
+  // as many passes as are already done.
   void balance(int64_t pass, const std::vector<float>& seconds, double seconds_moving) {
     const bool due = options_.balances && balances_after(pass);
     if (!due && !shares_.has_orphans(seconds)) return;
@@ -474,28 +476,28 @@ class DelayedProximal::Solver {
   int workers_;
   SampleShares shares_, next_shares_ = shares_;
   int64_t moves_ = 0;
-  int64_t moves_at_ = 0;  // the pass from which the next shares apply; 0: none are decided
+  int64_t moves_at_ = 0;  // pass from which the next shares apply; 0 if undecided
   SparseSamples samples_;
-  double seconds_moving_ = 0;                       // spent moving to them
-  std::vector<float> margins_, slopes_;             // of each sample
-  std::vector<uint8_t> stale_;                      // samples whose slope must be recomputed
-  std::vector<std::vector<float>> weights_, lost_;  // of the features of each block
+  double seconds_moving_ = 0;                       // time spent moving samples
+  std::vector<float> margins_, slopes_;             // by sample
+  std::vector<uint8_t> stale_;                      // by sample: the slope must be recomputed
+  std::vector<std::vector<float>> weights_, lost_;  // by block and feature
   std::vector<std::unique_ptr<PushFilter>> filters_;
   int64_t iterations_ = 0;
   std::deque<std::shared_ptr<Iteration>> unanswered_;
   std::deque<PassReport> reports_;
   PassReport report_ = {.pass = options_.passes_done};
-  int64_t begun_ = -1;  // passes; -1: nothing is prepared
+  int64_t begun_ = -1;  // passes; -1 before `prepare`
   double loss_before_ = 0;
   bool wish_ = false, settled_ = false;
   int64_t last_pass_ = std::numeric_limits<int64_t>::max();
   double waited_ = 0;
   struct {
-    double computed = 0;  // seconds of this run by then
+    double computed = 0;  // computing time of this run at that point
     int64_t passes = 0;
-  } since_;  // the share was last reconsidered
+  } since_;  // when the share was last reconsidered
   Clock::time_point begin_ = Clock::now();
-  std::unique_ptr<AnswerQueue> queue_;  // last: its thread uses the rest
+  std::unique_ptr<AnswerQueue> queue_;  // last, because its thread uses the other members
 };
 
 DelayedProximal::DelayedProximal(Client& client, comm::Group& workers, const SparseProblem& problem,

@@ -10,7 +10,7 @@
 namespace artel::ps {
 namespace {
 
-constexpr uint64_t kNear = 64;  // a gap of fewer keys costs less than another range
+constexpr uint64_t kNear = 64;  // smaller gaps cost less than another range
 
 }  // namespace
 
@@ -30,6 +30,12 @@ void Gathering::add(Contribution contribution) {
               (behind == contributions_.end() || behind->lanes.first >= lanes.last),
           ErrorKind::invalid_argument, "[ps] push: lanes {} to {} were pushed already", lanes.first,
           lanes.last);
+  require(!same_list ||
+              (contribution.listed &&
+               (contributions_.empty() || *contribution.listed == *contributions_.front().listed)),
+          ErrorKind::invalid_argument,
+          "[ps] push: got other keys of {} to {} from lanes {} to {} than from the other lanes",
+          keys_.first, keys_.last, lanes.first, lanes.last);
   contributions_.insert(behind, std::move(contribution));
 }
 
@@ -55,16 +61,18 @@ std::vector<KeyRange> Gathering::ranges(uint64_t most) const {
       ranges.push_back({first, std::min(first + most, keys_.last)});
     return ranges;
   }
+  const uint64_t near = same_list ? 1 : kNear;
   std::vector<uint64_t> keys;
+  if (same_list) keys = *contributions_.front().listed;
   for (const Contribution& contribution : contributions_) {
+    if (same_list) break;
     std::vector<uint64_t> both;
     std::set_union(keys.begin(), keys.end(), contribution.listed->begin(),
                    contribution.listed->end(), std::back_inserter(both));
     keys = std::move(both);
   }
   for (const uint64_t key : keys) {
-    if (!ranges.empty() && key - ranges.back().last < kNear &&
-        key + 1 - ranges.back().first <= most)
+    if (!ranges.empty() && key - ranges.back().last < near && key + 1 - ranges.back().first <= most)
       ranges.back().last = key + 1;
     else
       ranges.push_back({key, key + 1});
@@ -77,13 +85,18 @@ void Gathering::sum(uint64_t first, std::span<float> sum) const {
   std::vector<const std::byte*> sources;
   int lanes = 0;
   bool listed = false;
+  uint64_t begin = first - keys_.first;  // in the partial sums
+  if (same_list) {
+    const std::vector<uint64_t>& keys = *contributions_.front().listed;
+    begin = static_cast<uint64_t>(std::ranges::lower_bound(keys, first) - keys.begin());
+  }
   for (const Contribution& contribution : contributions_) {
     const auto own = comm::lane_subtrees(lanes_, contribution.lanes);
     nodes.insert(nodes.end(), own.begin(), own.end());
     for (const float* partial : contribution.partials)
-      sources.push_back(reinterpret_cast<const std::byte*>(partial + (first - keys_.first)));
+      sources.push_back(reinterpret_cast<const std::byte*>(partial + begin));
     lanes += contribution.lanes.size();
-    listed |= contribution.listed != nullptr;
+    listed |= contribution.listed != nullptr && !same_list;
   }
   if (lanes == lanes_ && !listed) {
     auto* const target = reinterpret_cast<std::byte*>(sum.data());
@@ -106,7 +119,7 @@ void Gathering::sum(uint64_t first, std::span<float> sum) const {
 }
 
 double Gathering::sum_of_squares(const KeyRange& segment) const {
-  // Chunk by chunk, as that function adds, so sums stay in the cache until they are squared.
+  // Uses the chunks of that function, so that sums stay in the cache until they are squared.
   constexpr uint64_t kChunk = optim::kernels::kChunk;
   ThreadPool here(1);
   std::vector<float> chunk(std::min(kChunk, segment.size()));

@@ -1,4 +1,4 @@
-// Collects contributions to some keys in one iteration until all that belong together have arrived.
+// Collects the contributions to some keys in one iteration until all have arrived.
 #pragma once
 
 #include <functional>
@@ -17,28 +17,31 @@ class Gathering {
   Gathering(const KeyRange& keys, int lanes) : keys_(keys), lanes_(lanes) {}
 
   const KeyRange& keys() const { return keys_; }
-  // Throws if some of its lanes have arrived before, or if its partial sums do not match its lanes.
+  // Throws if some of its lanes have already arrived, or if its partial sums do not match its
+  // lanes.
   void add(Contribution contribution);
-  // Whether all lanes have arrived, except those for which `is_gone` holds.
+  // True if all lanes have arrived, except those for which `is_gone` holds.
   bool complete(const std::function<bool(int lane)>& is_gone) const;
 
-  // The sum over lanes of the keys [first, first + sum.size()), in the canonical order; in the
-  // order of lanes if some are missing or keys are listed.
+  // Sums over lanes for the keys [first, first + sum.size()), in the canonical order, or in the
+  // order of lanes if some are missing or keys are listed, unless all list the same.
   void sum(uint64_t first, std::span<float> sum) const;
 
-  // The squares of that sum over the keys of one segment, with the bits of optim::sum_of_squares.
+  // The sum of squares of that sum over one segment, with the bits of optim::sum_of_squares.
   double sum_of_squares(const KeyRange& segment) const;
 
-  // The keys with contributions, and a few between them, in ranges of at most `most`.
+  // Ranges of at most `most` keys that cover all keys with contributions. Small gaps are included,
+  // unless all contributions list the same keys.
   std::vector<KeyRange> ranges(uint64_t most) const;
 
   int64_t iteration = 0;
   Step step;
   bool to_state = false;
-  bool held = false;     // applied when a worker says how to scale it
-  bool settled = false;  // its contributors can be answered: it has been applied, or is held back
-  std::string squares;   // if it is held back
-  uint64_t needs = 0;    // messages that the copy of the range must have seen before the answers
+  bool same_list = false;  // contributions list the same keys
+  bool held = false;       // held back until a worker sends the scale
+  bool settled = false;    // applied or held back; its contributors can be answered
+  std::string squares;     // only if held back
+  uint64_t needs = 0;      // messages that the backup must have acknowledged before the answers
 
  private:
   KeyRange keys_;

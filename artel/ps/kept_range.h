@@ -1,8 +1,8 @@
-// A range of keys as a server keeps it, from the beginning of a run to its end: the values, the
-// state of the update rule, and which contributions are in them. Memberships come and go meanwhile.
+// A server's state of a range of keys: values, state of the update rule, and a record of the
+// applied contributions. It lives for the whole run, across memberships.
 //
-// Whoever answers for a range tells the server that keeps a copy of each change; both make the same
-// changes in the same order with the same code, so they have the same bits.
+// The primary server sends each change to the backup. Both apply the same changes in the same order
+// with the same code, so they have the same bits.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@
 
 namespace artel::ps {
 
-// What happens to some keys; sent as it is.
+// A change to some keys. Sent between servers as raw bytes.
 struct Change {
   enum class Kind : uint32_t { assign, update, add_to_state };
 
   Kind kind = Kind::update;
-  int32_t state = -1;   // assign: of the update rule; -1: values
-  int32_t worker = -1;  // update: its number in the run; -1: all workers together
+  int32_t state = -1;   // assign: state of the update rule; -1 for values
+  int32_t worker = -1;  // update: number of the worker in the run; -1 for all workers together
   int32_t lanes = 1, own = 1;
   int32_t reserved = 0;
   int64_t iteration = 0;
   KeyRange keys;
   Step step;
-  uint64_t pushes = 0;    // that ended an iteration of their worker, up to here
-  int64_t staleness = 0;  // of the last of them
+  uint64_t pushes = 0;    // pushes so far that completed an iteration of their worker
+  int64_t staleness = 0;  // of the last of these pushes
 };
 
 class KeptRange {
@@ -37,37 +37,37 @@ class KeptRange {
   // All values are zero.
   KeptRange(const Setup& setup, const UserRules& rules, const Shard::Allocate& allocate);
 
-  // How contributions are taken from now on; keys and update rule stay.
+  // Changes how contributions are handled. Keys and update rule must not change.
   void adopt(const Setup& setup) { setup_ = setup; }
   const Setup& setup() const { return setup_; }
   Shard& shard() { return *shard_; }
 
-  // Moves values and states to memory of another group.
+  // Moves values and states to the memory of another group.
   void move_to(const UserRules& rules, const Shard::Allocate& allocate);
 
-  // Updates that its weights have had. All contributions of a worker to one iteration make one.
+  // Number of weight updates. All contributions of a worker to one iteration count as one.
   int64_t updates() const { return updates_; }
-  // The number of the update that a contribution of this worker to this iteration belongs to.
+  // The update number of a contribution of this worker to this iteration.
   int64_t update_number(int worker, int64_t iteration) const;
 
-  // Makes a change to some of its keys; when all are made, `note` it.
+  // Applies a change to some of its keys. After all of them, call `note`.
   void make(const Change& change, const KeyRange& part, std::span<const float> values);
   void note(const Change& change, std::string squares);
 
-  // The contribution of this iteration or a later one to exactly these keys, if it is in the values
-  // already: a worker repeats what it does not know to have arrived. Returns the squares that were
-  // noted with it.
+  // Looks up a contribution of this iteration or a later one to exactly these keys, because a
+  // worker repeats unacknowledged contributions. Returns the squares noted with it, or null if it
+  // was not applied.
   const std::string* find(int worker, const KeyRange& keys, int64_t iteration) const;
 
   uint64_t changes() const { return changes_; }
   bool begun() const { return begun_; }
-  // The last iteration of which something is in it.
+  // The last iteration with an applied contribution.
   int64_t latest() const;
 
-  uint64_t pushes = 0;                        // that ended an iteration of their worker
-  std::map<int64_t, int64_t> staleness = {};  // of them
+  uint64_t pushes = 0;                        // pushes that completed an iteration of their worker
+  std::map<int64_t, int64_t> staleness = {};  // histogram over these pushes
 
-  // All but setup, values and states, as text.
+  // Everything except setup, values, and states, as text.
   std::string log_text() const;
   void restore_log(std::string_view text);
 
@@ -83,12 +83,12 @@ class KeptRange {
   std::unique_ptr<Shard> shard_;
   uint64_t changes_ = 0;
   bool begun_ = false;
-  std::map<std::tuple<int, uint64_t, uint64_t>, Made> made_;  // by worker and keys: the last one
+  std::map<std::tuple<int, uint64_t, uint64_t>, Made> made_;  // last by worker and keys
   int64_t updates_ = 0;
-  std::map<int, Updated> updated_;  // by worker: its last update
+  std::map<int, Updated> updated_;  // last update by worker
 };
 
-// All that a server keeps, by range.
+// All ranges that a server holds.
 using Holdings = std::map<int, std::shared_ptr<KeptRange>>;
 
 }  // namespace artel::ps

@@ -1,5 +1,5 @@
-// The lists of keys in the requests of one worker: those that it names by their signatures, and
-// those that are needed only until their request has been answered.
+// The key lists in the requests of one worker: lists cached by signature, and temporary lists,
+// which live until their request has been answered.
 #pragma once
 
 #include <deque>
@@ -14,9 +14,9 @@ class KeyLists {
  public:
   KeyLists() : known_(kMostKeys) {}
 
-  // The keys of a request that lists them, checked; null: all of its range. They stay until `done`.
+  // The checked keys of a request; null for the whole range. They live until `done`.
   const std::vector<uint64_t>* read(Message& message);
-  // The request with these keys has been answered; requests are answered in order.
+  // Releases the keys of an answered request. Requests are answered in order.
   void done(const std::vector<uint64_t>* keys) {
     if (keys && !passing_.empty() && keys == &passing_.front()) passing_.pop_front();
   }

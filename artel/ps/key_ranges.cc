@@ -49,7 +49,7 @@ ShardMap ShardMap::between(uint64_t keys, int servers, std::span<const uint64_t>
   for (int server = 1; server <= servers; ++server) {
     const uint64_t wanted = keys / servers * server;
     uint64_t cut = keys;
-    // The allowed cut that is nearest to the even one.
+    // The allowed cut nearest to the even one.
     const auto above = std::lower_bound(allowed.begin(), allowed.end(), wanted);
     if (server < servers) {
       if (above != allowed.end()) cut = *above;

@@ -1,4 +1,4 @@
-// What one worker knows of a shard's values, so answers can contain only the changes.
+// One worker's view of a shard's values, so that answers can contain only the changes.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "artel/comm/codecs/codec.h"
-#include "artel/comm/transport.h"
+#include "artel/comm/transports/transport.h"
 #include "artel/ps/key_ranges.h"
 #include "artel/ps/shard.h"
 
@@ -15,23 +15,23 @@ namespace artel::ps {
 
 class KnownValues {
  public:
-  // Memory is allocated when first needed. Initially all zero.
+  // Initially all zero. Memory is allocated on first use.
   KnownValues(const KeyRange& keys, Shard::Allocate allocate)
       : keys_(keys), allocate_(std::move(allocate)) {}
 
-  // The worker now has these values of a range. Returns where they are kept.
+  // Records that the worker has these values. Returns the stored copy.
   std::span<const float> set(const KeyRange& keys, std::span<const float> values);
 
-  // The worker has forgotten what it knew of a range: changes count from zero again.
+  // Resets a range to zero, because the worker has lost its values.
   void forget(const KeyRange& keys);
 
   struct Packing {
-    bool masked = false;                 // leave out what has not changed
-    const comm::Codec* codec = nullptr;  // null: floats
+    bool masked = false;                 // omits unchanged values
+    const comm::Codec* codec = nullptr;  // null for floats
     comm::CodecContext context = {};
   };
-  // The message that tells the worker the changes from what it knows to `values`, which belong to
-  // all keys of the range, or to the `listed` ones. What packing loses remains a change.
+  // Encodes the changes from the worker's view to `values`, which belong to all keys of the range
+  // or to the `listed` ones. The packing error remains a pending change.
   std::vector<std::byte> pack_changes(const KeyRange& keys, const std::vector<uint64_t>* listed,
                                       std::span<const float> values, const Packing& packing);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "artel/comm/balance.h"
+#include "artel/comm/collectives/balance.h"
 
 namespace artel::ps {
 
@@ -20,6 +20,19 @@ const std::vector<int>& LaneShares::from(int64_t iteration, int worker, double s
     decided->second = layout_;
   }
   return decided->second.lanes_of_rank;
+}
+
+std::map<int64_t, std::vector<int>> LaneShares::since(int64_t iteration) const {
+  std::map<int64_t, std::vector<int>> changes;
+  auto at = decided_.upper_bound(iteration);
+  if (at != decided_.begin()) --at;
+  const std::vector<int>* last = nullptr;
+  for (; at != decided_.end(); ++at) {
+    const std::vector<int>& lanes = at->second.lanes_of_rank;
+    if (!last || *last != lanes) changes[at->first] = lanes;
+    last = &lanes;
+  }
+  return changes;
 }
 
 }  // namespace artel::ps

@@ -1,4 +1,4 @@
-// How many lanes each worker is to have when workers run apart, by their speeds.
+// The number of lanes of each asynchronous worker, by measured speed.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,22 @@ namespace artel::ps {
 class LaneShares {
  public:
   LaneShares() = default;
-  // Even at first.
+  // Starts with even shares.
   LaneShares(int lanes, int workers)
       : layout_(comm::LaneLayout::even(lanes, workers)), seconds_(static_cast<size_t>(workers)) {}
 
-  // Those from an iteration on, as a worker asks for them that needs so many seconds for a lane.
-  // The first to ask fixes them for all. Workers that are not present get none.
+  // The shares from `iteration` on. `seconds` is the calling worker's time per lane. The first call
+  // for an iteration fixes the shares for all. Absent workers get none.
   const std::vector<int>& from(int64_t iteration, int worker, double seconds,
                                const std::function<bool(int worker)>& present);
+
+  // The shares in force at `iteration` and all later changes, by first iteration.
+  std::map<int64_t, std::vector<int>> since(int64_t iteration) const;
 
  private:
   comm::LaneLayout layout_;
   std::vector<double> seconds_;
-  std::map<int64_t, comm::LaneLayout> decided_;  // by the iteration from which they hold
+  std::map<int64_t, comm::LaneLayout> decided_;  // by first iteration
 };
 
 }  // namespace artel::ps

@@ -1,5 +1,5 @@
-// The loss of one sample of a linear model as a function of its margin x.w: logistic for targets of
-// -1 and 1, or half the squared difference.
+// The loss of a linear model as a function of the margin x.w: logistic for targets -1 and 1, or
+// half the squared error.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ struct MarginLoss {
     const double x = -static_cast<double>(target) * margin;
     return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
   }
-  // The largest second derivative.
+  // Maximum of the second derivative.
   float curvature() const { return logistic ? 0.25f : 1.0f; }
 };
 

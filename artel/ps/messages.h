@@ -1,8 +1,8 @@
-// The messages between workers and servers: a header of fixed size, then keys, then values.
+// Messages between workers and servers: a header of fixed size, then keys, then values.
 //
 // A request names a range of keys, or a list of keys inside a range. Each request gets one reply,
-// in the order of requests. Messages come from other processes and are not trusted: a header is
-// checked before anything is allocated for what it announces.
+// in the order of requests. Messages are untrusted: a header is checked before any memory is
+// allocated for its content.
 #pragma once
 
 #include <cstddef>
@@ -21,42 +21,44 @@ namespace artel::ps {
 
 enum class Kind : uint32_t {
   // Requests.
-  setup,     // from worker 0: what there is to serve, as text
-  assign,    // set values, or a state of the update rule
+  setup,     // from worker 0: a Setup as text
+  assign,    // sets values or a state of the update rule
   push,      // a contribution
-  pull,      // send values, or a state of the update rule
-  exchange,  // push, then pull of the same keys
-  report,    // send what the server has seen, as text
-  shares,    // send how many lanes each worker is to have from `iteration` on, as text; `scale` is
-             // the seconds that the worker needs for one
-  freeze,    // hold back contributions beyond a cut (ps/cut.h), and send it as text when all
-             // contributions before it have been applied
-  thaw,      // lift the cut
-  leave,     // the worker needs nothing more
-  change,    // between servers: what to do to the copy of a range (ps/backup.h)
+  pull,      // requests values or a state of the update rule
+  exchange,  // a push followed by a pull of the same keys
+  report,    // requests a Report as text
+  shares,    // requests the lanes of each worker from `iteration` on, as text; `scale` is the
+             // worker's time per lane in seconds
+  freeze,    // holds back contributions beyond a cut (ps/cut.h); answered with the cut, as text,
+             // when all contributions before it have been applied
+  thaw,      // lifts the cut
+  leave,     // the worker sends no more requests
+  change,    // between servers: a Change for the backup (ps/backup.h)
   // Replies.
   done,
   values,
   text,
-  refusal,  // why, as text
+  refusal,  // the reason as text
 };
 
 std::string_view to_string(Kind kind);
 
-// What a header's `flags` may say.
+// Bits of a header's `flags`.
 enum Flag : uint32_t {
-  in_place = 1,    // the value bytes are places in memory that both sides reach (Group::at_place)
-  masked = 2,      // values of some keys only, marked by one bit per key, lowest bit first
-  coded = 4,       // values are encoded by the setup's codec
-  finishes = 8,    // the worker's iteration ends with this push
-  after_all = 16,  // reply when all workers have finished `iteration`
-  remember = 32,   // keep the list of keys: later requests send only its signature
-  to_state = 64,   // add to the first state of the update rule, not to the values
-  stop = 128,      // the worker wants to stop; in a reply: some worker wants to
-  afresh = 256,    // of a pull: the worker has forgotten what it knew of these keys
-  held = 512,      // of a push: keep the whole sum back and answer with its Squares, as text; of a
-                   // pull: first apply what is kept back of exactly these keys, times `scale`
-  rests = 1024,    // of a report: the worker will finish no more iterations
+  in_place = 1,      // the value bytes are places in memory that both sides reach (Group::at_place)
+  masked = 2,        // values of some keys only, marked by one bit per key, lowest bit first
+  coded = 4,         // values are encoded by the setup's codec
+  finishes = 8,      // the worker's iteration ends with this push
+  after_all = 16,    // reply when all workers have finished `iteration`
+  remember = 32,     // caches the key list; later requests send only its signature
+  to_state = 64,     // adds to the first state of the update rule instead of the values
+  stop = 128,        // the worker wants to stop; in a reply, some worker wants to stop
+  afresh = 256,      // pull: the worker has lost its values of these keys
+  held = 512,        // push: hold back the whole sum and answer with its Squares, as text;
+                     // pull: first apply the held sum of exactly these keys, times `scale`
+  rests = 1024,      // report: the worker will finish no more iterations
+  same_list = 2048,  // push: all workers push the same listed keys, and nothing else of the range
+                     // changes; the sum has the bits of a push of all keys
 };
 
 struct Header {
@@ -64,21 +66,20 @@ struct Header {
 
   uint32_t magic = kMagic;
   Kind kind = Kind::done;
-  uint32_t request = 0;  // a reply repeats that of its request
+  uint32_t request = 0;  // request number, repeated in the reply
   uint32_t flags = 0;
-  uint64_t received = 0;  // replies that the worker has received from this server
+  uint64_t received = 0;  // number of replies that the worker has received from this server
   int64_t iteration = 0;
-  uint64_t version = 0;  // updates that the server had made to the values; in a push: to those it
-                         // was computed from
+  uint64_t version = 0;  // updates of the values; in a push, of those it was computed from
   KeyRange keys;
-  uint64_t signature = 0;  // of a list of keys; 0: all keys of the range
-  uint64_t listed = 0;     // keys that follow
+  uint64_t signature = 0;  // of a key list; 0 for the whole range
+  uint64_t listed = 0;     // number of keys after the header
   uint64_t value_bytes = 0;
-  int32_t first_lane = 0, last_lane = 0;  // of a contribution
-  int32_t partials = 1;                   // sums that a contribution consists of
-  int32_t state = -1;                     // pull, assign: a state of the update rule; -1: values
+  int32_t first_lane = 0, last_lane = 0;  // lanes of a contribution
+  int32_t partials = 1;                   // number of partial sums of a contribution
+  int32_t state = -1;                     // pull, assign: state of the update rule; -1 for values
   float learning_rate = 0;
-  float scale = 1;  // of the gradient
+  float scale = 1;  // factor of the gradient
 
   bool has(Flag flag) const { return (flags & flag) != 0; }
 };
@@ -93,24 +94,22 @@ struct Message {
   }
 };
 
-// The size limit of valid messages.
+// Size limits of valid messages.
 constexpr uint64_t kMostKeys = uint64_t{1} << 32;
 constexpr uint64_t kMostValueBytes = uint64_t{1} << 36;
 
 // Throws an Error of kind corrupt for anything a correct peer would not send.
 void check_header(const Header& header);
-// A whole message from bytes: header, keys, values. Throws like check_header, or if the lengths
-// disagree.
+// Parses header, keys, and values. Throws like check_header, or if the lengths disagree.
 Message parse_message(std::span<const std::byte> bytes);
 
-// A number that identifies a list of keys; never 0.
+// A hash that identifies a key list; never 0.
 uint64_t signature_of(std::span<const uint64_t> keys);
 
-// Between worker 0 and each server: where the ranges are (Server::run). Between servers: a range as
-// a whole.
+// Tags between worker 0 and each server for the placement of ranges (Server::run), and between
+// servers for whole ranges.
 constexpr uint32_t kPlaceTag = 1, kPlacedTag = 2;
-// Of one range: between workers and the server that answers for it, and between that one and the
-// server with the copy.
+// Tags of one range: between workers and its primary server, and between primary and backup.
 constexpr uint32_t range_tag(int range, uint32_t purpose) {
   return 8 + 8 * static_cast<uint32_t>(range) + purpose;
 }
@@ -120,14 +119,14 @@ constexpr uint32_t change_tag(int range) { return range_tag(range, 2); }
 constexpr uint32_t changed_tag(int range) { return range_tag(range, 3); }
 constexpr uint32_t copy_tag(int range) { return range_tag(range, 4); }
 
-// Sends messages without waiting. Keeps headers and owned values until the peer is known to have
+// Sends messages asynchronously. Keeps headers and owned values until the peer has acknowledged
 // them.
 class Outbox {
  public:
   Outbox(std::shared_ptr<comm::Group> group, int peer, uint32_t tag)
       : group_(std::move(group)), peer_(peer), tag_(tag) {}
 
-  // `keys` and `values` are borrowed until the peer has them.
+  // Borrows `keys` and `values` until the peer has them.
   void send(const Header& header, std::span<const uint64_t> keys,
             std::span<const std::byte> values);
   // Takes ownership of the values.
@@ -135,7 +134,7 @@ class Outbox {
   void send(const Header& header, std::vector<std::byte> values) {
     send(header, {}, std::move(values));
   }
-  // The peer has answered or acknowledged the first `count` messages.
+  // Releases the first `count` messages, which the peer has answered or acknowledged.
   void forget(uint64_t count);
 
  private:
@@ -149,11 +148,11 @@ class Outbox {
   std::shared_ptr<comm::Group> group_;
   int peer_;
   uint32_t tag_;
-  std::deque<Item> items_;  // what the peer may not have yet
+  std::deque<Item> items_;  // unacknowledged messages
   uint64_t forgotten_ = 0;
 };
 
-// The next message of a peer. `patient`: it may take arbitrarily long.
+// Receives the next message of a peer. `patient` waits without a deadline.
 Message receive_message(comm::Group& group, int peer, uint32_t tag, bool patient);
 
 }  // namespace artel::ps

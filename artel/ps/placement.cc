@@ -17,7 +17,7 @@ const Holding* find_range(const std::vector<Holding>& held, int range) {
   return found == held.end() ? nullptr : &*found;
 }
 
-// The server with the least to do of those that `may`; -1: none may.
+// The least loaded server for which `may` is true, or -1.
 template <typename May>
 int least_busy(const std::vector<int>& work, May&& may) {
   int best = -1;

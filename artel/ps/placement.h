@@ -1,8 +1,8 @@
-// Which server keeps which range of keys: one answers for it, and another one may keep a copy.
+// The placement of key ranges on servers: a primary for each range, and optionally a backup.
 //
-// A pure function of what the servers have, so that whoever asks gets the same answer. Of a run
-// that is under way, each range goes on from the server that has seen most of it; servers that
-// lack what they are to keep get a copy. Work is spread evenly, and ranges move only for that.
+// A pure function of the servers' holdings. In a running training, each range continues from the
+// server with the most changes, and servers without their assigned ranges receive a copy. Ranges
+// move only to balance the load.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace artel::ps {
 
-// What a server has of a range.
+// A server's state of a range.
 struct Holding {
   int range = 0;
-  uint64_t changes = 0;  // that it has seen; equal numbers mean equal values
-  bool begun = false;    // workers have contributed to it
+  uint64_t changes = 0;  // number of applied changes; equal numbers mean equal values
+  bool begun = false;    // true once workers have contributed
   int64_t latest = 0;    // the last iteration of which something is in it
 
   bool operator==(const Holding&) const = default;
 };
 
 struct Placement {
-  int primary = 0;               // the server that answers; servers count from 0
-  int backup = -1;               // keeps a copy; -1: nobody does
-  int source = -1;               // has it; -1: it is still to be set up
-  std::vector<int> copies = {};  // servers that get a copy from the source
+  int primary = 0;               // server that answers workers; servers count from 0
+  int backup = -1;               // server with a copy; -1 if none
+  int source = -1;               // server that has the range now; -1 before its setup
+  std::vector<int> copies = {};  // servers that receive a copy from the source
   int64_t latest = 0;            // the last iteration of which something is in it
 
   bool operator==(const Placement&) const = default;
 };
 
-// `held`: what each server has. Throws if nobody has a range of a run that has begun. If it has
-// not, what servers have is worth nothing: all sources are -1.
+// `held` lists the holdings of each server. Throws if no server has a range of a running training.
+// Before the training starts, holdings are ignored and all sources are -1.
 std::vector<Placement> place_ranges(int ranges, const std::vector<std::vector<Holding>>& held,
                                     int replicas);
 

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
+#include "artel/base/mutex.h"
 #include "artel/ps/backup.h"
 #include "artel/ps/contribution.h"
 #include "artel/ps/cut.h"
@@ -49,24 +48,25 @@ class RangeServer::State {
     for (std::thread& thread : threads) thread.join();
     if (backup_) {
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         left_ = true;
         if (!failure_) attempt([this] { backup_->leave(); });
       }
       listener.join();
     }
+    const MutexLock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
-  // An answer that waits for its turn, and for the clock.
+  // An answer that waits for its turn and for the clock.
   struct Pending {
     Header request;
     const std::vector<uint64_t>* listed = nullptr;
-    std::shared_ptr<Gathering> gathering;  // to wait for
+    std::shared_ptr<Gathering> gathering;  // waits until it is settled
     std::string text;
     Kind kind = Kind::done;
-    uint64_t needs = 0;  // messages that the copy of the range must have seen
+    uint64_t needs = 0;  // messages that the backup must have acknowledged
   };
 
   struct Connection {
@@ -76,22 +76,22 @@ class RangeServer::State {
     Outbox outbox;
     KeyLists lists;
     std::deque<Pending> pending;
-    std::optional<KnownValues> known;  // since the setup
+    std::optional<KnownValues> known;  // set by the setup
   };
 
   int number() const { return group_.rank() - options_.workers; }
-  Shard& shard() { return kept_->shard(); }
+  Shard& shard() ARTEL_REQUIRES(mutex_) { return kept_->shard(); }
   Shard::Allocate allocator() {
     return [this](size_t bytes) { return group_.allocate(bytes); };
   }
-  // Its number in the run: that of a contribution, or -1 where all of them are added up.
-  int contributor(int worker) const {
+  // The number in the run of a contribution's worker, or -1 if all contributions are added.
+  int contributor(int worker) const ARTEL_REQUIRES(mutex_) {
     if (setup_.together) return -1;
     return setup_.workers.empty() ? worker : setup_.workers[static_cast<size_t>(worker)].number;
   }
 
-  // Under the mutex; keeps what goes wrong for `run`.
-  void attempt(const auto& body) {
+  // Runs `body` and stores its error for `run`. clang cannot see that `body` holds the mutex.
+  void attempt(const auto& body) ARTEL_REQUIRES(mutex_) ARTEL_NOT_CHECKED {
     try {
       body();
     } catch (...) {
@@ -99,13 +99,12 @@ class RangeServer::State {
     }
   }
 
-  // Under the mutex.
-  void keep(const std::exception_ptr& failure) {
+  void keep(const std::exception_ptr& failure) ARTEL_REQUIRES(mutex_) {
     if (!failure_) failure_ = failure;
     thawed_.notify_all();
   }
 
-  // The thread of the server with the copy.
+  // The thread that receives acknowledgements of the backup.
   void listen_to_backup() {
     while (true) {
       uint64_t arrived = 0;
@@ -115,10 +114,10 @@ class RangeServer::State {
       } catch (...) {
         failure = std::current_exception();
       }
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (failure) keep(failure);
       if (failure_) return;
-      attempt([&] {
+      attempt([&]() ARTEL_REQUIRES(mutex_) {
         backup_->arrive(arrived);
         answer_all();
       });
@@ -131,9 +130,11 @@ class RangeServer::State {
     try {
       while (true) {
         Message message = receive_message(group_, connection.worker, request_tag(range_), true);
-        std::unique_lock lock(mutex_);
+        MutexLock lock(mutex_);
         // Ends when worker 0 thaws the server or is lost, or the group fails.
-        thawed_.wait(lock, [&] { return failure_ || !waits(connection.worker, message.header); });
+        thawed_.wait(lock, [&]() ARTEL_REQUIRES(mutex_) {
+          return failure_ || !waits(connection.worker, message.header);
+        });
         try {
           handle(connection, message);
         } catch (const Error& error) {
@@ -144,11 +145,12 @@ class RangeServer::State {
         if (message.header.kind == Kind::leave) return;
       }
     } catch (const Error& error) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (group_.has_left(connection.worker)) return lose(connection);
-      // Whoever waits for an answer would do so for ever. If the group has failed, its cause stays.
-      const std::string cause = fmt::format("server {} cannot go on with worker {}: {}", number(),
-                                            connection.worker, error.what());
+      // Aborts the group, because workers would wait forever for an answer. If the group has
+      // failed, its first cause is kept.
+      const std::string cause = fmt::format("server {} cannot continue with worker {}: {}",
+                                            number(), connection.worker, error.what());
       if (error.kind() == ErrorKind::communication)
         group_.dissolve(cause);
       else
@@ -156,18 +158,19 @@ class RangeServer::State {
       keep(std::current_exception());
     } catch (...) {
       group_.abort(fmt::format("server {} failed", number()));
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       keep(std::current_exception());
     }
   }
 
-  // Whether a message must wait for the end of a cut.
-  bool waits(int worker, const Header& header) const {
+  // True if a message must wait until the cut is lifted.
+  bool waits(int worker, const Header& header) const ARTEL_REQUIRES(mutex_) {
     return (header.kind == Kind::push || header.kind == Kind::exchange) &&
            !cut_.admits(worker, header.iteration);
   }
 
-  void refuse(Connection& connection, const Header& request, const Error& error) {
+  void refuse(Connection& connection, const Header& request, const Error& error)
+      ARTEL_REQUIRES(mutex_) {
     connection.pending.push_back(
         {.request = request,
          .text = fmt::format("server {} refused the {} of worker {} at iteration {}: {}", number(),
@@ -176,11 +179,11 @@ class RangeServer::State {
          .kind = Kind::refusal});
   }
 
-  void lose(Connection& connection) {
+  void lose(Connection& connection) ARTEL_REQUIRES(mutex_) {
     if (connection.worker == 0) thaw();
     if (!clock_ || !clock_->present(connection.worker)) return;
     if (setup_.together && setup_.lanes != options_.workers)
-      group_.abort(fmt::format("worker {} was lost while all went in step", connection.worker));
+      group_.abort(fmt::format("worker {} was lost in a synchronous step", connection.worker));
     const int64_t finished = clock_->finished(connection.worker);
     lost_[connection.worker] = finished;
     connection.pending.clear();
@@ -196,30 +199,30 @@ class RangeServer::State {
     answer_all();
   }
 
-  void leave(int worker) {
+  void leave(int worker) ARTEL_REQUIRES(mutex_) {
     clock_->drop(worker);
     if (worker == 0) thaw();
     settle_complete();
   }
 
-  void freeze(int worker, const Message& message) {
+  void freeze(int worker, const Message& message) ARTEL_REQUIRES(mutex_) {
     require(worker == 0 && !setup_.together, ErrorKind::invalid_argument,
             "[ps] freeze: expected one from worker 0, of workers that run apart");
     cut_.set(frozen_from_text(message.value_text()).finished);
     thawed_.notify_all();  // the cut may have moved
   }
 
-  void thaw() {
+  void thaw() ARTEL_REQUIRES(mutex_) {
     cut_.lift();
     thawed_.notify_all();
   }
 
-  void handle(Connection& connection, Message& message) {
+  void handle(Connection& connection, Message& message) ARTEL_REQUIRES(mutex_) {
     const Header& header = message.header;
     connection.outbox.forget(header.received);
     if (header.kind == Kind::setup) return set_up(connection, message);
     require(clock_.has_value(), ErrorKind::invalid_argument,
-            "[ps] got a request before worker 0 said what to serve");
+            "[ps] got a request before worker 0 has configured the server");
     require(shard().keys().contains(header.keys), ErrorKind::invalid_argument,
             "[ps] keys: got {} to {}, expected some of {} to {}", header.keys.first,
             header.keys.last, shard().keys().first, shard().keys().last);
@@ -263,7 +266,7 @@ class RangeServer::State {
     connection.pending.push_back(std::move(pending));
   }
 
-  void set_up(Connection& connection, const Message& message) {
+  void set_up(Connection& connection, const Message& message) ARTEL_REQUIRES(mutex_) {
     require(connection.worker == 0 && gatherings_.empty(), ErrorKind::invalid_argument,
             "[ps] setup: expected one from worker 0, between iterations");
     setup_ = setup_from_text(message.value_text());
@@ -290,7 +293,7 @@ class RangeServer::State {
     connection.pending.push_back({.request = message.header});
   }
 
-  void assign(const Header& header, std::span<const std::byte> bytes) {
+  void assign(const Header& header, std::span<const std::byte> bytes) ARTEL_REQUIRES(mutex_) {
     std::vector<float> values(header.keys.size());
     const auto target = std::as_writable_bytes(std::span(values));
     require(bytes.size() == target.size(), ErrorKind::invalid_argument,
@@ -302,25 +305,31 @@ class RangeServer::State {
     kept_->make(change, header.keys, values);
     conclude(change, values, {});
     if (!codec_ || header.state >= 0) return;
-    // Workers have the assigned values; coded answers send them only changes.
+    // Workers have the assigned values, so coded answers send only changes.
     for (const auto& other : connections_) other->known->set(header.keys, values);
   }
 
-  void contribute(Connection& connection, Message& message, Pending& pending) {
+  void contribute(Connection& connection, Message& message, Pending& pending)
+      ARTEL_REQUIRES(mutex_) {
     const Header& header = message.header;
     if (header.has(held)) check_held(header);
+    require(!header.has(same_list) ||
+                (setup_.together && pending.listed && !backup_ && !header.has(held)),
+            ErrorKind::unsupported,
+            "[ps] push of listed rows: expected workers in step, one copy of each range, and no "
+            "sums that are held back");
     Contribution contribution = read_contribution(message, pending.listed, group_, codec_.get());
     if (header.has(in_place))
       group_.count_in_place(connection.worker, 0,
                             contribution.partials.size() * header.keys.size() * sizeof(float));
     require_finite(contribution, header.keys,
-                   [this](uint64_t key) { return shard().name_of(key); });
+                   [this](uint64_t key) ARTEL_REQUIRES(mutex_) { return shard().name_of(key); });
     const uint64_t version = this->version();
     cut_.contribute(connection.worker, header.iteration);
     if (header.has(finishes)) clock_->finish(connection.worker, header.iteration);
-    // A step that is repeated after the loss of somebody.
+    // A step repeated after the loss of a worker or server.
     if (const std::string* const squares =
-            pending.listed || setup_.workers.empty()
+            (pending.listed && !header.has(same_list)) || setup_.workers.empty()
                 ? nullptr
                 : kept_->find(contributor(connection.worker), header.keys, header.iteration)) {
       if (!header.has(held)) return;
@@ -341,10 +350,9 @@ class RangeServer::State {
     }
   }
 
-  void check_held(const Header& header) {
+  void check_held(const Header& header) ARTEL_REQUIRES(mutex_) {
     require(setup_.together && header.kind == Kind::push, ErrorKind::invalid_argument,
-            "[ps] {}: only pushes that are added to those of others can be held back",
-            to_string(header.kind));
+            "[ps] {}: only pushes in a synchronous step can be held back", to_string(header.kind));
     for_each_weight(header.keys, [&](const Segment& segment) {
       require(header.keys.contains(segment.keys), ErrorKind::invalid_argument,
               "[ps] push of keys {} to {}: expected all of '{}', whose squares are needed",
@@ -352,16 +360,17 @@ class RangeServer::State {
     });
   }
 
-  // Calls visit(segment) for the segments of weights that contain some of the keys; this server has
-  // all of the keys.
-  void for_each_weight(const KeyRange& keys, const auto& visit) {
+  // Calls visit(segment) for the weight segments that contain some of the keys, all of which belong
+  // to this server.
+  void for_each_weight(const KeyRange& keys, const auto& visit) ARTEL_REQUIRES(mutex_) {
     shard().for_each([&](const Segment& segment, std::span<const float>) {
       if (segment.kind == SegmentKind::weight && !intersection(segment.keys, keys).empty())
         visit(segment);
     });
   }
 
-  void gather(const Header& header, Contribution contribution, Pending& pending) {
+  void gather(const Header& header, Contribution contribution, Pending& pending)
+      ARTEL_REQUIRES(mutex_) {
     const auto key = std::make_tuple(header.iteration, header.keys.first, header.keys.last);
     std::shared_ptr<Gathering>& gathering = gatherings_[key];
     if (!gathering) {
@@ -371,6 +380,7 @@ class RangeServer::State {
       gathering->step.scale = header.scale;
       gathering->to_state = header.has(to_state);
       gathering->held = header.has(held);
+      gathering->same_list = header.has(same_list);
     }
     gathering->add(std::move(contribution));
     pending.gathering = gathering;
@@ -378,10 +388,11 @@ class RangeServer::State {
     settle_complete();
   }
 
-  // In the order of iterations, so updates of one range never overtake each other.
-  void settle_complete() {
-    // If each lane is a worker, lanes of lost workers are not waited for.
-    const auto is_gone = [this](int lane) {
+  // Settles complete gatherings in the order of iterations, so that updates of a range never
+  // overtake each other.
+  void settle_complete() ARTEL_REQUIRES(mutex_) {
+    // If each lane is a worker, lanes of lost workers are ignored.
+    const auto is_gone = [this](int lane) ARTEL_REQUIRES(mutex_) {
       return setup_.lanes == options_.workers && !clock_->present(lane);
     };
     for (auto at = gatherings_.begin(); at != gatherings_.end();) {
@@ -392,14 +403,14 @@ class RangeServer::State {
     }
   }
 
-  // Applies a whole sum, or holds it back until its release if there are weights in it.
-  void settle(Gathering& gathering) {
+  // Applies a complete sum, or holds it back until its release if it contains weights.
+  void settle(Gathering& gathering) ARTEL_REQUIRES(mutex_) {
     if (gathering.held) gathering.squares = squares_of(gathering);
     if (gathering.squares.empty()) apply(gathering);
     gathering.settled = true;
   }
 
-  std::string squares_of(const Gathering& gathering) {
+  std::string squares_of(const Gathering& gathering) ARTEL_REQUIRES(mutex_) {
     Squares squares;
     for_each_weight(gathering.keys(), [&](const Segment& segment) {
       squares[segment.keys.first] = gathering.sum_of_squares(segment.keys);
@@ -407,8 +418,8 @@ class RangeServer::State {
     return to_text(squares);
   }
 
-  // All workers know the same squares and send the same factor; the first to arrive is applied.
-  void release(const Header& header) {
+  // All workers compute the same factor from the same squares. The first to arrive is applied.
+  void release(const Header& header) ARTEL_REQUIRES(mutex_) {
     const auto found = gatherings_.find({header.iteration, header.keys.first, header.keys.last});
     if (found == gatherings_.end()) return;
     Gathering& gathering = *found->second;
@@ -420,13 +431,14 @@ class RangeServer::State {
     gatherings_.erase(found);
   }
 
-  // Notes a change that has been made, and tells the copy of it.
-  void conclude(const Change& change, std::span<const float> values, const std::string& squares) {
+  // Records an applied change and sends it to the backup.
+  void conclude(const Change& change, std::span<const float> values, const std::string& squares)
+      ARTEL_REQUIRES(mutex_) {
     kept_->note(change, squares);
     if (backup_) backup_->send(change, values, squares);
   }
 
-  void apply(Gathering& gathering) {
+  void apply(Gathering& gathering) ARTEL_REQUIRES(mutex_) {
     const KeyRange keys = gathering.keys();
     const int all = setup_.observations > 0 ? setup_.observations : setup_.lanes;
     gathering.step.number = kept_->update_number(-1, gathering.iteration);
@@ -439,7 +451,7 @@ class RangeServer::State {
         .step = gathering.step,
         .pushes = kept_->pushes};
     const uint64_t most = std::max<uint64_t>(1, shard().most_keys_at_once());
-    // Only the copy needs all of the sum at a time.
+    // Only the backup needs the whole sum at once.
     std::vector<float> sum(backup_ ? keys.size() : std::min(most, keys.size()));
     for (const KeyRange& part : gathering.ranges(most)) {
       const std::span<float> total =
@@ -452,7 +464,7 @@ class RangeServer::State {
   }
 
   void apply_at_once(const Connection& connection, const Header& header,
-                     const Contribution& contribution, int64_t staleness) {
+                     const Contribution& contribution, int64_t staleness) ARTEL_REQUIRES(mutex_) {
     require(contribution.partials.size() == 1, ErrorKind::invalid_argument,
             "[ps] push: got {} partial sums, expected one", contribution.partials.size());
     const int worker = contributor(connection.worker);
@@ -482,15 +494,15 @@ class RangeServer::State {
     conclude(change, {}, {});
   }
 
-  // Updates so far: whole iterations, or single pushes.
-  uint64_t version() const {
+  // Number of updates so far: whole iterations, or single pushes.
+  uint64_t version() const ARTEL_REQUIRES(mutex_) {
     return setup_.together
                ? static_cast<uint64_t>(clock_->slowest())
                : static_cast<uint64_t>(setup_.finished) + kept_->pushes - pushes_before_;
   }
 
-  // Sends what the clock allows now.
-  void answer_all() {
+  // Sends the answers that the clock allows.
+  void answer_all() ARTEL_REQUIRES(mutex_) {
     for (const auto& connection : connections_)
       while (!connection->pending.empty() && may_answer(*connection)) {
         answer(*connection, connection->pending.front());
@@ -499,7 +511,7 @@ class RangeServer::State {
       }
   }
 
-  bool may_answer(const Connection& connection) const {
+  bool may_answer(const Connection& connection) const ARTEL_REQUIRES(mutex_) {
     const Pending& pending = connection.pending.front();
     if (pending.kind == Kind::refusal || !clock_) return true;
     if (pending.gathering && !pending.gathering->settled) return false;
@@ -513,7 +525,7 @@ class RangeServer::State {
     return !begins_another || clock_->may_start(connection.worker);
   }
 
-  void answer(Connection& connection, const Pending& pending) {
+  void answer(Connection& connection, const Pending& pending) ARTEL_REQUIRES(mutex_) {
     Header reply{.kind = pending.kind,
                  .request = pending.request.request,
                  .flags = stopping_ ? uint32_t{stop} : 0,
@@ -529,8 +541,8 @@ class RangeServer::State {
     connection.outbox.send(reply, reply_values(connection, pending, reply));
   }
 
-  // A report is made in its turn: it tells of the weights after all that was asked before it.
-  std::string said_by(const Pending& pending) {
+  // A report is made in request order, after all earlier requests have been applied.
+  std::string said_by(const Pending& pending) ARTEL_REQUIRES(mutex_) {
     if (pending.gathering) return pending.gathering->squares;
     if (pending.kind == Kind::text && pending.request.kind == Kind::freeze)
       return to_text(frozen());
@@ -538,20 +550,21 @@ class RangeServer::State {
                                                                               : pending.text;
   }
 
-  Frozen frozen() const {
+  Frozen frozen() const ARTEL_REQUIRES(mutex_) {
     Frozen frozen = {.updates = kept_->updates(), .finished = cut_.iterations()};
     for (const auto& [worker, finished] : lost_)
       frozen.finished[static_cast<size_t>(worker)] = Frozen::kLost;
+    frozen.shares = shares_.since(*std::ranges::min_element(cut_.iterations()));
     return frozen;
   }
 
   std::vector<std::byte> reply_values(Connection& connection, const Pending& pending,
-                                      const Header& reply) {
+                                      const Header& reply) ARTEL_REQUIRES(mutex_) {
     const Header& request = pending.request;
     const std::span<const float> all = request.state < 0
                                            ? shard().values(request.keys)
                                            : shard().state(request.state, request.keys);
-    // A worker that receives the values themselves knows them: coded answers send it later changes.
+    // A worker that receives values unencoded has them, so coded answers send later changes.
     if (codec_ && request.state < 0 && !pending.listed && !reply.has(masked) && !reply.has(coded))
       connection.known->set(request.keys, all);
     if (reply.has(in_place)) return place_of(connection, request, all);
@@ -570,10 +583,10 @@ class RangeServer::State {
                      .stream = static_cast<uint64_t>(connection.worker)}});
   }
 
-  // Workers on this machine read the values in place. Unless all go in step, the values change
-  // meanwhile, so each worker then gets its own copy.
+  // Workers on this machine read the values in place. Without lockstep, values may change during
+  // the read, so each worker reads its own copy.
   std::vector<std::byte> place_of(Connection& connection, const Header& request,
-                                  std::span<const float> all) {
+                                  std::span<const float> all) ARTEL_REQUIRES(mutex_) {
     if (!(setup_.together && setup_.delay == 0)) all = connection.known->set(request.keys, all);
     const std::optional<uint64_t> place = group_.place_of(std::as_bytes(all));
     require(place.has_value(), ErrorKind::internal, "[ps] values are not in shared memory");
@@ -582,20 +595,25 @@ class RangeServer::State {
     return {bytes.begin(), bytes.end()};
   }
 
-  std::string shares(int worker, const Header& request) {
-    return fmt::format("{}", fmt::join(shares_.from(request.iteration, worker, request.scale,
-                                                    [this](int w) { return clock_->present(w); }),
-                                       " "));
+  // A worker that has stopped makes the rest of its steps when the run is resumed, so it keeps its
+  // lanes. Those of a lost worker go to the others.
+  std::string shares(int worker, const Header& request) ARTEL_REQUIRES(mutex_) {
+    return fmt::format(
+        "{}",
+        fmt::join(shares_.from(request.iteration, worker, request.scale,
+                               [this](int w) ARTEL_REQUIRES(mutex_) { return !lost_.contains(w); }),
+                  " "));
   }
 
-  std::string report() {
+  std::string report() ARTEL_REQUIRES(mutex_) {
     Report report = {.staleness = kept_->staleness, .lost = lost_};
-    shard().for_each([&](const Segment& segment, std::span<const float> values) {
-      if (segment.kind != SegmentKind::weight) return;
-      report.nonzeros +=
-          std::count_if(values.begin(), values.end(), [](float v) { return v != 0; });
-      if (penalty_ && segment.decays) report.penalty += penalty_->penalty(values);
-    });
+    shard().for_each(
+        [&](const Segment& segment, std::span<const float> values) ARTEL_REQUIRES(mutex_) {
+          if (segment.kind != SegmentKind::weight) return;
+          report.nonzeros +=
+              std::count_if(values.begin(), values.end(), [](float v) { return v != 0; });
+          if (penalty_ && segment.decays) report.penalty += penalty_->penalty(values);
+        });
     return to_text(report);
   }
 
@@ -603,23 +621,26 @@ class RangeServer::State {
   comm::Group& group_;  // the same
   const ServerOptions options_;
   const int range_;
-  std::mutex mutex_;  // protects everything that follows
-  std::condition_variable thawed_;
-  std::shared_ptr<KeptRange>& kept_;
+  // Both exist before the threads begin. The thread of the backup receives from it without the
+  // mutex; all other uses, and all members of a connection but its number, need it.
   std::optional<BackupLink> backup_;
-  Setup setup_;
-  std::unique_ptr<comm::Codec> codec_;
-  std::optional<DelayClock> clock_;
-  Cut cut_;
-  std::optional<Proximal> penalty_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::map<std::tuple<int64_t, uint64_t, uint64_t>, std::shared_ptr<Gathering>> gatherings_;
-  uint64_t pushes_before_ = 0;  // before the current setup
-  std::map<int, int64_t> lost_;
-  bool stopping_ = false;
-  bool left_ = false;  // all workers have
-  LaneShares shares_;
-  std::exception_ptr failure_;
+  Mutex mutex_;
+  Condition thawed_;
+  std::shared_ptr<KeptRange>& kept_ ARTEL_GUARDED_BY(mutex_);
+  Setup setup_ ARTEL_GUARDED_BY(mutex_);
+  std::unique_ptr<comm::Codec> codec_ ARTEL_GUARDED_BY(mutex_);
+  std::optional<DelayClock> clock_ ARTEL_GUARDED_BY(mutex_);
+  Cut cut_ ARTEL_GUARDED_BY(mutex_);
+  std::optional<Proximal> penalty_ ARTEL_GUARDED_BY(mutex_);
+  std::map<std::tuple<int64_t, uint64_t, uint64_t>, std::shared_ptr<Gathering>> gatherings_
+      ARTEL_GUARDED_BY(mutex_);
+  uint64_t pushes_before_ ARTEL_GUARDED_BY(mutex_) = 0;  // before the current setup
+  std::map<int, int64_t> lost_ ARTEL_GUARDED_BY(mutex_);
+  bool stopping_ ARTEL_GUARDED_BY(mutex_) = false;
+  bool left_ ARTEL_GUARDED_BY(mutex_) = false;  // all workers have left
+  LaneShares shares_ ARTEL_GUARDED_BY(mutex_);
+  std::exception_ptr failure_ ARTEL_GUARDED_BY(mutex_);
 };
 
 RangeServer::RangeServer(std::shared_ptr<comm::Group> group, const ServerOptions& options,

@@ -1,11 +1,11 @@
-// Answers the workers for one range of keys.
+// The primary server of one range of keys.
 //
-// Workers push contributions and pull values. The server adds up what belongs together, applies the
-// update rule, and answers when its clock allows the worker to continue, and when the copy of the
-// range has what the answer tells of. One thread per worker receives; all state is behind one
-// mutex, and the thread that makes an answer possible sends it. A contribution is applied only when
-// all of it has arrived, so a worker that dies leaves nothing half done; one that is in the values
-// already, because a worker repeats a step after another group has broken, is not applied again.
+// Workers push contributions and pull values. The server adds the contributions of an iteration,
+// applies the update rule, and answers when the clock allows the worker to continue and the backup
+// has the changes. One thread per worker receives. One mutex guards all state, and the thread that
+// makes an answer possible sends it. A contribution is applied only when all of it has arrived, so
+// a dying worker leaves no partial update. A contribution that was already applied, because a
+// worker repeats a step after its group failed, is not applied again.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class RangeServer {
  public:
   struct Place {
     int range = 0;
-    int backup = -1;                   // the rank of the server with the copy; -1: there is none
+    int backup = -1;                   // rank of the backup server; -1 if none
     std::shared_ptr<KeptRange>& slot;  // null until the range has been set up
   };
   RangeServer(std::shared_ptr<comm::Group> group, const ServerOptions& options, const Place& place);

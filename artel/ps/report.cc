@@ -22,7 +22,7 @@ Report& Report::operator+=(const Report& other) {
 }
 
 std::string to_text(const Report& report) {
-  // Lists of pairs: the keys of JSON objects would be text.
+  // Lists of pairs, because the keys of JSON objects would be text.
   Json staleness = Json::array(), lost = Json::array();
   for (const auto& [updates, count] : report.staleness) staleness.push_back({updates, count});
   for (const auto& [worker, finished] : report.lost) lost.push_back({worker, finished});

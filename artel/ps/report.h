@@ -1,4 +1,4 @@
-// What parameter servers have seen of a run.
+// Statistics of parameter servers.
 //
 //   const artel::FitResult result = trainer.fit(samples, {.epochs = 3});
 //   for (const auto& [staleness, iterations] : result.servers.staleness)
@@ -13,14 +13,14 @@
 namespace artel::ps {
 
 struct Report {
-  // Histogram: staleness (updates missed by the push that ended an iteration) to number of
+  // Histogram: staleness (updates missed by the push that completed an iteration) to number of
   // iterations.
   std::map<int64_t, int64_t> staleness;
-  std::map<int, int64_t> lost;  // workers, and the iterations that they had finished
-  int64_t nonzeros = 0;         // weights that are not zero
-  double penalty = 0;           // of a proximal rule, at the present weights
+  std::map<int, int64_t> lost;  // lost workers, with their finished iterations
+  int64_t nonzeros = 0;         // number of nonzero weights
+  double penalty = 0;           // of a proximal rule at the current weights
 
-  // Combines the reports of several servers: each has its own weights; all see the same workers.
+  // Combines the reports of several servers, which have different weights but the same workers.
   Report& operator+=(const Report& other);
   bool operator==(const Report&) const = default;
 };

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "artel/comm/balance.h"
+#include "artel/comm/collectives/balance.h"
 
 namespace artel::ps {
 namespace {
 
-// Fine enough to balance within a few percent, however many workers there are.
+// Fine enough to balance within a few percent for any number of workers.
 int parts_for(int workers) { return std::max(1024, 16 * workers); }
 
 }  // namespace

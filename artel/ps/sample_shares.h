@@ -1,5 +1,5 @@
-// Which samples each worker has: ranges in order, whose sizes follow the workers' speeds. All
-// workers compute the same value from the same numbers.
+// The division of samples among workers into consecutive ranges, sized by speed. All workers
+// compute the same division from the same numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@ namespace artel::ps {
 
 class SampleShares {
  public:
-  explicit SampleShares(int workers);  // equal ones
+  explicit SampleShares(int workers);  // equal shares
 
   struct Range {
     int64_t first = 0, last = 0;  // `last` exclusive
   };
   Range range(int worker, int64_t samples) const;
 
-  // The shares with which all would need the same time, given the seconds that each needs now; 0
-  // means that a worker is gone. The shares stay as they are unless the slowest worker would gain
-  // more than that part of its time.
+  // The shares with which all workers would take the same time, given their current seconds; 0
+  // marks a lost worker. Returns the current shares unless the slowest worker would save more than
+  // the share `least_gain` of its time.
   SampleShares balanced(const std::vector<float>& seconds, double least_gain) const;
-  // Whether a worker that is gone still has a share.
+  // True if a lost worker still has a share.
   bool has_orphans(const std::vector<float>& seconds) const;
 
   bool operator==(const SampleShares& other) const {
@@ -30,7 +30,7 @@ class SampleShares {
   }
 
  private:
-  comm::LaneLayout layout_;  // lanes: equal parts of all samples
+  comm::LaneLayout layout_;  // its lanes are equal parts of all samples
 };
 
 }  // namespace artel::ps

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <mutex>
 #include <thread>
 
 #include "artel/base/error.h"
+#include "artel/base/mutex.h"
 #include "artel/ps/backup.h"
 #include "artel/ps/messages.h"
 #include "artel/ps/range_server.h"
@@ -21,7 +21,7 @@ Server::Server(std::shared_ptr<comm::Group> group, ServerOptions options, Holdin
 
 void Server::run() {
   const std::vector<Placement> places = take_places();
-  std::mutex mutex;
+  Mutex mutex;
   std::exception_ptr failure;
   std::vector<std::thread> threads;
   const auto start = [&](auto body) {
@@ -29,15 +29,15 @@ void Server::run() {
       try {
         body();
       } catch (const std::exception& error) {
-        // Whoever waits for this server would do so for ever. If the group has failed, its cause
-        // stays.
+        // Workers would wait forever for this server. If the group has failed, its first cause is
+        // kept.
         const auto* const known = dynamic_cast<const Error*>(&error);
-        const std::string cause = fmt::format("server {}: {}", own(), error.what());
+        const std::string server = fmt::format("server {}", own());
         if (known && known->kind() == ErrorKind::communication)
-          group_->dissolve(cause);
+          group_->dissolve(error.what(), server);
         else
-          group_->abort(cause);
-        const std::lock_guard lock(mutex);
+          group_->abort(error.what(), server);
+        const MutexLock lock(mutex);
         if (!failure) failure = std::current_exception();
       }
     });
@@ -58,7 +58,7 @@ void Server::run() {
   if (failure) std::rethrow_exception(failure);
 }
 
-// Three questions of worker 0: what is there, where it is to be, and whether all have it there.
+// Answers worker 0's three requests: list the holdings, copy ranges to their places, and begin.
 std::vector<Placement> Server::take_places() {
   std::erase_if(holdings_, [](const auto& each) { return each.second == nullptr; });
   const auto allocate = [this](size_t bytes) { return group_->allocate(bytes); };
@@ -78,7 +78,8 @@ std::vector<Placement> Server::take_places() {
   copy_ranges(places);
   answer("copied");
   listen();
-  // Everybody has what belongs to it: what is left over would only grow old.
+  // All servers have their ranges. Drops those that are no longer assigned here, before they become
+  // stale.
   std::erase_if(holdings_, [&](const auto& each) {
     const bool known = each.first >= 0 && each.first < std::ssize(places);
     const Placement place = known ? places[static_cast<size_t>(each.first)] : Placement{-1, -1};
@@ -108,7 +109,7 @@ void Server::copy_ranges(const std::vector<Placement>& places) {
         receive_range(*group_, options_.workers + place.source, copy_tag(range), options_.rules);
   }
   for (const auto& outbox : outboxes) outbox->forget(std::numeric_limits<uint64_t>::max());
-  // What was there before serves as long as a copy is not complete.
+  // Replaces a range only after its copy is complete.
   for (auto& [range, copy] : copies) holdings_[range] = copy;
 }
 

@@ -1,9 +1,8 @@
 // A parameter server: a process that holds a part of the parameters for all workers of a run.
 //
-// It keeps ranges of keys (ps/kept_range.h): for some of them it answers the workers
-// (ps/range_server.h), of others it has the copy (ps/backup.h). Worker 0 asks what it has and says
-// what it is to keep; it knows nothing about models or data. It is made for a membership; what it
-// keeps outlives it.
+// It holds ranges of keys (ps/kept_range.h). It is the primary of some (ps/range_server.h) and the
+// backup of others (ps/backup.h). Worker 0 queries its holdings and assigns its ranges. A server
+// does not depend on models or data. It is created for a membership; its holdings outlive it.
 #pragma once
 
 #include <functional>
@@ -18,18 +17,18 @@
 namespace artel::ps {
 
 struct ServerOptions {
-  int workers = 1;  // ranks 0 to workers-1; the ranks after them are the servers, in order
+  int workers = 1;  // ranks 0 to workers-1; the following ranks are servers, in order
   UserRules rules = {};
-  // Reports events such as the loss of a worker; default: a warning in the log.
+  // Called for events such as the loss of a worker. By default, logs a warning.
   std::function<void(const std::string&)> note = {};
-  // Called with the staleness of each push that ends an iteration; from any thread.
+  // Called from any thread with the staleness of each push that completes an iteration.
   std::function<void(int64_t staleness)> on_push = {};
 };
 
 class Server {
  public:
-  // `kept`: what it kept in the membership before; borrowed, and up to date when `run` ends,
-  // however it does. Null: nothing, and there will be no other membership.
+  // `kept` are the holdings of the previous membership. They are borrowed, and up to date when
+  // `run` returns or throws. Null if this is the only membership.
   Server(std::shared_ptr<comm::Group> group, ServerOptions options, Holdings* kept = nullptr);
 
   // Serves until all workers have left. Throws when the group fails. If the group outlives its

@@ -1,5 +1,5 @@
-// What to serve: worker 0 tells each server when a run begins. A second setup changes how
-// contributions are taken and how far workers may run apart; values, keys and the update rule stay.
+// The configuration of the servers, sent by worker 0 at the start of a run. A second setup may
+// change the handling of contributions and the delay, but not the values, keys, or update rule.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,33 @@ namespace artel::ps {
 
 enum class SegmentKind {
   weight,   // the update rule applies
-  average,  // tracks the mean over lanes of what is pushed (running statistics)
-  sum,      // becomes the sum of what is pushed (loss, counts)
+  average,  // follows the mean of the pushes over lanes (running statistics)
+  sum,      // becomes the sum of the pushes (loss, counts)
 };
 
-// A tensor, or another sequence of keys that are treated alike.
+// A tensor, or another sequence of keys with the same treatment.
 struct Segment {
   std::string name;
   KeyRange keys;
   SegmentKind kind = SegmentKind::weight;
-  bool decays = true;  // weight: whether weight decay and penalties apply
-  float momentum = 0;  // average: how fast it follows
+  bool decays = true;  // weight: weight decay and penalties apply
+  float momentum = 0;  // average: weight of a new value
 };
 
 struct Setup {
-  KeyRange keys;                  // that this server has
-  std::vector<Segment> segments;  // ascending; of all servers
+  KeyRange keys;                  // of this server
+  std::vector<Segment> segments;  // of all servers, ascending
   optim::Options rule;            // see make_rule
-  // Contributions of all workers are added up and applied as one. Otherwise each is applied as it
-  // arrives.
+  // Adds the contributions of all workers and applies them as one. Otherwise each is applied when
+  // it arrives.
   bool together = true;
-  int lanes = 1;                     // of a whole sum
-  int observations = 0;              // in a whole sum of averaged segments; 0: as many as lanes
-  std::optional<int64_t> delay = 0;  // nothing: no limit
+  int lanes = 1;                     // in a complete sum
+  int observations = 0;              // in a complete sum of `average` segments; 0 means `lanes`
+  std::optional<int64_t> delay = 0;  // empty means no limit
   int64_t finished = 0;              // iterations before this run
-  int64_t updates = 0;               // by the update rule, before this run
-  // By rank, if some have finished more than others or have other numbers in the run than ranks.
+  int64_t updates = 0;               // weight updates before this run
+  // By rank. Empty if all workers have finished the same iterations and their numbers in the run
+  // are their ranks.
   struct Worker {
     int number = 0;
     int64_t finished = 0;

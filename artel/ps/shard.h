@@ -1,4 +1,4 @@
-// The part of the parameters that one server has, and how contributions change it.
+// The parameters of one server, and their update by contributions.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "artel/comm/transport.h"
+#include "artel/comm/transports/transport.h"
 #include "artel/ps/rules/rule.h"
 
 namespace artel::ps {
@@ -16,20 +16,20 @@ class Shard {
  public:
   using Allocate = std::function<comm::SharedBytes(size_t bytes)>;
 
-  // Initially zero. Throws if segments are not ascending, or if the rule needs whole segments and
-  // the range cuts one.
+  // Values are initially zero. Throws if segments are not ascending, or if the rule needs whole
+  // segments and the range cuts one.
   Shard(const Setup& setup, std::unique_ptr<UpdateRule> rule, const Allocate& allocate);
 
   const KeyRange& keys() const { return keys_; }
-  // For keys inside the range; the memory never moves.
+  // The keys must be inside the range. The memory never moves.
   std::span<float> values(const KeyRange& keys);
   std::span<float> state(int index, const KeyRange& keys);
   int states() const { return static_cast<int>(states_.size()); }
 
-  // Applies the sum of the contributions of `own` of the `lanes` lanes to some keys.
+  // Applies a sum over `own` of the `lanes` lanes to some keys.
   void apply(const KeyRange& keys, std::span<const float> sum, const Step& step, int lanes,
              int own);
-  // How many keys at a time `apply` may be given.
+  // Maximum number of keys per call of `apply`.
   uint64_t most_keys_at_once() const;
 
   // Calls visit(segment, values) for all segments of this shard.

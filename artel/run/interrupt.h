@@ -1,4 +1,4 @@
-// Ctrl-C, once and twice.
+// Handling of Ctrl-C and termination signals.
 #pragma once
 
 #include <csignal>
@@ -7,7 +7,7 @@
 
 namespace artel {
 
-// While it lives, interrupt and termination signals go to the handler; SIG_IGN: to nobody.
+// Directs interrupt and termination signals to a handler during its lifetime. SIG_IGN ignores them.
 class HandleSignals {
  public:
   explicit HandleSignals(void (*handler)(int));
@@ -19,15 +19,15 @@ class HandleSignals {
   struct sigaction previous_interrupt_, previous_terminate_;
 };
 
-// While it lives, the first interrupt makes `trainer` stop after its current step, and the first
-// termination signal makes it leave the other workers, or stop if there are none; a second signal
-// ends the process at once. One at a time.
+// During its lifetime, the first interrupt stops `trainer` after its current step. The first
+// termination signal makes it leave the other workers, or stop if it is alone. A second signal ends
+// the process immediately. Only one instance may exist.
 class StopOnSignal {
  public:
   explicit StopOnSignal(Trainer& trainer);
   ~StopOnSignal();
 
-  // The signal that came, or 0.
+  // The received signal, or 0.
   static int received();
 
  private:

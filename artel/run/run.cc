@@ -9,35 +9,49 @@
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/servers_inside.h"
 #include "artel/cluster/token.h"
+#include "artel/comm/transports/transports.h"
+#include "artel/run/config/setup.h"
+#include "artel/run/folder/newest_run.h"
+#include "artel/run/folder/run_folder.h"
+#include "artel/run/folder/saved_run.h"
 #include "artel/run/interrupt.h"
-#include "artel/run/newest_run.h"
-#include "artel/run/run_folder.h"
-#include "artel/run/samples.h"
-#include "artel/run/saved_run.h"
-#include "artel/run/setup.h"
+#include "artel/run/samples/samples.h"
 #include "artel/run/train_network.h"
-#include "artel/train/instructions.h"
+#include "artel/train/step/instructions.h"
 
 namespace artel {
 namespace {
 
 namespace fs = std::filesystem;
 
-// How a newcomer finds the workers of a run by its folder.
+// Options for finding the workers of a run by its folder.
 comm::GroupOptions place_in(const RunFolder& folder) {
   const RunWorkers workers = folder.load_workers();
-  comm::GroupOptions place = {.transport = workers.transport, .token = workers.token};
+  comm::GroupOptions place = {
+      .transport = workers.transport, .address = workers.address, .token = workers.token};
   for (const RunWorkers::Worker& worker : workers.workers) place.doors.push_back(worker.door);
   return place;
 }
 
-// For those who look at the run later. A disk that refuses it must not hide the error.
+// Records the error for later inspection of the run. A disk error must not hide it.
 void note_failure(const RunFolder& folder, const std::string& text) {
   try {
     write_file_atomically(folder.failure(), text + "\n");
   } catch (const Error& error) {
     log(LogLevel::warning, "{}", error.what());
   }
+}
+
+// Runs joint preparations of the workers. Repeats them without workers that are lost on the way.
+template <typename Body>
+auto with_whoever_is_left(Cluster& cluster, const Body& body) {
+  while (true) try {
+      return body();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::communication || !cluster.elastic() || cluster.outside())
+        throw;
+      cluster.regroup(error, /*progressed=*/false);
+    }
 }
 
 }  // namespace
@@ -76,14 +90,19 @@ void Run::set(std::string_view key, std::string_view value) {
   saved_.reset();
 }
 
-// How this process joins the others; nothing if it is alone.
+// The options for joining the others; empty if this process is alone.
 std::optional<comm::GroupOptions> Run::place() const {
   const int servers = server_count(config_);
   std::optional<comm::GroupOptions> place = launched_group();
   const ClusterConfig& cluster = config_.cluster;
   if (const std::optional<MeetingPlace>& join = options_.join) {
-    // A run begins when there are enough workers; the others join it.
+    // A run starts when it has enough workers. Later workers join it.
     const bool by_folder = fs::is_directory(join->address);
+    require(
+        by_folder || join->address.find(':') != std::string::npos, ErrorKind::invalid_argument,
+        "--join: got '{}', expected an existing folder of a running training, or HOST:PORT such "
+        "as 10.0.0.1:29500",
+        join->address);
     place = {.transport = "gloo",
              .rank = join->rank,
              .size = static_cast<int>(cluster.workers.is_range ? cluster.workers.least
@@ -99,8 +118,10 @@ std::optional<comm::GroupOptions> Run::place() const {
   }
   if (!place) return {};
   const std::string& wanted = cluster.transport;
-  // The same launchers start both.
-  if (wanted == "tcp" && place->transport == "gloo") place->transport = wanted;
+  // Workers that meet in the same way were started by the same launcher.
+  if (wanted != "auto" &&
+      comm::find_transport(wanted).meeting == comm::find_transport(place->transport).meeting)
+    place->transport = wanted;
   require(
       wanted == "auto" || wanted == place->transport, ErrorKind::invalid_argument,
       "cluster.transport: got \"{}\", but these workers were started to connect through {}; try "
@@ -127,7 +148,7 @@ bool Run::lacks_workers() const {
 
 void Run::prepare_data() const { artel::prepare_data(config_); }
 
-// How a table that is trained on again becomes samples: as it did for the network before.
+// The encoder of a table used in earlier training, so that samples stay the same.
 std::shared_ptr<const data::TableEncoder> Run::learnt_table(Cluster& cluster) const {
   const RunFolder folder = choose_folder({where_, options_.out, options_.name, /*resume=*/true});
   // Only the machine of worker 0 is known to have the folder.
@@ -142,7 +163,7 @@ std::shared_ptr<const data::TableEncoder> Run::learnt_table(Cluster& cluster) co
 
 RunResult Run::train() {
   require(!lacks_workers(), ErrorKind::invalid_argument,
-          "[{}] cluster: got {} and {}, but nobody has started them; try mpirun, "
+          "[{}] cluster: got {} and {}, but they were not started; try mpirun, "
           "or cluster.workers = 1 with a strategy that needs no servers",
           where_, counted(config_.cluster.workers.most, "worker"),
           counted(server_count(config_), "server"));
@@ -153,20 +174,45 @@ RunResult Run::train() {
   return train(cluster);
 }
 
+// The samples of a step of all workers, as the run was begun with. Collective.
+BatchSize Run::fixed_batch_size(Cluster& cluster) const {
+  const BatchSize asked = config_.train.batch_size;
+  if (!asked.per_worker) return asked;
+  const bool by_folder = options_.join && fs::is_directory(options_.join->address);
+  const RunFolder folder =
+      by_folder ? RunFolder(options_.join->address)
+                : choose_folder({where_, options_.out, options_.name, /*resume=*/true});
+  std::string recorded;
+  comm::Group* const group = cluster.group();
+  if (group && group->transport() != "shm")
+    recorded = text_at_first(*group, options_.resume ? folder.config() : fs::path());
+  else if ((options_.resume || cluster.outside()) && fs::exists(folder.config()))
+    recorded = read_file(folder.config());
+  if (!recorded.empty())
+    return parse_config(recorded, folder.config().string(), {}).train.batch_size;
+  require(
+      !cluster.outside(), ErrorKind::invalid_argument,
+      "train.batch_size: got \"{} per worker\" for a worker that joins a run, expected the total "
+      "of the run; try --set train.batch_size=N with the number in its config.toml",
+      asked.samples);
+  return asked.of(cluster.size());
+}
+
 RunResult Run::train(Cluster& cluster) {
   saved_.reset();
   trained_.reset();
   folder_.clear();
   if (cluster.is_server()) {
-    // Whoever stops the run stops the workers; servers end when the workers have left.
+    // The process that stops the run stops the workers; servers end when the workers have left.
     std::optional<HandleSignals> ignored;
     if (options_.stop_on_signals) ignored.emplace(SIG_IGN);
     cluster.serve();
     return {.rank = -1};
   }
   RunResult result;
+  RunConfig config = config_;
   std::optional<ClaimedFolder> folder;  // at worker 0
-  const auto work = [&] {
+  const auto prepare = [&] {
     agree_on_instructions(config_.cluster.instructions, cluster);
     comm::Group* const group = cluster.group();
     if (group && group->transport() != "shm")
@@ -176,15 +222,28 @@ RunResult Run::train(Cluster& cluster) {
       log_warnings(config_);
       folder = claim_folder({where_, options_.out, options_.name, options_.resume});
     }
-    TrainedNetwork trained =
-        train_network(config_, cluster, folder, options_, learnt_table(cluster));
+    config.train.batch_size = fixed_batch_size(cluster);
+    return learnt_table(cluster);
+  };
+  const auto work = [&] {
+    std::shared_ptr<const data::TableEncoder> table = with_whoever_is_left(cluster, prepare);
+    TrainedNetwork trained = train_network(config, cluster, folder, options_, std::move(table));
     result = std::move(trained.result);
-    if (options_.uses_network && trained.whole)
+    if (options_.uses_network && trained.has_all_weights)
       trained_ = {std::move(trained.layout), std::move(trained.weights)};
     if (folder) folder_ = folder->folder.path();
   };
+  const auto begin_until_it_works = [&] {
+    while (true) try {
+        return work();
+      } catch (const NotBegun& error) {
+        if (cluster.rank() == 0)
+          log(LogLevel::warning, "{}; restarting the run with {}", error.what(),
+              counted(cluster.size(), "worker"));
+      }
+  };
   try {
-    cluster.attempt(work);
+    cluster.attempt(begin_until_it_works);
   } catch (const std::exception& error) {
     if (folder && folder->is_new && !folder->begun)
       fs::remove_all(folder->folder.path());
@@ -230,7 +289,8 @@ Predictor Run::predictor() {
   const SavedRun& run = saved();
   const int64_t threads = config_.cluster.threads;
   return Predictor(make_model(run.config.model, run.layout), run.sample(), run.trainer->weights(),
-                   threads > 0 ? static_cast<int>(threads) : run.cluster->cores());
+                   threads > 0 ? static_cast<int>(threads) : run.cluster->cores(),
+                   config_.cluster.device);
 }
 
 const data::SampleLayout& Run::layout() { return saved().layout; }

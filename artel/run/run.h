@@ -1,4 +1,4 @@
-// A run as a TOML file describes it: its data, its network, its training, its folder.
+// A run described by a TOML file: its data, network, training, and folder.
 //
 //   artel::Run run("mnist.toml");
 //   run.set("train.epochs", 3);
@@ -22,32 +22,34 @@
 #include <vector>
 
 #include "artel/predict/predictor.h"
-#include "artel/run/config.h"
-#include "artel/run/part.h"
+#include "artel/run/config/config.h"
+#include "artel/run/config/part.h"
 #include "artel/train/trainer.h"
 
 namespace artel {
 
 struct SavedRun;
 
-// How workers on several machines find each other without a launcher.
+// The rendezvous of workers on several machines without a launcher.
 struct MeetingPlace {
-  // HOST:PORT, where worker 0 listens; or, to join a run that is under way, the same port at any of
-  // its workers' machines, or its folder. Several addresses, separated by commas, are tried in
-  // turn; a new run begins at the first.
+  // HOST:PORT, where worker 0 listens. To join a running training: the same port on the machine of
+  // any worker, or the run's folder. Several addresses, separated by commas, are tried in turn; a
+  // new run begins at the first.
   std::string address = {};
-  int rank = -1;  // which worker this is; -1: in the order of arrival
-  // A secret shared by all workers: itself, or in a file; else the variable ARTEL_TOKEN has it.
+  int rank = -1;  // this worker's number; -1: in the order of arrival
+  // A secret shared by all workers: as text, or in a file; default: the variable ARTEL_TOKEN.
   std::string token = {}, token_file = {};
-  std::string interface = {};  // of the network; empty: as routed
+  std::string interface = {};  // network interface; empty: as routed
 };
 
 struct RunOptions {
-  // The folder of the run: `out`, or runs/NAME; both empty: runs/STEM of STEM.toml (runs/run
-  // without a file), or the first that is free of runs/STEM-2, runs/STEM-3, ...
+  // The folder of the run: `out`, or runs/NAME. If both are empty: runs/STEM of STEM.toml (runs/run
+  // without a file), or the first unused one of runs/STEM-2, runs/STEM-3, ...
   std::string out = {}, name = {};
-  bool resume = false;                      // continue from the newest checkpoint there
-  bool force = false;                       // ... even if what decides the result has changed
+  bool resume = false;  // continue from the newest checkpoint there
+  // Compute on a device that fails its self-test, and resume even if settings that determine the
+  // result have changed.
+  bool force = false;
   bool quiet = false;                       // print neither progress nor results
   std::vector<std::string> overrides = {};  // "train.epochs=3", as after --set; applied before any
                                             // `set`
@@ -55,10 +57,11 @@ struct RunOptions {
   // While training, the first interrupt or termination signal stops after the current step and
   // saves; the second one ends the process.
   bool stop_on_signals = false;
-  // evaluate, predict and so on use what train() has left in memory. Otherwise they read the
-  // folder, and workers that keep only parts of a network need no memory for all of it.
+  // If true, evaluate, predict, and similar functions use the network that train() has left in
+  // memory. Otherwise they read the folder, and workers with parts of a network need no memory for
+  // all of it.
   bool uses_network = true;
-  std::filesystem::path trace = {};  // what each worker did when, for Perfetto; empty: none
+  std::filesystem::path trace = {};  // timeline of all workers for Perfetto; empty for none
   std::optional<MeetingPlace> join = {};
 };
 
@@ -67,22 +70,22 @@ struct RunResult {
   std::filesystem::path folder = {};  // at worker 0
   FitResult fit = {};
   int64_t parameters = 0;
-  int signal = 0;  // that stopped the run, at whichever worker it came
+  int signal = 0;  // signal that stopped the run, on any worker
 };
 
 class Run {
  public:
-  // Throws like read_config (run/config.h).
+  // Throws like read_config (run/config/config.h).
   explicit Run(const std::filesystem::path& file, RunOptions options = {});
-  // Relative paths in it begin at the working folder.
+  // Relative paths in the configuration refer to the working folder.
   explicit Run(const RunConfig& config, RunOptions options = {});
-  // The folder of a run that has been trained, to use it or to train it further.
+  // Opens the folder of a trained run, to use it or to continue training.
   static Run open(const std::filesystem::path& folder, RunOptions options = {});
   ~Run();
   Run(Run&&) noexcept;
   Run& operator=(Run&&) noexcept;
 
-  // The same as --set KEY=VALUE: text needs no quotes, and a list is text such as
+  // Sets a key like --set KEY=VALUE: text needs no quotes, and a list is text such as
   // R"(["flatten", "dense 10"])". Throws the same errors, and then changes nothing.
   void set(std::string_view key, std::string_view value);
   void set(std::string_view key, const char* value) { set(key, std::string_view(value)); }
@@ -91,33 +94,34 @@ class Run {
   void set(std::string_view key, T value) { set(key, std::string_view(fmt::format("{}", value))); }
 
   const RunConfig& config() const { return config_; }
-  // Set on worker 0 once train(), or a function that uses the trained network, has chosen it;
-  // otherwise empty.
+  // Set on worker 0 by train(), or by a function that uses the trained network; otherwise empty.
   const std::filesystem::path& folder() const { return folder_; }
 
-  // Trains alone, or together with the workers and servers that the launcher started or that meet
-  // where `join` says. Throws if the configuration asks for other processes and there are none.
-  // Each call is a separate run, in its own folder unless it resumes. Workers can join only once,
-  // so several runs among them share one Cluster.
+  // Trains alone, or with the workers and servers that a launcher has started or that meet at
+  // `join`. Throws if the configuration requires other processes and there are none. Each call is a
+  // separate run, in its own folder unless it resumes. Workers can join only once, so several runs
+  // among them share one Cluster.
   RunResult train();
-  // The same with the caller's cluster, which has the servers that the strategy needs.
+  // Trains with the caller's cluster, which must have the servers that the strategy needs.
   RunResult train(Cluster& cluster);
 
-  // Whether the configuration asks for workers or servers that nobody has started.
+  // True if the configuration requires workers or servers that were not started.
   bool lacks_workers() const;
-  // Fetches the data if it is not here, once before several workers open it.
+  // Fetches missing data. Call once before several workers open it.
   void prepare_data() const;
 
-  // The trained network in use, in this process alone: as train() left it or, without that, as the
-  // newest checkpoint in the folder has it.
+  // Uses the trained network, in this process only: as left by train() or, without that, as in the
+  // newest checkpoint of the folder.
   Evaluation evaluate(Part part = Part::test);
   // The network's output for rows of inputs.
   Tensor predict(const Tensor& rows);
-  // The same for a picture (JPEG, PNG) or the samples of an NPY or NPZ file.
+  // Predicts for a picture (JPEG, PNG) or the samples of an NPY or NPZ file.
   Tensor predict(const std::filesystem::path& file);
   Predictor predictor();
   // The layout of samples, with the names of classes.
   const data::SampleLayout& layout();
+  // The trained network with everything that belongs to it (run/folder/saved_run.h).
+  const SavedRun& saved();
 
  private:
   struct Trained {
@@ -125,11 +129,11 @@ class Run {
     Parameters weights;
   };
 
-  // Relative paths begin at `base`.
+  // Relative paths refer to `base`.
   Run(std::string text, std::string where, std::filesystem::path base, RunOptions options);
   std::optional<comm::GroupOptions> place() const;
-  const SavedRun& saved();
   std::shared_ptr<const data::TableEncoder> learnt_table(Cluster& cluster) const;
+  BatchSize fixed_batch_size(Cluster& cluster) const;
 
   std::string text_, where_;  // TOML, and its file's name
   std::filesystem::path base_;
@@ -137,7 +141,7 @@ class Run {
   RunConfig config_;
   std::filesystem::path folder_;
   std::optional<Trained> trained_;
-  std::unique_ptr<SavedRun> saved_;  // made when it is needed
+  std::unique_ptr<SavedRun> saved_;  // created on demand
 };
 
 }  // namespace artel

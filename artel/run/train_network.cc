@@ -9,40 +9,43 @@
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/checkpoint/checkpoint.h"
+#include "artel/cluster/launcher.h"
 #include "artel/cluster/worker_name.h"
+#include "artel/comm/transports/transports.h"
 #include "artel/observe/trace.h"
 #include "artel/predict/load_weights.h"
-#include "artel/run/advice.h"
-#include "artel/run/class_report.h"
-#include "artel/run/exhibits.h"
-#include "artel/run/fingerprint.h"
-#include "artel/run/frozen_layers.h"
+#include "artel/run/config/advice.h"
+#include "artel/run/config/setup.h"
+#include "artel/run/config/unused.h"
+#include "artel/run/folder/fingerprint.h"
+#include "artel/run/folder/resume.h"
+#include "artel/run/folder/run_elsewhere.h"
 #include "artel/run/interrupt.h"
-#include "artel/run/live_report.h"
-#include "artel/run/recent_states.h"
-#include "artel/run/report.h"
-#include "artel/run/resume.h"
-#include "artel/run/setup.h"
-#include "artel/run/trace_desk.h"
-#include "artel/run/trace_file.h"
-#include "artel/run/unused.h"
-#include "artel/train/facts.h"
+#include "artel/run/report/class_report.h"
+#include "artel/run/report/exhibits.h"
+#include "artel/run/report/live_report.h"
+#include "artel/run/report/recent_states.h"
+#include "artel/run/report/report.h"
+#include "artel/run/report/trace_desk.h"
+#include "artel/run/report/trace_file.h"
+#include "artel/run/samples/frozen_layers.h"
+#include "artel/run/samples/teachers.h"
 #include "artel/train/lane_count.h"
-#include "artel/train/strategies/tensor.h"
+#include "artel/train/loop/facts.h"
 
 namespace artel {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The step that a resumed run continues after; 0 if there is nothing to continue.
+// The step after which a resumed run continues; 0 without a checkpoint.
 int64_t step_to_resume(const RunFolder& folder) {
   if (!std::filesystem::is_directory(folder.checkpoints())) return 0;
   const auto newest = checkpoint::load_newest(folder.checkpoints());
   return newest ? newest->checkpoint.step : 0;
 }
 
-// What the network is evaluated on after each epoch.
+// The samples for evaluation after each epoch.
 data::DatasetPtr judged_samples(const RunConfig& config, const RunData& data) {
   const data::DatasetPtr& all = data.validation ? data.validation : data.test;
   const int64_t most = config.train.test_batches * config.train.batch_size, size = all->size();
@@ -61,7 +64,7 @@ FitOptions fit_options(const RunConfig& config, const RunData& data,
           .steps = train.steps,
           .augment = data.augment,
           .loader_threads = static_cast<int>(config.data.threads),
-          .validation = judged_samples(config, data),
+          .validation = train.test ? judged_samples(config, data) : nullptr,
           .target_accuracy = train.target_accuracy,
           .patience = train.patience,
           .max_seconds = train.max_seconds,
@@ -71,7 +74,7 @@ FitOptions fit_options(const RunConfig& config, const RunData& data,
           .save_every = train.save_every,
           .keep_last = static_cast<int>(train.keep_checkpoints),
           .resume = options.resume,
-          .whole = options.uses_network,
+          .gather_network = options.uses_network,
           .timeline = !options.trace.empty(),
           .after_step = options.after_step,
           .after_epoch = options.after_epoch};
@@ -86,11 +89,12 @@ int64_t count_parameters(Trainer& trainer) {
 
 // With kept features, the trainer sees only the part of the network above them.
 TrainerOptions options_for(const RunConfig& config, const RunData& data, const Model& model,
-                           const std::optional<KeptFeatures>& kept, int lanes) {
+                           const std::optional<KeptFeatures>& kept, int threads, bool force) {
   TrainerOptions options = trainer_options(config, data.layout());
+  if (force && !options.device.ends_with(" untested")) options.device += " untested";
+  options.teacher = open_teacher(config, data, model, threads);
   options.class_weights = class_weights(config, *data.train);
   if (!kept) return options;
-  options.lanes = lanes;
   const std::vector<std::string> names = parameter_names(model, kept->value);
   std::erase_if(options.freeze, [&](const std::string& prefix) {
     return std::none_of(names.begin(), names.end(),
@@ -104,18 +108,20 @@ int threads_of(const RunConfig& config, const Cluster& cluster) {
   return given > 0 ? static_cast<int>(given) : cluster.cores();
 }
 
-int lanes_of(const RunConfig& config, const Cluster& cluster) {
-  const int64_t given = config.cluster.lanes;
-  require(!config.train.cache || given > 0 || !cluster.outside(), ErrorKind::invalid_argument,
+// Features are cached before a trainer exists, which chooses lanes by the same rule.
+std::optional<KeptFeatures> features_of(const RunConfig& config, const RunData& data,
+                                        const Cluster& cluster) {
+  if (!config.train.cache) return {};
+  require(config.cluster.lanes > 0 || !cluster.outside(), ErrorKind::invalid_argument,
           "train.cache: a newcomer has to know the number of lanes; set cluster.lanes");
-  return lanes_of_new_run(
-      {.asked = static_cast<int>(given),
-       .threads = threads_of(config, cluster),
-       .workers = cluster.size(),
-       .sharing = static_cast<int>(config.cluster.strategy_options.of<TensorOptions>().tensor)});
+  const Model model = make_model(config.model, data.layout());
+  const LaneCount count = lanes_of_new_run(
+      lane_request(config, model, sample_type(data.layout(), data.augment), cluster.size()));
+  return keep_features(config, data, judged_samples(config, data), model, count.lanes,
+                       threads_of(config, cluster));
 }
 
-// 0: they are no texts.
+// 0 if samples are not texts.
 int64_t tokens_in_sample(const data::SampleLayout& layout) {
   return layout.tokenizer ? layout.input.back() : 0;
 }
@@ -130,12 +136,11 @@ class Worker {
         cluster_(cluster),
         options_(options),
         data_(open_data(config, learnt)),
-        kept_(keep_features(config, data_, judged_samples(config, data_),
-                            make_model(config.model, data_.layout()), lanes_of(config, cluster),
-                            threads_of(config, cluster))),
+        kept_(features_of(config, data_, cluster)),
         model_(kept_ ? kept_->above : make_model(config.model, data_.layout())),
-        trainer_(cluster, model_,
-                 options_for(config, data_, model_, kept_, lanes_of(config, cluster))),
+        trainer_(
+            cluster, model_,
+            options_for(config, data_, model_, kept_, threads_of(config, cluster), options.force)),
         exhibits_(config, data_, judged_samples(config, data_), model_, trainer_,
                   threads_of(config, cluster)) {
     const TensorType sample = kept_ ? kept_->value : sample_type(data_.layout(), data_.augment);
@@ -161,9 +166,10 @@ class Worker {
   void tell_live(const TrainingState& state);
   void write_events();
   FitResult fit(std::optional<ClaimedFolder>& own);
-  // Whether this worker's machine is not that of worker 0, so its user sees nothing of the report.
+  // True if this worker's machine is not worker 0's, so that its user does not see the report.
   bool is_remote() const;
   void tell_remote_user(const TrainingState& state);
+  void follow(const fs::path& checkpoints);
   void list_workers(const RunFolder& folder, const Membership& membership);
   void finish(const TrainedNetwork& network, const RunFolder& folder);
 
@@ -171,18 +177,19 @@ class Worker {
   Cluster& cluster_;
   const RunOptions& options_;
   RunData data_;
-  std::optional<KeptFeatures> kept_;  // of frozen layers: what is trained on instead of the samples
+  std::optional<KeptFeatures> kept_;  // of frozen layers; replace the samples in training
   std::string fingerprint_;           // of the data, of a worker that reports
   Model model_;
   Trainer trainer_;
   Exhibits exhibits_;
   std::vector<std::string> advice_;
-  int64_t resumed_step_ = 0;         // at worker 0
-  std::optional<RunReport> report_;  // at worker 0
-  std::optional<LiveReport> live_;   // at worker 0
-  std::optional<TraceDesk> traces_;  // at worker 0
-  int64_t told_generation_ = -1;     // of the membership that the user of this machine knows of
-  RecentStates recent_;              // at the others
+  int64_t resumed_step_ = 0;               // at worker 0
+  std::optional<RunReport> report_;        // at worker 0
+  std::optional<LiveReport> live_;         // at worker 0
+  std::optional<RunElsewhere> elsewhere_;  // at workers on other machines than worker 0
+  std::optional<TraceDesk> traces_;        // at worker 0 and these
+  int64_t told_generation_ = -1;           // generation of the last membership that was logged here
+  RecentStates recent_;                    // at the others
 };
 
 TrainedNetwork Worker::trained(FitResult result) {
@@ -190,7 +197,7 @@ TrainedNetwork Worker::trained(FitResult result) {
       .result = {.fit = std::move(result), .parameters = count_parameters(trainer_)},
       .layout = data_.layout(),
       .weights = {}};
-  network.whole = !kept_;
+  network.has_all_weights = !kept_;
   if (!options_.uses_network || kept_) return network;
   network.weights = trainer_.parameters();
   const NamedTensors averaged = std::exchange(network.result.fit.averaged, {});
@@ -211,14 +218,14 @@ void Worker::greet(const RunFolder& folder) {
   if (options_.resume) report_->note(folder.resume_note(resumed_step_));
 }
 
-// Of what the user may have meant otherwise.
+// Logs warnings about likely mistakes of the user.
 void Worker::warn() {
   for (const auto& lines : {advice_, unused_settings(config_, cluster_.size()),
                             unused_settings(config_, data_, trainer_.layout())})
     for (const std::string& line : lines) log(LogLevel::warning, "{}", line);
 }
 
-// What only the first worker 0 does: it has what the run begins with.
+// Preparations of the first worker 0, which has the initial state of the run.
 void Worker::prepare(const RunFolder& folder) {
   if (!options_.trace.empty()) observe::Trace().save(options_.trace);  // now, not when all is done
   load_configured_weights(trainer_, config_.model, kept_ ? kept_->frozen : NamedTensors());
@@ -233,7 +240,7 @@ void Worker::prepare(const RunFolder& folder) {
   greet(folder);
 }
 
-// The configuration as it was meant, from which the run can be repeated bit for bit.
+// The configuration with all automatic choices filled in, so that it repeats the run bit for bit.
 RunConfig Worker::with_lanes() const {
   RunConfig config = config_;
   if (const int lanes = trainer_.lanes(); lanes > 0) config.cluster.lanes = lanes;
@@ -244,26 +251,29 @@ void Worker::begin(const RunFolder& folder, int64_t step) {
   write_file_atomically(folder.config(), to_toml(with_lanes()));
   folder.save_layout(data_.layout(), fingerprint());
   report_->begin();
-  if (const int64_t lanes = trainer_.lanes(), asked = config_.cluster.lanes; lanes > 0)
-    report_->note(
-        fmt::format("{}{}", counted(lanes, "lane"),
-                    asked > 0 && asked != lanes
-                        ? fmt::format(" instead of {}: each worker has at least one", asked)
-                        : ""));
+  if (const int lanes = trainer_.lanes(); lanes > 0) report_->note(counted(lanes, "lane"));
   report_->write([&] { exhibits_.begin(folder, step, report_->metrics()); });
   if (config_.observe.live) live_.emplace(folder, cluster_.vitals(), config_);
   traces_.emplace(folder, [this](int64_t steps) { trainer_.request_trace(steps); });
+  elsewhere_.reset();
   // An epoch is saved after its line was printed.
   const std::vector<fs::path> saved = checkpoint::list_checkpoints(folder.checkpoints());
   recent_.tell(*report_, saved.empty() ? 0 : checkpoint::step_of(saved.back()).value_or(0));
 }
 
-// For `artel leave` and newcomers.
+// Where workers that are started by hand meet; empty with a launcher.
+std::string meeting_address(const comm::GroupOptions& place) {
+  const bool by_hand = comm::meeting_of(place) == comm::Meeting::address && !launched_group();
+  return by_hand ? place.address : "";
+}
+
+// Writes the addresses of the workers for `artel leave` and newcomers.
 void Worker::list_workers(const RunFolder& folder, const Membership& membership) {
   if (membership.members.empty()) return;
   RunWorkers listed = {.transport = cluster_.options().transport,
                        .token = cluster_.options().token,
                        .encrypt = cluster_.options().encrypt,
+                       .address = meeting_address(cluster_.options()),
                        .workers = {}};
   for (const auto& member : membership.members)
     listed.workers.push_back({member.number, member.host, member.process, member.door});
@@ -289,7 +299,22 @@ void Worker::tell_remote_user(const TrainingState& state) {
       worker_name(*membership.group, 0));
 }
 
-// What people look at while it trains, and what they should know.
+// Commands on the machine of this worker find the run although its folder is elsewhere.
+void Worker::follow(const fs::path& checkpoints) {
+  const std::string machine = is_remote() ? cluster_.group()->hosts().front() : "";
+  if (elsewhere_ && elsewhere_->machine() == machine) return;
+  traces_.reset();
+  elsewhere_.reset();
+  if (machine.empty() || checkpoints.empty()) return;
+  try {
+    elsewhere_.emplace(checkpoints.parent_path(), machine, to_toml(with_lanes()));
+    traces_.emplace(elsewhere_->here(), [this](int64_t steps) { trainer_.request_trace(steps); });
+  } catch (const std::exception& error) {
+    log(LogLevel::debug, "commands on this machine do not find the run: {}", error.what());
+  }
+}
+
+// Updates live data and logs alerts.
 void Worker::tell_live(const TrainingState& state) {
   live_->after_step(state);
   write_events();
@@ -318,19 +343,19 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
   fit.resume = resumed_step_ > 0;
   // Workers of one machine read the same files.
   const comm::GroupOptions& place = cluster_.options();
-  if ((cluster_.group() || cluster_.outside()) && place.transport != "shm")
+  if ((cluster_.group() || cluster_.outside()) && comm::meeting_of(place) != comm::Meeting::name)
     fit.files = file_digests(config_);
   if (kept_) {
     fit.augment = {};
-    fit.validation = kept_->judged ? kept_->judged : fit.validation;
-    fit.around = kept_->frozen;
+    if (kept_->judged && config_.train.test) fit.validation = kept_->judged;
+    fit.enclosing_weights = kept_->frozen;
   }
   fit.mistakes = exhibits_.mistakes();
   fit.checkpoint_copies = static_cast<int>(config_.cluster.checkpoint_copies);
   fit.before_copying = [&](const fs::path& checkpoints) {
     const RunFolder folder(checkpoints.parent_path());
     fs::create_directories(folder.path());
-    write_file_atomically(folder.config(), to_toml(config_));
+    write_file_atomically(folder.config(), to_toml(with_lanes()));
     folder.save_layout(data_.layout(), fingerprint());
     log(LogLevel::info, "{} on {} keeps a copy of each checkpoint", folder.path().string(),
         host_name());
@@ -339,7 +364,7 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
   fit.before_leading = [&](int64_t step, const fs::path& checkpoints) {
     if (!own) {
       own = take_over_folder(RunFolder(checkpoints.parent_path()));
-      log(LogLevel::info, "the run is kept in {} on {} from step {} on",
+      log(LogLevel::info, "the run is stored in {} on {} from step {} on",
           own->folder.path().string(), host_name(), step);
       const int64_t written = observe::last_step_written(own->folder.path());
       report_.emplace(own->folder, recent_.continue_after(step, written), data_.judge(),
@@ -356,16 +381,17 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
     own.reset();
   };
   fit.before_membership = [&](const Membership& membership) {
-    // Newcomers, who may have to take over, do not know what was before them.
+    // Newcomers, which may have to take over, do not know the earlier metrics.
     report_->flush();
     list_workers(own->folder, membership);
     if (live_) live_->set_membership(membership);
   };
+  fit.before_following = [&](const fs::path& checkpoints) { follow(checkpoints); };
   fit.before_save = [&] {
     require(fs::exists(own->folder.path()), ErrorKind::not_found,
             "[{}] the folder of this run was removed, or is out of reach",
             own->folder.path().string());
-    // Whoever was stopped, and learns here that the others have gone on, joins them again.
+    // A worker that was suspended and finds that the others have continued joins them again.
     require(!own->lock || own->lock->held(),
             cluster_.elastic() ? ErrorKind::communication : ErrorKind::cancelled,
             "[{}] another process has taken over this run", own->folder.path().string());
@@ -377,7 +403,7 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
   fit.while_testing = [&](int64_t done, int64_t samples) {
     if (report_) report_->while_testing(done, samples);
   };
-  // Before the users' callbacks, which may look at the folder.
+  // Runs before the users' callbacks, which may read the folder.
   fit.after_step.insert(fit.after_step.begin(), [&](const TrainingState& state) {
     cluster_.vitals().set(vitals_of(state, threads_of(config_, cluster_)));
     if (report_) {
@@ -426,7 +452,7 @@ TrainedNetwork Worker::train(std::optional<ClaimedFolder>& own) {
 }
 
 void Worker::finish(const TrainedNetwork& network, const RunFolder& folder) {
-  // A finished run that is resumed stays as it is.
+  // Resuming a finished run does not change it.
   const FitResult& done = network.result.fit;
   if (resumed_step_ == 0 || done.last.step > resumed_step_ || !done.epochs.empty()) {
     report_->write([&] { exhibits_.finish(folder, done, report_->metrics()); });

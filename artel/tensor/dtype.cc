@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "artel/base/bfloat16.h"
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 
@@ -75,14 +76,8 @@ float half_to_float(uint16_t bits) {
   return std::bit_cast<float>(sign | (exponent + 112u) << 23 | fraction << 13);
 }
 
-uint16_t float_to_bfloat16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
-  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
+uint16_t float_to_bfloat16(float value) { return bf16_of(value); }
 
-float bfloat16_to_float(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
+float bfloat16_to_float(uint16_t bits) { return float_of_bf16(bits); }
 
 }  // namespace artel

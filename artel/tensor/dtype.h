@@ -13,13 +13,13 @@ namespace artel {
 enum class DType : uint8_t { f32, f64, f16, bf16, i8, u8, i16, i32, i64, boolean };
 
 size_t size_of(DType type);
-// "f32", "bf16", ...: also the names in files and messages.
+// "f32", "bf16", ...; used in files and messages.
 std::string_view to_string(DType type);
 // Throws for an unknown name.
 DType dtype_from_string(std::string_view name);
 bool is_floating(DType type);
 
-// Round to nearest, ties to even; NaN stays NaN.
+// Conversions round to nearest, ties to even, and preserve NaN.
 uint16_t float_to_half(float value);
 float half_to_float(uint16_t bits);
 uint16_t float_to_bfloat16(float value);

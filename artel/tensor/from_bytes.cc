@@ -7,7 +7,7 @@
 namespace artel {
 namespace {
 
-constexpr int kMostAxes = 64;  // of tensors in files; NumPy has 64, others fewer
+constexpr int kMostAxes = 64;  // NumPy's limit; other formats have fewer
 
 void require_inside(const Bytes& storage, const Shape& shape, int64_t storage_elements,
                     int64_t offset, const std::vector<int64_t>& strides) {
@@ -25,8 +25,8 @@ void require_inside(const Bytes& storage, const Shape& shape, int64_t storage_el
           storage.name, to_string(shape), fmt::join(strides, ", "), offset, storage_elements);
 }
 
-// Copies the sub-array that starts at `from` to `to`, innermost axis last; returns the end of what
-// was written.
+// Copies the sub-array that starts at `from` to `to`, in row-major order. Returns the end of the
+// copy.
 std::byte* gather(const std::byte* from, std::byte* to, const Shape& shape,
                   const std::vector<int64_t>& strides, int axis, size_t size) {
   if (axis == shape.rank()) {
@@ -53,7 +53,7 @@ int64_t count_elements(const Bytes& bytes, const Shape& shape) {
 }
 
 Tensor tensor_over(const Bytes& bytes, Shape shape, DType type) {
-  // Divided, not multiplied: a shape from a broken file may overflow.
+  // Divides instead of multiplying, because a shape from a broken file may overflow.
   const auto elements = static_cast<uint64_t>(count_elements(bytes, shape));
   require(bytes.data.size() % size_of(type) == 0 && bytes.data.size() / size_of(type) == elements,
           ErrorKind::corrupt, "[{}] {} of shape {}: got {} bytes, expected {} elements of {} bytes",

@@ -1,4 +1,4 @@
-// A tensor under a name: an entry of a weight file.
+// A named tensor, such as an entry of a weight file.
 //
 //   const artel::NamedTensors weights = artel::checkpoint::load_weights("model.safetensors");
 //   if (const artel::Tensor* bias = artel::find_tensor(weights, "fc.bias"))
@@ -19,10 +19,10 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-// In the order of the file or of the model.
+// Ordered as in the file or the model.
 using NamedTensors = std::vector<NamedTensor>;
 
-// Null if there is none of that name.
+// Returns null for an unknown name.
 inline const Tensor* find_tensor(const NamedTensors& tensors, std::string_view name) {
   const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
   return found == tensors.end() ? nullptr : &found->tensor;

@@ -19,7 +19,7 @@ constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kMaxHeader = 1 << 16;
 constexpr size_t kHeaderAlignment = 64;
 
-// NumPy's code without its byte order.
+// NumPy's type code without the byte order.
 constexpr std::array<std::pair<std::string_view, DType>, 9> kNpyTypes = {{{"f4", DType::f32},
                                                                           {"f8", DType::f64},
                                                                           {"f2", DType::f16},
@@ -37,7 +37,7 @@ struct Header {
   Shape shape;
 };
 
-// The text of the value of `key` in a Python dictionary that is written as NumPy writes it.
+// The text of the value of `key` in a Python dictionary in NumPy's format.
 std::string_view value_of(const ByteReader& reader, std::string_view dictionary,
                           const std::string& key) {
   const size_t at = dictionary.find("'" + key + "':");
@@ -82,7 +82,7 @@ Header parse_header(const ByteReader& reader, std::string_view text) {
   return header;
 }
 
-// Leaves the reader at the elements.
+// Parses the header and leaves the reader at the first element.
 Header read_header(ByteReader& reader) {
   reader.require(reader.take_text(kMagic.size()) == kMagic, "not an NPY file");
   const int version = reader.little<uint8_t>();
@@ -94,9 +94,9 @@ Header read_header(ByteReader& reader) {
   return parse_header(reader, reader.take_text(size));
 }
 
-// Before an entry is inflated.
+// Checks the header of an entry before inflating it.
 void check_size(const ZipArchive& archive, const ZipArchive::Entry& entry) {
-  const Bytes start = archive.read_start(entry, 2 * kMaxHeader);  // with what precedes it
+  const Bytes start = archive.read_start(entry, 2 * kMaxHeader);  // includes the magic bytes
   require(is_npy(start), ErrorKind::corrupt, "[{}] is not an NPY file", start.name);
   ByteReader reader(start);
   const Header header = read_header(reader);

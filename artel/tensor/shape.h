@@ -37,7 +37,7 @@ std::string to_string(const Shape& shape);
 // The distance in elements between neighbours along each axis of a dense row-major tensor.
 std::vector<int64_t> row_major_strides(const Shape& shape);
 
-// The shape to which two operands broadcast under NumPy's rules; throws if there is none.
+// The broadcast of two shapes under NumPy's rules. Throws if they are incompatible.
 Shape broadcast(const Shape& a, const Shape& b);
 
 }  // namespace artel

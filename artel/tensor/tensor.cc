@@ -1,6 +1,7 @@
 #include "artel/tensor/tensor.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -92,10 +93,11 @@ void store_from_double(std::byte* at, DType type, double value) {
   }
 }
 
-// Whole pages from the system, which are zeros already and take memory only once they are written;
-// freed, they go back at once.
+// Maps whole pages, which are zero and take physical memory only when written. Freeing them returns
+// the memory at once. Uses huge pages except at the end, where one would be mostly empty.
 std::shared_ptr<std::byte> allocate_pages(size_t bytes) {
-  const size_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  const auto page = static_cast<size_t>(::getpagesize());
+  const size_t size = (bytes + page - 1) / page * page;
   void* const mapped =
       ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();

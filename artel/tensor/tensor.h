@@ -1,13 +1,13 @@
-// A dense row-major array of one element type: what users, files and batches hold.
+// A dense row-major array of one element type, used by users, files, and batches.
 //
 //   artel::Tensor pixels({2, 3});  // f32, zeroed
 //   pixels.values<float>()[4] = 0.5f;
 //   const artel::Tensor classes = artel::Tensor::from<int32_t>({2}, {0, 1});
 //   const artel::Tensor second = pixels.rows(1, 2);  // shares the memory
 //
-// A Tensor is a cheap handle: copies share the memory, `clone` makes a new one. Memory is owned
-// (64-byte aligned, zeroed) or borrowed from a keeper such as a mapped file, which lives as long as
-// any handle. Not synchronised: one writer at a time.
+// A Tensor is a cheap handle: copies share the memory, `clone` copies it. Memory is owned (64-byte
+// aligned, zeroed) or borrowed from a keeper such as a mapped file, which lives as long as any
+// handle. Not synchronised: writers need exclusive access.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,9 @@ class Tensor {
  public:
   // An empty tensor: shape [0], f32.
   Tensor();
-  // Owned and zeroed.
+  // Allocates zeroed memory.
   explicit Tensor(Shape shape, DType type = DType::f32);
-  // A view of memory that `keeper` keeps alive. `data` must hold bytes() bytes.
+  // A view of memory owned by `keeper`. `data` must hold bytes() bytes.
   Tensor(Shape shape, DType type, std::byte* data, std::shared_ptr<const void> keeper);
 
   template <typename T>
@@ -42,7 +42,7 @@ class Tensor {
   std::byte* raw() { return data_; }
   const std::byte* raw() const { return data_; }
 
-  // The elements; throws if T is not the element type.
+  // The elements. Throws if T is not the element type.
   template <typename T>
   std::span<T> values();
   template <typename T>
@@ -53,7 +53,7 @@ class Tensor {
   Tensor reshaped(Shape shape) const;
   // Rows [begin, end) of the outermost axis, sharing the memory.
   Tensor rows(int64_t begin, int64_t end) const;
-  // A new tensor of another element type, each value converted.
+  // A new tensor with each value converted to another type.
   Tensor to(DType type) const;
 
  private:
@@ -66,7 +66,8 @@ class Tensor {
   std::shared_ptr<const void> keeper_;
 };
 
-// Aligned, zeroed memory. Large blocks ask for huge pages, and take memory as they are written.
+// Allocates zeroed memory, aligned to 64 bytes. Large blocks request huge pages and take physical
+// memory only when written.
 std::shared_ptr<std::byte> allocate(size_t bytes);
 
 template <typename T>

@@ -1,4 +1,4 @@
-// A tensor that is given piece by piece, so that whoever writes it to a file never holds all of it.
+// A tensor delivered piece by piece, so that a writer never holds all of it in memory.
 //
 //   const std::vector<artel::TensorSource> sources = artel::sources_of(trainer.weights());
 //   sources.front().give([](std::span<const std::byte> piece) {
@@ -21,19 +21,19 @@ struct TensorSource {
   std::string name;
   DType type = DType::f32;
   Shape shape;
-  // Calls `write` with the row-major bytes in their order, in pieces of any size.
+  // Calls `write` with consecutive pieces of the row-major bytes, of any size.
   std::function<void(const Write& write)> give;
 
   size_t bytes() const { return static_cast<size_t>(shape.elements()) * size_of(type); }
 };
 
-// What a source gives of a large tensor at a time, about, if it has to convert it.
+// Approximate piece size of sources that convert a large tensor.
 inline constexpr size_t kPieceBytes = size_t{4} << 20;
 
-// Sources of tensors that there are already; their memory is shared.
+// Sources of existing tensors, sharing their memory.
 std::vector<TensorSource> sources_of(const NamedTensors& tensors);
 
-// Copies of all that the sources give.
+// Collects the sources into tensors in memory.
 NamedTensors tensors_of(const std::vector<TensorSource>& sources);
 
 }  // namespace artel

@@ -1,27 +1,36 @@
-// How many lanes a run has: the rule for new runs, which has no other home, and the number that a
-// checkpoint has kept.
+// The number of lanes of a new run. A run that is resumed keeps its own.
+//
+// A new run has 8 lanes, or the largest smaller power of two that leaves each lane a sample (with
+// batch norm, 32 samples). It has more only if it starts with more workers than that.
 #pragma once
 
-#include <algorithm>
-#include <optional>
+#include <cstdint>
 #include <string>
 
 namespace artel {
 
 struct LaneRequest {
-  int asked = 0;    // cluster.lanes; 0: the run may choose
-  int threads = 1;  // of each worker
-  int workers = 1;
-  int sharing = 1;  // workers that work on the same lanes: cluster.tensor
+  int asked = 0;            // cluster.lanes; 0 for the default
+  int64_t batch = 1;        // global batch size
+  bool batch_norm = false;  // samples are normalised by the statistics of their lane
+  int workers = 1;          // at the start
+  int sharing = 1;          // workers of a copy of the network (MeshSize::workers)
 };
 
-// Each worker, or those that share lanes, get at least one.
-inline int lanes_of_new_run(const LaneRequest& request) {
-  if (request.asked == 0) return request.threads * request.workers;
-  return std::max(request.asked, request.workers / request.sharing);
-}
+// Depends on nothing but the batch and the network.
+int default_lanes(int64_t batch, bool batch_norm);
 
-// In the state of a checkpoint (checkpoint::Checkpoint::state); nothing if it has none.
-std::optional<int> lanes_in_state(const std::string& state);
+struct LaneCount {
+  int lanes = 1;
+  int before = 1;  // the requested number or the default, as used for fewer workers
+
+  bool raised() const { return lanes > before; }
+};
+
+// Each worker, or in a mesh each copy of the network, gets at least one.
+LaneCount lanes_of_new_run(const LaneRequest& request);
+
+// The log line for a raised number of lanes, which changes the bits.
+std::string raised_lanes_text(const LaneCount& count, int workers);
 
 }  // namespace artel

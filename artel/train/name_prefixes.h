@@ -1,4 +1,4 @@
-// Parameters chosen by how their names begin, as users give them: "encoder." is all of the encoder.
+// Selects parameters by name prefixes from users: "encoder." selects the whole encoder.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline bool begins_with_any(std::string_view name, const std::vector<std::string
                      [&](const std::string& prefix) { return name.starts_with(prefix); });
 }
 
-// Throws, naming the key that has the prefixes, unless each of them begins some name.
+// Throws, naming the key of the prefixes, unless each of them matches some name.
 inline void check_prefixes(std::string_view key, const std::vector<std::string>& prefixes,
                            const Parameters& parameters) {
   const auto& entries = parameters.entries();

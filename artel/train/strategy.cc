@@ -2,31 +2,38 @@
 
 #include <numeric>
 
-#include "artel/train/divided_state.h"
-#include "artel/train/exchange.h"
+#include "artel/train/loop/swapped_averages.h"
+#include "artel/train/loop/weight_readers.h"
 #include "artel/train/name_prefixes.h"
+#include "artel/train/parts/divided_state.h"
+#include "artel/train/step/exchange.h"
 #include "artel/train/strategies/registry.h"
-#include "artel/train/swapped_averages.h"
 
 namespace artel {
 namespace {
 
-// Steps after which the norm of the gradient is measured if nothing else needs it: that reads the
-// whole gradient once more.
+// Steps between measurements of the gradient's norm if it is not needed otherwise. Measuring reads
+// the whole gradient once more.
 constexpr int64_t kNormEvery = 20;
 
 }  // namespace
 
-bool Fit::trained(const std::string& name) const { return !begins_with_any(name, options.freeze); }
+bool FitView::trained(const std::string& name) const {
+  return !begins_with_any(name, options.freeze);
+}
 
-std::vector<DividedPart> Strategy::updated_parts() { return {}; }
-
-std::string Strategy::kept_as() const {
+std::string Strategy::state_name() const {
+  if (!traits_.state_name.empty()) return traits_.state_name;
   return find_strategy(fit_.options.strategy, fit_.cluster.servers()).names.front();
 }
 
+DividedStateTransfer* state_transfer_of(Strategy& strategy) {
+  DividedFacet* const divided = strategy.divided();
+  return divided ? &divided->state_transfer() : nullptr;
+}
+
 bool Strategy::stops(const Outcome& outcome, bool wish) const {
-  // If there are several workers, one's wish travels with the sums of the next step.
+  // With several workers, a worker's wish travels with the sums of the next step.
   return fit_.cluster.size() > 1 ? outcome.together && outcome.together->stop : wish;
 }
 
@@ -43,25 +50,32 @@ double Strategy::compute(const data::Batch& batch, const StepOptions& options,
     const auto last = static_cast<int>(fit_.stepper->buckets(batch.total).size()) - 1;
     const auto before_change = [&] {
       const Clock::time_point begin = Clock::now();
-      if (fit_.before_change) fit_.before_change();
+      fit_.readers.wait();
       waited += seconds_between(begin, Clock::now());
     };
-    fit_.stepper->compute({.range = fit_.division->own(),
+    // A worker without lanes follows: its region receives the sums of the others.
+    const bool follows = ready && fit_.lane_partition->own().size() == 0;
+    const Memory region = follows ? fit_.stepper->memory_without_lanes() : Memory();
+    for (int bucket = 0; follows && bucket < last; ++bucket) ready(bucket, {region});
+    fit_.stepper->compute({.range = fit_.lane_partition->own(),
                            .observing = observing,
                            .batch = batch.total,
                            .step = options.number,
                            .stop = fit_.stop,
                            .trace = fit_.trace > 0,
                            .newcomers = fit_.newcomers,
-                           .noise = lane_noise_},
+                           .leaves = fit_.leaves,
+                           .noise = lane_noise_,
+                           .teacher = teacher_of(batch)},
                           batch.x, batch.y, [&](int bucket, const std::vector<Memory>& partials) {
                             if (bucket == last) before_change();
                             if (ready) ready(bucket, partials);
                           });
-    before_change();  // a worker without lanes has no buckets
+    before_change();  // also without lanes
+    if (follows) ready(last, {region});
   }
   const double seconds = seconds_between(before, Clock::now()) - waited;
-  fit_.division->computed(seconds);
+  fit_.lane_partition->computed(seconds);
   return seconds;
 }
 
@@ -84,8 +98,8 @@ void Strategy::with_averages(const std::function<void()>& test) {
   test();
 }
 
-// Each lane's squares come from the worker that has it, the others add zero: so the result does not
-// depend on the number of workers.
+// Each worker contributes the squares of its own lanes and zeros for the others, so the result does
+// not depend on the number of workers.
 void Strategy::measure_noise(int64_t batch, double squares, float scale) {
   static_assert(sizeof(LaneNoise) == 2 * sizeof(double));
   if (fit_.group())
@@ -135,7 +149,8 @@ Strategy::Outcome Strategy::outcome_together(const StepStatistics& statistics,
                       .metrics = statistics.sums,
                       .stop = statistics.stop,
                       .trace = statistics.trace,
-                      .newcomers = statistics.newcomers};
+                      .newcomers = statistics.newcomers,
+                      .leaves = statistics.leaves};
   return outcome;
 }
 

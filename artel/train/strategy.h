@@ -1,12 +1,12 @@
-// How workers train together: what a step is beyond this worker's own lanes.
+// Strategies: how workers combine their results in each step.
 //
-// The loop (train/fit_loop.h) deals with epochs, criteria, callbacks and checkpoints and uses these
-// verbs; a strategy knows how sums, weights and updates travel. Each has a file of its own under
-// train/strategies and a line in train/strategies/registry.cc; tests/unit/run/strategy_test.cc has
-// a complete one of a user's.
+// The loop (train/loop/fit_loop.h) handles epochs, criteria, callbacks, and checkpoints. It calls
+// the functions below; a strategy implements how sums, weights, and updates travel. Each strategy
+// has its own file in train/strategies and a line in train/strategies/registry.cc.
+// tests/unit/run/strategy_test.cc contains a complete custom strategy.
 //
-// A strategy is made for a membership of the cluster, when all workers hold the same weights and
-// optimizer state, and dropped with it. All calls come from the thread of the loop; unless said
+// A strategy is created for a membership of the cluster, when all workers hold the same weights and
+// optimizer state, and destroyed with it. All calls come from the loop's thread. Unless noted
 // otherwise they are collective calls of all workers.
 #pragma once
 
@@ -17,209 +17,229 @@
 
 #include "artel/data/loader.h"
 #include "artel/ps/report.h"
-#include "artel/train/division.h"
-#include "artel/train/gradient_noise.h"
-#include "artel/train/stepper.h"
+#include "artel/train/lane_partition.h"
+#include "artel/train/loop/gradient_noise.h"
+#include "artel/train/loop/timeline.h"
+#include "artel/train/step/stepper.h"
 #include "artel/train/strategy_state.h"
-#include "artel/train/timeline.h"
 #include "artel/train/trainer.h"
 
 namespace artel {
 
-// What a strategy sees of the fit that it serves; all of it is borrowed.
-struct Fit {
+class WeightReaders;
+
+// A strategy's view of its fit. Everything is borrowed.
+struct FitView {
   Cluster& cluster;
   const Model& model;
   const TrainerOptions& options;
   Parameters& parameters;
-  const int64_t& step;                // the last finished one
-  int64_t& extra_updates;             // of the optimizer, beyond one in each step
+  const int64_t& step;                // the last finished step
+  int64_t& extra_updates;             // optimizer updates beyond one per step
   const std::atomic<bool>& stop;      // this worker wants to stop
-  const std::atomic<int64_t>& trace;  // above 0: it wants so many steps traced
-  const bool& newcomers;              // others are to be let in after this step; of worker 0
-  // Waits for whoever reads the weights and the optimizer state (TrainerState::before_change).
-  const std::function<void()>& before_change;
-  const StrategyStates& kept;  // of all strategies before this one
-  int lanes = 1;               // of a global batch
+  const std::atomic<int64_t>& trace;  // above 0: a trace of this many steps is requested here
+  const bool& newcomers;              // on worker 0: newcomers join after this step
+  const bool& leaves;                 // this worker wants to leave after this step
+  const WeightReaders& readers;       // to wait for before weights or optimizer state change
+  const StrategyStates& kept;         // of all earlier strategies
+  int lanes = 1;                      // per global batch
   // Null for a strategy with a workload of its own (StrategyKind::workload).
   Stepper* stepper = nullptr;
-  Division* division = nullptr;
-  Timeline* timeline = nullptr;  // null: none
+  LanePartition* lane_partition = nullptr;
+  Timeline* timeline = nullptr;  // null without a timeline
   int64_t batch_size = 0;
   int64_t steps_per_epoch = 0;
-  int64_t last_step = 0;    // after which the fit ends
-  int64_t save_every = 0;   // steps; 0: by epochs
-  int64_t noise_every = 0;  // FitOptions::noise_every
-  bool saves = false;       // checkpoints are wanted
-  bool tests = false;       // the network is tested after each epoch
-  bool whole = true;        // FitOptions::whole
-  bool judges = false;      // each epoch is judged, to stop by that
+  int64_t last_step = 0;       // of the fit
+  int64_t save_every = 0;      // steps; 0: at the end of epochs
+  int64_t noise_every = 0;     // FitOptions::noise_every
+  bool saves = false;          // checkpoints are enabled
+  bool tests = false;          // the network is tested after each epoch
+  bool gather_network = true;  // FitOptions::gather_network
+  bool judges = false;         // early stopping is enabled
   const data::Dataset& set;
 
   // The group of all workers; null for one worker.
   comm::Group* group() const { return cluster.group(); }
-  // The options of a strategy.
+  // The strategy's options.
   template <typename T>
   const T& options_of() const {
     return options.strategy_options.of<T>();
   }
-  // Whether the parameter with this name is trained.
+  // True if the parameter with this name is trained.
   bool trained(const std::string& name) const;
-  // Whether a checkpoint follows this step even if the run continues.
+  // True if a checkpoint follows this step even if the run continues.
   bool saves_after(int64_t step) const {
     return step % steps_per_epoch == 0 || (save_every > 0 && step % save_every == 0);
   }
 };
 
-class DividedState;
+class DividedStateTransfer;
 struct DividedPart;
+
+// Properties of a strategy. The loop checks these, never a strategy's name.
+struct StrategyTraits {
+  // `step` only reads weights and optimizer state until it hands on the last sums of `compute`, so
+  // a checkpoint can be written concurrently with the forward and backward pass.
+  bool computes_first = false;
+  // All workers make the same collective calls. If false, workers run independently, and worker 0
+  // evaluates and saves alone.
+  bool collective = true;
+  // All workers hold the same weights and optimizer state after each step.
+  bool in_step = false;
+  // The run survives the loss of a worker: each has all of the state, or another one has a copy of
+  // its part.
+  bool survives_losses = true;
+  // Independent workers stop together: a worker that wants to stop requests it, and the fit ends
+  // when `stops` returns true.
+  bool stops_together = false;
+  // The name of the state in checkpoints; empty for the strategy's first name.
+  std::string state_name = {};
+  // This worker's mesh coordinates; empty without a mesh.
+  MeshCoordinates coordinates = {};
+
+  // The following change from step to step.
+  // This worker has the weights after the last step, so it can test and save them. False between
+  // gathers if gathering weights is expensive compared with an epoch.
+  bool has_weights = true;
+  // Independent workers have just been averaged, so newcomers may join and workers may leave.
+  bool has_met = false;
+};
+
+// Interface of strategies in which each worker keeps only a part of the state.
+class DividedFacet {
+ public:
+  virtual ~DividedFacet() = default;
+  // The state for saving and handing out.
+  virtual DividedStateTransfer& state_transfer() = 0;
+  // Gives all weights to each worker. Collective.
+  virtual void gather_weights() = 0;
+  // Number of steps between copies of parts to other workers; 0 disables.
+  virtual int64_t mirror_every() const = 0;
+  // The parts that this worker updates, to be copied, and their step. Valid after a failed step: -1
+  // if the parts are a mixture of two steps.
+  virtual std::vector<DividedPart> updated_parts() = 0;
+  virtual int64_t updated_step() const = 0;
+};
+
+// Interface of strategies whose weights are on parameter servers.
+class ServedFacet {
+ public:
+  virtual ~ServedFacet() = default;
+  // True if weights and optimizer state after the last finished step are available. False if they
+  // already contain part of the next step, which is then repeated.
+  virtual bool has_state() const { return true; }
+  // Call on worker 0 right before it saves.
+  virtual void fetch() {}
+  // Call after the last checkpoint.
+  virtual void leave() = 0;
+  virtual ps::Report server_report() = 0;
+};
 
 class Strategy {
  public:
-  explicit Strategy(const Fit& fit) : fit_(fit) {}
+  explicit Strategy(const FitView& fit, StrategyTraits traits = {})
+      : fit_(fit), traits_(std::move(traits)) {}
   virtual ~Strategy() = default;
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
+  const StrategyTraits& traits() const { return traits_; }
+  // Null if the strategy does not have this interface.
+  virtual DividedFacet* divided() { return nullptr; }
+  virtual ServedFacet* served() { return nullptr; }
+
   struct StepOptions {
     int64_t number = 0;  // from 1
-    int64_t update = 0;  // of the optimizer, from 1: see Fit::extra_updates
+    int64_t update = 0;  // of the optimizer, from 1; see FitView::extra_updates
     float learning_rate = 0;
   };
-  // Sums over samples since the workers last counted together.
+  // Sums over the samples since workers last exchanged statistics.
   struct Counts {
     int64_t samples = 0;
     double loss = 0;                    // weight times loss
-    std::optional<double> weight = {};  // absent: all samples count 1
-    std::vector<double> metrics = {};   // the sums of all (SummedRegion::metrics)
+    std::optional<double> weight = {};  // empty: all samples count 1
+    std::vector<double> metrics = {};   // sums of all metrics (SummedRegion::metrics)
     bool stop = false;                  // some worker wants to stop
-    bool trace = false;                 // worker 0 wants the next steps traced,
-    bool newcomers = false;             // and lets others in now
+    bool trace = false;                 // a worker requests a trace
+    bool newcomers = false;             // newcomers join after this step
+    bool leaves = false;                // some worker wants to leave
   };
   struct Outcome {
-    bool seen = true;                  // this worker had samples of the batch that count
-    double loss = 0;                   // of what it has seen: the mean
-    std::vector<double> metrics = {};  // and the sums
-    std::optional<Counts> together;    // set if the workers counted together after this step
+    bool seen = true;                  // this worker computed samples that count
+    double loss = 0;                   // mean loss of this worker's samples
+    std::vector<double> metrics = {};  // sums over this worker's samples
+    std::optional<Counts> together;    // set if workers exchanged statistics in this step
+    // Called after the step is committed. Synchronises independent workers when due and returns the
+    // statistics accumulated since the last time.
+    std::function<std::optional<Counts>()> meet = {};
     // Other measurements of the step; on worker 0.
     std::vector<std::pair<std::string, double>> measures = {};
-    std::string stops_by = {};                 // why the strategy itself wants to end the fit
-    std::optional<double> learning_rate = {};  // that it used, if not the one given
-    std::optional<GradientNoise> noise = {};   // if it was to be measured, and can be
+    std::string stops_by = {};                 // reason of the strategy itself to end the fit
+    std::optional<double> learning_rate = {};  // if different from the given one
+    std::optional<GradientNoise> noise = {};   // if measured
   };
-  // Forward, backward, and the update that follows from it, as a whole: where workers sum among
-  // themselves, a step that throws has changed neither weights nor optimizer state nor running
-  // statistics. Where servers update, answers may have arrived in part; they hold the state.
+  // Forward, backward, and the resulting update. Where workers sum among themselves, a step that
+  // throws has changed neither weights nor optimizer state nor running statistics. Where servers
+  // update, some answers may have arrived; the servers hold the state.
   virtual Outcome step(const data::Batch& batch, const StepOptions& options) = 0;
 
-  // Whether all that `step` does before it hands on the last sums of `compute` leaves weights and
-  // optimizer state as they are, so that they can be saved meanwhile.
-  virtual bool computes_first() const { return false; }
-
-  // When the step counts, whatever happens here: brings together workers that train apart, if it is
-  // time for that, and returns what they have counted since they last did.
-  virtual std::optional<Counts> meet(int64_t) { return {}; }
-
-  // When all is counted: what workers do between two steps, such as comparing their speeds.
+  // Called after statistics are counted. For work between steps, such as comparing speeds.
   virtual void after_step(int64_t step);
 
-  // Before the network is tested: each worker that takes part gets all weights, if it has only a
-  // part of them.
-  virtual void before_test() {}
-
-  // Whether workers still make collective calls; otherwise each goes its own way, and worker 0
-  // tests and saves alone.
-  virtual bool collective() const { return true; }
-  // Whether all workers hold the same weights and optimizer state after each step.
-  virtual bool in_step() const { return false; }
-  // Between two steps, of workers that do not go in step: whether they have just come together, so
-  // that others may come and go.
-  virtual bool has_met() const { return false; }
-  // Whether the others can go on when a worker is lost: each has all of the state, or another one
-  // has a copy of its part.
-  virtual bool can_lose_workers() const { return true; }
-  // Whether the fit ends after the step just made. `wish`: this worker wants it to.
+  // True if the fit ends after the step just made. `wish`: this worker wants to stop.
   virtual bool stops(const Outcome& outcome, bool wish) const;
-  // Whether workers that go apart stop together nevertheless: one that wants to stop asks for that,
-  // and the fit ends when `stops` holds.
-  virtual bool stops_together() const { return false; }
-
-  // Whether this worker has the weights after the step, an epoch's last, so that it can be tested
-  // and saved. A strategy for which that costs much beside an epoch rests now and then.
-  virtual bool rests_after(int64_t) const { return true; }
-  // Runs a test, in which averaged weights (train/swapped_averages.h) lie where the weights do, on
-  // each worker that has these. A collective call where `collective`.
+  // Runs a test with averaged weights (train/loop/swapped_averages.h) in place of the weights, on
+  // each worker that has them. Collective for collective strategies.
   virtual void with_averages(const std::function<void()>& test);
 
-  // Before a checkpoint, and at the end of the fit.
+  // Called before a checkpoint and at the end of the fit.
   struct Pause {
-    bool regular = true;  // it would also be made if the run continued
+    bool regular = true;  // also made if the run continued
     bool ends = false;    // the fit is over
   };
   virtual void settle(int64_t step, const Pause& pause);
-  // Of this worker; no axes: there is no mesh.
-  virtual MeshCoordinates coordinates() const { return {}; }
-  // What each worker keeps only a part of, so that it can be saved nevertheless; null: nothing.
-  virtual DividedState* divided() { return nullptr; }
-  // Where `divided`: after how many steps parts are copied to other workers; what this worker
-  // updates, of which copies are made; and the step that it is of, also if a step has failed: -1 if
-  // it is a mixture.
-  virtual int64_t mirror_every() const { return 0; }
-  virtual std::vector<DividedPart> updated_parts();
-  virtual int64_t updated_step() const { return -1; }
-  // Whether weights and optimizer state after the last finished step can be had. Not where they are
-  // kept elsewhere and part of the next step, which is then repeated, is in them already.
-  virtual bool has_state() const { return true; }
-  // On worker 0, right before it saves: gets what is kept elsewhere.
-  virtual void fetch() {}
-  // After the last step. Returns whether the weights have changed since.
+  // Called after the last step. Returns true if the weights have changed.
   virtual bool finish() { return false; }
-  // After the last checkpoint.
-  virtual void leave() {}
-
-  // What it needs to go on where it left off, beside weights and optimizer state: on worker 0 it
-  // goes into checkpoints, and on all workers it is kept until the next strategy is made. Called
-  // between steps, by each worker for itself.
+  // State needed to continue, in addition to weights and optimizer state. Worker 0's is stored in
+  // checkpoints; all workers keep theirs until the next strategy is created. Called between steps;
+  // not collective.
   virtual StrategyState state() const { return {}; }
-  // Before the first step: gets what was kept, the same on all workers (but see
-  // StrategyState::tensors); nothing if the run is new. A successor gets what its predecessor
-  // gives.
+  // Called before the first step with the stored state, equal on all workers (except for
+  // StrategyState::tensors); empty for a new run. A successor gets the state of its predecessor.
   virtual void restore(const StrategyState&) {}
-  // Whose state it is: the first name of the strategy, unless several share a name.
-  virtual std::string kept_as() const;
+  // The name of the state in checkpoints.
+  std::string state_name() const;
 
-  // The strategy for the steps from here on, if it is not this one.
+  // The strategy for the following steps; null to keep this one.
   virtual std::unique_ptr<Strategy> successor() { return nullptr; }
 
   struct Traffic {
     double waited_seconds = 0;
-    double wire_seconds = 0;  // of exchanging, also while this worker computes
+    double wire_seconds = 0;  // exchanging, including time overlapped with computing
   };
-  // Of this fit, including the strategies before this one.
+  // Totals of this fit, including earlier strategies.
   virtual Traffic traffic() const { return {}; }
-  // How workers bring their sums together, for reports.
+  // How workers combine their sums, for reports.
   virtual ExchangePath path() const { return {}; }
-  // What parameter servers have seen.
-  virtual ps::Report server_report() { return {}; }
 
  protected:
-  // Runs this worker's lanes. `observing`: see Stepper::Work. The last bucket is ready when weights
-  // may change.
+  // Runs this worker's lanes. `observing`: see Stepper::Work. Weights may change once the last
+  // bucket is ready.
   double compute(const data::Batch& batch, const StepOptions& options, comm::LaneRange observing,
                  const Stepper::Ready& ready);
-  // The same with all sums of this worker added up, in no particular order, in the region returned,
-  // which stays valid until the next step.
+  // Like `compute`, but adds up all sums of this worker, in no particular order. The returned
+  // region stays valid until the next step.
   Memory compute_sums(const data::Batch& batch, const StepOptions& options,
                       comm::LaneRange observing);
-  // Whether the squares of each lane's gradient are counted in this step: see measure_noise.
+  // True if this step measures the squares of each lane's gradient; see measure_noise.
   bool measures_noise() const { return !lane_noise_.empty(); }
-  // Before the update of a step, where workers have the sum of all gradients; `squares` are those
-  // of the sum, which is still to be multiplied by `scale`. The result is in `noise_` until the
-  // next step. A collective call.
+  // Call before the update, when workers have the sum of all gradients. `squares` is the squared
+  // norm of that sum before scaling by `scale`. Stores the result in `noise_` until the next step.
+  // Collective.
   void measure_noise(int64_t batch, double squares, float scale);
-  // Updates once the last bucket has arrived, so that nothing has changed if one never does;
-  // `total(b)` waits for the sum of bucket b. `scale` makes the sums of gradients those of the mean
-  // loss: StepStatistics::gradient_scale, divided by the share of the batch that the sums cover.
+  // Updates after the last bucket has arrived, so nothing changes if a bucket never arrives.
+  // `total(b)` waits for the sum of bucket b. `scale` converts sums of gradients to the mean loss:
+  // StepStatistics::gradient_scale, divided by the share of the batch that the sums cover.
   void update(const StepOptions& options, int64_t batch, double scale, int lanes,
               const std::function<Memory(int bucket)>& total);
   // The outcome of a step for the samples that the sums cover.
@@ -227,7 +247,8 @@ class Strategy {
   // The outcome of a step whose sums cover all workers.
   static Outcome outcome_together(const StepStatistics& statistics, const data::Batch& batch);
 
-  Fit fit_;
+  FitView fit_;
+  StrategyTraits traits_;
   bool adds_gradients_ = false;  // set by strategies that measure the noise of gradients
   std::optional<GradientNoise> noise_;
 
@@ -235,7 +256,10 @@ class Strategy {
   std::vector<LaneNoise> lane_noise_;
 };
 
-// The strategy that the options ask for. A collective call.
-std::unique_ptr<Strategy> make_strategy(const Fit& fit);
+// Null for a strategy that does not divide its state.
+DividedStateTransfer* state_transfer_of(Strategy& strategy);
+
+// Creates the strategy selected by the options. Collective.
+std::unique_ptr<Strategy> make_strategy(const FitView& fit);
 
 }  // namespace artel

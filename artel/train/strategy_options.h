@@ -1,14 +1,17 @@
-// The options of all strategies: each has a struct of its own, which is found by its type.
+// The options of all strategies. Each strategy has its own struct, found by its type.
 //
 //   artel::StrategyOptions options = {artel::LocalStepsOptions{.local_steps = 8}};
 //   options.of<artel::PackingOptions>().compress = "int8";
 //
-// Those that come with Artel are in train/strategies/options.h.
+// Built-in options are in train/strategies/options.h.
 #pragma once
 
 #include <any>
+#include <functional>
 #include <map>
 #include <typeindex>
+
+#include "artel/base/keys.h"
 
 namespace artel {
 
@@ -21,7 +24,7 @@ class StrategyOptions {
     ((of<T>() = std::move(options)), ...);
   }
 
-  // Defaults, unless they were set.
+  // The options of this type; defaults unless set.
   template <typename T>
   T& of() {
     std::any& found = options_[typeid(T)];
@@ -38,5 +41,14 @@ class StrategyOptions {
  private:
   std::map<std::type_index, std::any> options_;
 };
+
+// Calls a visitor with each key of some options.
+using VisitKeys = std::function<void(StrategyOptions&, KeyVisitor&)>;
+
+// Visits the keys that these structs list in `void visit(KeyVisitor&)`.
+template <typename... T>
+VisitKeys keys_of() {
+  return [](StrategyOptions& options, KeyVisitor& field) { (options.of<T>().visit(field), ...); };
+}
 
 }  // namespace artel

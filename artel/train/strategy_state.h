@@ -1,5 +1,4 @@
-// What a strategy keeps from one step to the next beside weights and optimizer state, as
-// checkpoints hold it.
+// The state of a strategy in checkpoints, in addition to weights and optimizer state.
 //
 //   artel::StrategyState state = {.values = {{"rounds", "3"}}};
 //   state.tensors.push_back({"velocity", artel::Tensor({4})});
@@ -14,12 +13,12 @@ namespace artel {
 
 struct StrategyState {
   std::map<std::string, std::string> values = {};
-  // One whose name begins with "worker 3/" is the business of that worker: when a run goes on, no
-  // other gets it, except worker 0, which holds them for all.
+  // A tensor named "worker 3/..." belongs to that worker. After a resume, only worker 3 and worker
+  // 0, which stores them for all, receive it.
   NamedTensors tensors = {};
 };
 
-// Of all strategies that a run has had, by Strategy::kept_as.
+// The states of all strategies of a run, by Strategy::state_name.
 using StrategyStates = std::map<std::string, StrategyState>;
 
 }  // namespace artel

@@ -7,18 +7,18 @@
 #include "artel/data/loader.h"
 #include "artel/predict/evaluator.h"
 #include "artel/predict/linear.h"
-#include "artel/train/fit_loop.h"
-#include "artel/train/mistake_collector.h"
+#include "artel/train/loop/fit_loop.h"
+#include "artel/train/loop/mistake_collector.h"
 #include "artel/train/strategies/registry.h"
 #include "artel/train/trainer_state.h"
 
 namespace artel {
 namespace {
 
-// How many sums of a test workers keep before they add them up.
+// Sums of a test that workers keep before adding them up.
 constexpr size_t kMostSums = size_t{4} << 20;  // bytes
 
-// As many rows as asked for, but fewer if they take so much memory, several of which are read
+// The requested number of rows, or fewer if they take too much memory; several blocks are read
 // ahead.
 int64_t rows_at_a_time(int64_t rows, const data::SampleLayout& layout) {
   constexpr int64_t kFew = 64, kMostBytes = int64_t{32} << 20;
@@ -27,7 +27,7 @@ int64_t rows_at_a_time(int64_t rows, const data::SampleLayout& layout) {
   return rows;
 }
 
-// A linear model on sparse rows needs no dense rows, few of which may fit into memory.
+// A linear model evaluates sparse rows directly, because dense rows may not fit into memory.
 std::optional<Evaluation> evaluate_sparse(TrainerState& s, const data::Dataset& test,
                                           const data::Augmentation& augment) {
   const data::SampleLayout& layout = test.layout();
@@ -53,13 +53,13 @@ std::optional<Evaluation> evaluate_sparse(TrainerState& s, const data::Dataset& 
   return result;
 }
 
-// Rows of metrics that need all of them, in the order of the samples.
+// Per-sample rows for metrics that need all of them, in the order of the samples.
 class TestRows {
  public:
   TestRows(const Metrics& metrics, int64_t samples)
       : samples_(static_cast<size_t>(samples)), rows_(metrics.parts().size()) {}
 
-  // Of samples from `first` on.
+  // Adds samples from `first` on.
   void add(int64_t first, const Evaluator::Sums& sums) {
     for (size_t i = 0; i < rows_.size(); ++i) {
       const std::vector<float>& own = sums.rows[i];
@@ -70,7 +70,7 @@ class TestRows {
     }
   }
 
-  // A collective call: of all workers, each of which has those of its samples and zeros elsewhere.
+  // Collective. Each worker has the rows of its own samples, and zeros elsewhere.
   std::vector<std::vector<float>> gather(comm::Group* group) {
     for (std::vector<float>& own : rows_) {
       if (!group) continue;
@@ -92,7 +92,7 @@ class TestRows {
   std::vector<std::vector<float>> rows_;
 };
 
-// The rows of a caller as a data set, so that workers can agree on what they are.
+// Rows from a caller as a data set, so that workers can compare them.
 class GivenRows final : public data::Dataset {
  public:
   GivenRows(Tensor x, Tensor y) : x_(std::move(x)), y_(std::move(y)) {
@@ -119,10 +119,11 @@ class GivenRows final : public data::Dataset {
 
 void check_takes_batches(const Situation& situation) {
   const StrategyKind& kind = strategy_at_work(situation);
-  require(kind.takes_batches, ErrorKind::unsupported,
-          "train_on_batch: got the strategy \"{}\" ({}), expected one in which workers make each "
-          "step together; try fit",
-          situation.options.strategy, kind.title);
+  require(
+      kind.takes_batches, ErrorKind::unsupported,
+      "train_on_batch: got the strategy \"{}\" ({}), expected one in which workers compute each "
+      "step together; try fit",
+      situation.options.strategy, kind.title);
 }
 
 void check_given(const TrainerOptions& options, const Tensor& x, const Tensor& y, bool has_rate) {
@@ -135,13 +136,14 @@ void check_given(const TrainerOptions& options, const Tensor& x, const Tensor& y
   require(has_rate || (std::holds_alternative<optim::Constant>(options.schedule.shape) &&
                        options.schedule.warmup == 0 && options.schedule.scaling == "none"),
           ErrorKind::invalid_argument,
-          "train_on_batch: the schedule cannot know the steps and samples of an epoch; give the "
+          "train_on_batch: the schedule needs the number of steps and samples per epoch; give the "
           "learning rate of each step");
 }
 
 }  // namespace
 
-struct Trainer::Given {
+// The state of successive calls of train_on_batch: the type of their rows, and the loop.
+struct Trainer::BatchLoop {
   TensorType x, y;  // of one row
   FitOptions options;
   std::optional<FitLoop> loop;
@@ -169,7 +171,7 @@ int Trainer::lanes() const {
 }
 void Trainer::load_weights(const NamedTensors& weights,
                            const std::function<bool(const std::string&)>& wanted) {
-  given_.reset();
+  batch_loop_.reset();
   state_->in_step = false;
   state_->load_weights(weights, wanted);
 }
@@ -178,7 +180,7 @@ checkpoint::Checkpoint Trainer::checkpoint() const {
   return state_->checkpoint();
 }
 void Trainer::restore(const checkpoint::Checkpoint& checkpoint) {
-  given_.reset();
+  batch_loop_.reset();
   state_->restore(checkpoint);
 }
 void Trainer::request_stop(int signal) {
@@ -207,12 +209,18 @@ FitResult Trainer::fit(data::DatasetPtr train, const FitOptions& options) {
   state_->stop = false;
   state_->stop_signal = 0;
   state_->trace = 0;
-  const std::unique_ptr<Given> given = std::move(given_);
+  const std::unique_ptr<BatchLoop> batches = std::move(batch_loop_);
+  std::optional<NotBegun> not_begun;
   state_->cluster.attempt([&] {
-    if (given) given->loop->settle();
-    loop.emplace(*this, *state_, std::move(train), adapted);
-    result = loop->run();
+    try {
+      if (batches) batches->loop->settle();
+      loop.emplace(*this, *state_, std::move(train), adapted);
+      result = loop->run();
+    } catch (const NotBegun& error) {
+      not_begun = error;  // all members have it, and their group works
+    }
   });
+  if (not_begun) throw NotBegun(*not_begun);
   return result;
 }
 
@@ -224,24 +232,24 @@ TrainingState Trainer::train_on_batch(const Tensor& x, const Tensor& y,
   bool takes_batches = true;
   const auto rows = std::make_shared<GivenRows>(x, y);
   const TensorType x_type = input_type(rows->layout()), y_type = target_type(rows->layout());
-  // It outlives the attempt, as in fit, but not its failure: the next call begins anew.
-  std::unique_ptr<Given> given = std::move(given_);
+  // Outlives the attempt, as in fit, but not its failure. The next call starts over.
+  std::unique_ptr<BatchLoop> batches = std::move(batch_loop_);
   TrainingState result;
   state_->cluster.attempt([&] {
-    if (given && (given->x != x_type || given->y != y_type)) {
-      given->loop->settle();
-      given.reset();
+    if (batches && (batches->x != x_type || batches->y != y_type)) {
+      batches->loop->settle();
+      batches.reset();
     }
-    if (!given) {
-      given.reset(new Given{x_type, y_type, {.batch_size = rows->size(), .epochs = 0}, {}});
-      given->loop.emplace(*this, *state_, rows, given->options);
-      // By now all workers know what worker 0 may have restored.
+    if (!batches) {
+      batches.reset(new BatchLoop{x_type, y_type, {.batch_size = rows->size(), .epochs = 0}, {}});
+      batches->loop.emplace(*this, *state_, rows, batches->options);
+      // All workers now know the state that worker 0 may have restored.
       takes_batches = strategy_at_work(now).takes_batches;
     }
-    if (takes_batches) result = given->loop->step_on(x, y, learning_rate);
+    if (takes_batches) result = batches->loop->step_on(x, y, learning_rate);
   });
   if (!takes_batches) check_takes_batches(now);
-  given_ = std::move(given);
+  batch_loop_ = std::move(batches);
   return result;
 }
 
@@ -263,8 +271,10 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
   Evaluator evaluator(s.model, s.sample, target_type(loader.layout()), s.test_loss, s.parameters,
                       s.choices, s.threads, s.metrics_for(loader.layout()), s.shards);
   evaluator.set_parts(s.stages.get());
-  // Workers take batches in turn; sums are added in the order of batches, so that the result does
-  // not depend on the number of workers. Those who have only parts of the network see all of them.
+  s.parameters.touch();
+  // Batches are assigned to workers round-robin, and sums are added in batch order, so the result
+  // does not depend on the number of workers. Workers with parts of the network process all
+  // batches.
   comm::Group* const group = s.alone || s.stages ? nullptr : s.cluster.group();
   const int64_t workers = group ? group->size() : 1, rank = group ? group->rank() : 0;
   const size_t width = 3 + evaluator.metrics().sums();  // loss, weight, samples, metrics
@@ -303,7 +313,7 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
   add_batches();
   Evaluation result = {.samples = static_cast<int64_t>(total[2])};
   result.mistakes = collector.gather(group);
-  result.loss = total[0] / total[1];  // not a number if no label counts
+  result.loss = total[0] / total[1];  // NaN if no label counts
   result.metrics = evaluator.metrics().values(std::span(total).subspan(3), rows.gather(group));
   if (const MetricValue* accuracy = find_metric(result.metrics, "accuracy")) {
     result.accuracy = accuracy->value;
@@ -326,6 +336,7 @@ Tensor Trainer::predict(const Tensor& x, std::string_view output) {
                                     s.choices, s.threads, std::vector<Metric>(), s.shards);
     s.predictor->set_parts(s.stages.get());
   }
+  s.parameters.touch();
   return s.predictor->predict(x, output);
 }
 
@@ -335,7 +346,7 @@ void Trainer::divide_for_predictions() {
   TrainerState& s = *state_;
   if (!s.cluster.group()) return;
   require(s.first_values.pending() && s.step == 0, ErrorKind::invalid_argument,
-          "divide_for_predictions: this worker has all of the network already; call it after "
+          "divide_for_predictions: this worker already has the whole network; call it after "
           "build and load_weights, and before anything else");
   s.stages = std::make_unique<ForwardPipeline>(*s.cluster.group(), [&s](const std::string& name) {
     s.first_values.set(s.parameters.entry(name), s.parameters);

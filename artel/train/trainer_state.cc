@@ -8,14 +8,21 @@
 #include "artel/base/error.h"
 #include "artel/base/json.h"
 #include "artel/base/json_values.h"
+#include "artel/base/log.h"
+#include "artel/exec/devices.h"
+#include "artel/exec/numerics.h"
 #include "artel/exec/peak.h"
 #include "artel/optim/optimizer.h"
 #include "artel/predict/batches.h"
 #include "artel/predict/load_weights.h"
-#include "artel/train/exchange.h"
-#include "artel/train/kept_states.h"
 #include "artel/train/lane_count.h"
+#include "artel/train/loop/kept_states.h"
+#include "artel/train/loop/saved_state.h"
 #include "artel/train/name_prefixes.h"
+#include "artel/train/parts/mesh_axes.h"
+#include "artel/train/step/exchange.h"
+#include "artel/train/step/teacher.h"
+#include "artel/train/strategies/mesh.h"
 #include "artel/train/strategies/registry.h"
 #include "artel/train/strategies/tensor.h"
 #include "artel/train/strategy.h"
@@ -25,7 +32,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Null stands for a number that is not finite.
+// Null represents a number that is not finite.
 double number_in(const Json& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
@@ -36,7 +43,7 @@ Json best_json(const std::optional<BestEpoch>& best) {
 }
 
 std::optional<BestEpoch> best_in(const Json& state) {
-  // Before one could choose, it was the loss, without the epoch that had it.
+  // Earlier versions always used the loss and did not store the epoch.
   if (state.contains("best_loss")) {
     const double loss = number_in(state["best_loss"]);
     if (!state.at("has_best") || !std::isfinite(loss)) return {};
@@ -49,7 +56,7 @@ std::optional<BestEpoch> best_in(const Json& state) {
 
 constexpr int kMostLanes = 1 << 20;
 
-// A member of an object, if it is a whole number that can be meant.
+// A member of an object, if it is a whole number in range.
 template <typename T>
 T whole_number(const Json& object, const char* name, T least,
                T most = std::numeric_limits<T>::max()) {
@@ -58,6 +65,11 @@ T whole_number(const Json& object, const char* name, T least,
     fail(ErrorKind::corrupt, "[checkpoint] {}: got {}, expected a whole number from {} to {}", name,
          json_excerpt(value), least, most);
   return value.get<T>();
+}
+
+// Earlier versions did not store it.
+int numerics_in(const Json& state) {
+  return state.contains("numerics") ? whole_number(state, "numerics", 1) : 1;
 }
 
 }  // namespace
@@ -77,6 +89,15 @@ TrainerState::TrainerState(Cluster& cluster, Model model, TrainerOptions given)
   if (const StrategyKind& kind = find_strategy(options.strategy); kind.adjust) kind.adjust(options);
   loss = make_loss(options.loss, {options.label_smoothing, options.class_weights});
   test_loss = make_loss(options.loss);
+  if (options.teacher) learn_from_teacher();
+  const PruningOptions& pruning = options.pruning;
+  require(pruning.end == 0 || pruning.end > pruning.begin, ErrorKind::invalid_argument,
+          "prune.end: got step {}, expected one after prune.begin = {}", pruning.end,
+          pruning.begin);
+  const StrategyKind& kind = find_strategy(options.strategy);
+  require(!pruning.keeps_zeros() || (!kind.needs_servers && !kind.workload), ErrorKind::unsupported,
+          "prune: the updates of strategy \"{}\" do not keep weights at zero; try \"auto\"",
+          options.strategy);
   choices.tune = options.tune;
   choices.exact_convolutions = options.exact_convolutions;
   require(options.precision == "fp32" || options.precision == "bf16", ErrorKind::invalid_argument,
@@ -85,15 +106,22 @@ TrainerState::TrainerState(Cluster& cluster, Model model, TrainerOptions given)
   require(!choices.bf16 || has_bf16(), ErrorKind::unsupported,
           "train.precision: got \"bf16\", but this processor does not multiply bf16 numbers "
           "(AVX512_BF16); try \"fp32\"");
+  choices.device = &device_by_name(options.device, cluster.place_on_machine());
+  require(!choices.bf16 || choices.device == &cpu(), ErrorKind::unsupported,
+          "train.precision: got \"bf16\" on {}, expected \"fp32\"", choices.device->name());
   threads = options.threads > 0 ? options.threads : cluster.cores();
   require(options.lanes >= 0, ErrorKind::invalid_argument,
-          "lanes: got {}, expected a positive number, or 0 for one a core", options.lanes);
-  lanes = lanes_of_new_run(
-      {.asked = options.lanes,
-       .threads = threads,
-       .workers = cluster.size(),
-       .sharing = static_cast<int>(options.strategy_options.of<TensorOptions>().tensor)});
+          "lanes: got {}, expected a positive number, or 0 for the default", options.lanes);
   shards = shards_of(options.strategy_options);
+}
+
+void TrainerState::learn_from_teacher() {
+  require(options.class_weights.empty(), ErrorKind::unsupported,
+          "class_weights: a teacher's outputs have no classes to weigh; leave one of them out");
+  require(!find_strategy(options.strategy).workload, ErrorKind::unsupported,
+          "strategy \"{}\" computes in its own way, without a teacher; try \"auto\"",
+          options.strategy);
+  loss = nn::distilled_loss(loss_name(options.loss), loss, options.teacher->options());
 }
 
 bool TrainerState::trained(const std::string& name) const {
@@ -119,19 +147,32 @@ void TrainerState::build(const TensorType& type) {
   built = true;
 }
 
+void TrainerState::choose_lanes(int64_t batch) {
+  if (lanes > 0) return;
+  const LaneCount count = lanes_of_new_run(
+      {.asked = options.lanes,
+       .batch = batch,
+       .batch_norm = uses_batch_statistics(
+           model, sample, [this](const std::string& name) { return trained(name); }),
+       .workers = cluster.size(),
+       .sharing = mesh_size(options.strategy_options).workers()});
+  lanes = count.lanes;
+  if (count.raised() && cluster.rank() == 0)
+    log(LogLevel::info, "{}", raised_lanes_text(count, cluster.size()));
+}
+
 void TrainerState::load_weights(const NamedTensors& weights,
                                 const std::function<bool(const std::string&)>& wanted) {
   if (!first_values.pending()) return artel::load_weights(parameters, weights, wanted);
-  check_weights_fit(parameters, weights, wanted);
-  for (const NamedTensor& weight : weights)
+  for (const NamedTensor& weight : fitted_weights(parameters, weights, wanted))
     if (parameters.contains(weight.name) && (!wanted || wanted(weight.name)))
       first_values.load(weight.name, weight.tensor);
 }
 
 void TrainerState::fill() {
   require(!in_parts, ErrorKind::invalid_argument,
-          "fit: each worker has only a part of the network, because FitOptions::whole was false; "
-          "use the checkpoint, or train with whole = true");
+          "fit: each worker has only a part of the network, because FitOptions::gather_network was "
+          "false; use the checkpoint, or train with gather_network = true");
   require(
       !stages, ErrorKind::invalid_argument,
       "the network was divided for predictions, so no worker has all of it; train and save with "
@@ -143,13 +184,34 @@ void TrainerState::fill() {
 
 std::vector<Metric> TrainerState::metrics_for(const data::SampleLayout& layout) const {
   if (!options.metrics.empty()) return options.metrics;
-  // Targets may be shares of classes, as mixup makes them.
+  // Targets may be fractions of classes, as with mixup.
   const bool shares = layout.target_kind == data::TargetKind::values && layout.classes > 0 &&
                       layout.target == Shape{layout.classes};
   if (layout.target_kind != data::TargetKind::classes && !shares) return {};
   Metric accuracy = metric_by_name("accuracy");
   accuracy.where_it_fits = true;
   return {accuracy};
+}
+
+std::vector<std::string> TrainerState::kept_zeros() const {
+  if (!options.pruning.keeps_zeros()) return {};
+  return prunable_weights(inference_graph(model, batch_of(sample, 1)).graph);
+}
+
+void TrainerState::prune(int64_t steps) {
+  const PruningOptions& pruning = options.pruning;
+  if (!prunes_after(pruning, step, steps)) return;
+  std::map<std::string, std::span<float>> averages;
+  for (const Update::Averaged& each : stepper->update().averages())
+    averages[each.name] = each.average;
+  std::vector<PrunedValues> weights;
+  for (const std::string& name : kept_zeros())
+    if (trained(name)) {
+      const auto average = averages.find(name);
+      weights.push_back({name, parameters.values(parameters.entry(name)),
+                         average == averages.end() ? std::span<float>() : average->second});
+    }
+  prune_smallest(weights, zeros_after(pruning, step, steps), pruning.global);
 }
 
 Stepper& TrainerState::stepper_for(const data::SampleLayout& layout) {
@@ -166,7 +228,8 @@ Stepper& TrainerState::stepper_for(const data::SampleLayout& layout) {
                        .check_numbers = options.check_numbers,
                        .check_memory = options.check_memory,
                        .trained = [this](const std::string& name) { return trained(name); },
-                       .metrics = metrics_for(layout)});
+                       .metrics = metrics_for(layout),
+                       .keep_zeros = kept_zeros()});
     stepper_target = target;
     stepper_generation = -1;
   }
@@ -203,14 +266,14 @@ checkpoint::Checkpoint TrainerState::checkpoint() const {
 
 StrategyStates TrainerState::strategy_states() const {
   if (!strategy) return kept;
-  // What a worker keeps for itself is outdated once another strategy is at work.
+  // A worker's own tensors are outdated when another strategy is in use.
   StrategyStates all = kept;
   for (auto& [owner, state] : all) drop_tensors_of_workers(state);
   StrategyState own = strategy->state();
   if (own.values.empty() && own.tensors.empty())
-    all.erase(strategy->kept_as());
+    all.erase(strategy->state_name());
   else
-    all[strategy->kept_as()] = std::move(own);
+    all[strategy->state_name()] = std::move(own);
   return all;
 }
 
@@ -218,13 +281,15 @@ void TrainerState::set_strategy(Strategy* next) {
   kept = strategy_states();
   strategy = next;
   if (!next) return;
-  if (const auto own = kept.find(next->kept_as()); own != kept.end()) own->second.tensors.clear();
+  if (const auto own = kept.find(next->state_name()); own != kept.end())
+    own->second.tensors.clear();
 }
 
 std::string TrainerState::state_text(const StrategyStates& strategies) const {
   const GradientNoise& noise = epoch.noise;
   return Json({{"step", step},
                {"extra_updates", extra_updates},
+               {"numerics", kNumericsVersion},
                {"lanes", lanes},
                {"lanes_asked", options.lanes},
                {"shards", shards},
@@ -250,7 +315,7 @@ std::string TrainerState::state_text(const StrategyStates& strategies) const {
       .dump();
 }
 
-// Weights that were not averaged before, or frozen, begin to be with what they are.
+// Averages of weights that were not averaged before, or frozen, start at the current weights.
 void TrainerState::add_missing_averages(checkpoint::Checkpoint& saved) const {
   if (options.optimizer.average == 0) return;
   std::set<std::string> there;
@@ -278,18 +343,26 @@ void TrainerState::restore(checkpoint::Checkpoint saved) {
 void TrainerState::restore_state(const std::string& text) {
   try {
     const Json state = parse_json(text, "checkpoint");
-    const int saved_lanes = whole_number(state, "lanes", 1, kMostLanes), lanes_before = lanes;
+    // 0 if the run had not started.
+    const int saved_lanes = whole_number(state, "lanes", 0, kMostLanes), lanes_before = lanes;
     const std::string choices_before = to_string(choices);
     const int saved_request = state.value("lanes_asked", 0);  // fewer, if they were raised
-    require(options.lanes == 0 || options.lanes == saved_lanes || options.lanes == saved_request,
+    require(options.lanes == 0 || saved_lanes == 0 || options.lanes == saved_lanes ||
+                options.lanes == saved_request,
             ErrorKind::invalid_argument,
-            "cluster.lanes: got {}, but the run has {}; with another number the result would have "
-            "other bits; leave it out",
+            "cluster.lanes: got {}, but the run has {}; another number would give the result "
+            "other bits; leave the key out",
             options.lanes, saved_lanes);
     lanes = saved_lanes;
+    if (const int saved_numerics = numerics_in(state);
+        saved_numerics != kNumericsVersion && cluster.rank() == 0)
+      log(LogLevel::warning,
+          "the checkpoint was computed with numerics {}, this version has numerics {}: the run "
+          "continues, but may not get the bits of an uninterrupted one (see the changelog)",
+          saved_numerics, kNumericsVersion);
     const int saved_shards = state.value("shards", 1);
     require(shards == saved_shards, ErrorKind::invalid_argument,
-            "cluster.shards: got {}, but the run has {}; with another number the result would have "
+            "cluster.shards: got {}, but the run has {}; another number would give the result "
             "other bits; try cluster.shards = {}",
             shards, saved_shards, saved_shards);
     step = whole_number<int64_t>(state, "step", 0);
@@ -304,9 +377,9 @@ void TrainerState::restore_state(const std::string& text) {
                p.at("factor")};
     const Json& e = state.at("epoch");
     epoch = {number_in(e.at("loss")), e.at("samples")};
-    // Before losses had weights, all samples counted 1.
+    // In earlier versions all samples counted 1.
     epoch.weight = e.value("weight", static_cast<double>(epoch.samples));
-    // Before there were other metrics, the accuracy had two numbers of its own.
+    // Earlier versions stored the accuracy as two separate numbers.
     epoch.metrics.clear();
     for (const Json& sum :
          e.contains("metrics") ? e["metrics"] : Json{e.at("correct"), e.at("labels")})
@@ -319,8 +392,10 @@ void TrainerState::restore_state(const std::string& text) {
     bad_epochs = state.at("bad_epochs");
     read_values(state, kept);
     const bool tune = choices.tune;
+    Device* const device = choices.device;
     choices = parse_choices(state.at("plan").get<std::string>());
     choices.tune = tune;
+    choices.device = device;
     if (lanes != lanes_before || to_string(choices) != choices_before) {
       drop_stepper();
       predictor.reset();
@@ -333,7 +408,14 @@ void TrainerState::restore_state(const std::string& text) {
 std::optional<int> lanes_in_state(const std::string& state) {
   const Json json = json_or_null(state);
   if (!json.is_object() || !json.contains("lanes")) return {};
-  return whole_number(json, "lanes", 1, kMostLanes);
+  const int lanes = whole_number(json, "lanes", 0, kMostLanes);
+  return lanes > 0 ? std::optional(lanes) : std::nullopt;
+}
+
+std::optional<int> numerics_in_state(const std::string& state) {
+  const Json json = json_or_null(state);
+  if (!json.is_object()) return {};
+  return numerics_in(json);
 }
 
 }  // namespace artel

@@ -1,4 +1,4 @@
-// What a Trainer holds between calls. Internal to train.
+// A Trainer's data between calls. Internal to train.
 #pragma once
 
 #include <atomic>
@@ -8,9 +8,9 @@
 
 #include "artel/data/loader.h"
 #include "artel/predict/evaluator.h"
-#include "artel/train/first_values.h"
-#include "artel/train/forward_pipeline.h"
-#include "artel/train/stepper.h"
+#include "artel/train/parts/first_values.h"
+#include "artel/train/parts/forward_pipeline.h"
+#include "artel/train/step/stepper.h"
 #include "artel/train/strategy_state.h"
 #include "artel/train/trainer.h"
 
@@ -26,25 +26,26 @@ struct TrainerState {
   Cluster& cluster;
   Model model;
   TrainerOptions options;
-  Loss loss;       // the one that is minimised
-  Loss test_loss;  // the same without label smoothing
+  Loss loss;       // minimised
+  Loss test_loss;  // without label smoothing
   KernelChoices choices;
-  int threads, lanes, shards;
+  int threads, shards;
+  int lanes = 0;  // 0 until chosen
   TensorType sample;
-  Parameters parameters;  // their values are there once `first_values` has nothing pending
+  Parameters parameters;  // values exist once `first_values` has nothing pending
   FirstValues first_values;
   bool built = false;
   std::unique_ptr<Stepper> stepper;
-  std::unique_ptr<ForwardPipeline> stages;  // if it only predicts, and each worker has a part
-  std::unique_ptr<Evaluator> predictor;     // made at the first prediction
+  std::unique_ptr<ForwardPipeline> stages;  // for divided predictions
+  std::unique_ptr<Evaluator> predictor;     // created at the first prediction
   TensorType stepper_target;
-  int64_t stepper_generation = -1;  // of the membership whose memory its sums lie in
-  NamedTensors pending_optimizer;   // for the next stepper, while there is none
-  StrategyStates kept;              // without the tensors of the strategy at work
-  Strategy* strategy = nullptr;     // at work, with a state of its own
-  int64_t step = 0;                 // the last finished one, which everything here reflects
-  int64_t extra_updates = 0;        // of the optimizer, beyond one in each step
-  int64_t generation = -1;          // of the membership that it was finished in
+  int64_t stepper_generation = -1;  // of the membership that owns the memory of its sums
+  NamedTensors pending_optimizer;   // for the next stepper, until it exists
+  StrategyStates kept;              // without the tensors of the current strategy
+  Strategy* strategy = nullptr;     // the current strategy, if it has a state
+  int64_t step = 0;                 // the last finished step, reflected by everything here
+  int64_t extra_updates = 0;        // optimizer updates beyond one per step
+  int64_t generation = -1;          // of the membership that finished the step
   data::LoaderState position;
   optim::PlateauState plateau;
   std::optional<BestEpoch> best;
@@ -56,54 +57,62 @@ struct TrainerState {
     std::vector<double> metrics = {};
     GradientNoise noise = {};
   } epoch;                           // sums over the steps of the current epoch
-  std::vector<std::string> counted;  // what the sums of metrics are of: "accuracy [2]"
-  bool in_parts = false;             // a fit has left the state in parts, and only saved it
-  bool alone = false;                // this worker runs apart from the others: no collective calls
+  std::vector<std::string> counted;  // metrics whose sums are stored: "accuracy [2]"
+  bool in_parts = false;             // a fit has left the state in parts and only saved it
+  bool alone = false;                // this worker runs apart: no collective calls
   bool in_step = false;              // all workers hold the same after each step
-  bool newcomers = false;            // others are to be let in after this step; of worker 0
   std::atomic<bool> stop{false};
-  std::atomic<int> stop_signal{0};  // that has requested it; 0: none
+  std::atomic<int> stop_signal{0};  // signal that requested the stop; 0 if none
   std::atomic<bool> leave{false};   // this worker hands over to the others
-  std::atomic<int64_t> trace{0};    // so many steps are to be traced; of worker 0
-  // Waits for whoever reads what is here, such as a checkpoint that is being written; to be called
-  // before weights or optimizer state change, from any thread. Absent: nobody does.
-  std::function<void()> before_change;
+  std::atomic<int64_t> trace{0};    // steps to trace, requested here
 
   TrainerState(Cluster& cluster, Model model, TrainerOptions given);
 
   bool trained(const std::string& name) const;
   void build(const TensorType& type);
-  // As for artel::load_weights.
+  // Sets the lanes of a run that begins with batches of this size. A resumed run keeps its own.
+  // Call after `build`.
+  void choose_lanes(int64_t batch);
+  // Like artel::load_weights.
   void load_weights(const NamedTensors& weights,
                     const std::function<bool(const std::string&)>& wanted = {});
-  // Makes sure that all parameters, and what the optimizer remembers, have their values. Throws if
-  // this worker has only a part of them.
+  // Ensures that all parameters and optimizer states have their values. Throws if this worker has
+  // only a part of them.
   void fill();
-  // Those asked for or, if there are none, the accuracy of samples with classes.
+  // The configured metrics or, if none, the accuracy of samples with classes.
   std::vector<Metric> metrics_for(const data::SampleLayout& layout) const;
-  // For samples and targets of this layout. One made for others hands its optimizer state over.
+  // The parameters whose zeros are preserved (TrainerOptions::pruning).
+  std::vector<std::string> kept_zeros() const;
+  // Sets the weights that are due to zero. All workers, which hold the same weights, call it after
+  // a step. `steps`: the length of the run.
+  void prune(int64_t steps);
+  // Returns a stepper for this layout of samples and targets. An existing one for another layout
+  // hands over its optimizer state.
   Stepper& stepper_for(const data::SampleLayout& layout);
 
-  // Those that are kept, with the present state of the strategy at work.
+  // All stored states, with the present state of the current strategy.
   StrategyStates strategy_states() const;
-  // From here on this strategy, which has what was kept for it, is at work; null: none. The state
-  // of the one before is kept.
+  // Makes this strategy, which has received its stored state, the current one; null for none.
+  // Stores the state of the previous one.
   void set_strategy(Strategy* next);
 
-  // All of the state as it is now. The tensors are read when it is written: until then nothing here
-  // may change.
+  // A snapshot of the whole state. Tensors are read when it is written; nothing may change until
+  // then.
   checkpoint::Snapshot snapshot() const;
   checkpoint::Checkpoint checkpoint() const;
   void restore(checkpoint::Checkpoint saved);
 
-  // All that is not tensors, as JSON. Restoring drops what was compiled for other lanes or choices.
+  // The state without tensors, as JSON. Restoring drops programs compiled for other lanes or
+  // choices.
   std::string state_text() const { return state_text(strategy_states()); }
   void restore_state(const std::string& text);
 
  private:
+  // The teacher's outputs join the loss. Throws for options that do not go with them.
+  void learn_from_teacher();
   std::string state_text(const StrategyStates& strategies) const;
   void add_missing_averages(checkpoint::Checkpoint& saved) const;
-  // Drops the stepper, but not what the optimizer remembers.
+  // Drops the stepper and keeps the optimizer state.
   void drop_stepper();
 };
 

@@ -13,7 +13,7 @@
 #include "artel/exec/libraries.h"
 #include "artel/observe/table.h"
 #include "artel/observe/text_plot.h"
-#include "artel/run/saved_run.h"
+#include "artel/run/folder/saved_run.h"
 #include "artel/transfer/finetune.h"
 #include "artel/transfer/log_me.h"
 #include "artel/transfer/small_model.h"
@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kMostProbes = 8;
 
-// The blocks before the head; of many, some evenly spread, with the last.
+// The blocks before the head. Of many blocks, an evenly spread selection that includes the last.
 std::vector<Block> probed_blocks(std::vector<Block> blocks) {
   blocks.pop_back();
   if (blocks.size() <= kMostProbes) return blocks;
@@ -50,10 +50,10 @@ FeaturePart some_of(const FeaturePart& part, size_t layer, const std::vector<int
 
 struct ProbeResult {
   double accuracy;
-  double l2;  // that was chosen
+  double l2;  // chosen penalty
 };
 
-// Trains a linear model on some samples, on one thread, and judges it on others.
+// Fits a linear model on some samples, on one thread, and evaluates it on others.
 ProbeResult probe(const FeaturePart& all, size_t layer, const std::vector<int64_t>& train,
                   const std::vector<int64_t>& test, int64_t classes, std::vector<double> l2,
                   uint64_t seed) {
@@ -72,12 +72,12 @@ std::vector<int64_t> shuffled(int64_t count, uint64_t seed, uint64_t purpose) {
   return order;
 }
 
-// Which samples train a linear model, and which judge it.
+// A split of the samples into training and evaluation.
 struct HeldOut {
   std::vector<int64_t> train, test;
 };
 
-// A quarter is held out; of few samples each quarter in turn, so that all of them judge.
+// Holds out a quarter. With few samples, each quarter in turn, so that all of them are evaluated.
 std::vector<HeldOut> held_out_in_turn(int64_t samples, uint64_t seed) {
   constexpr int64_t kFew = 500, kParts = 4;
   const std::vector<int64_t> mixed = shuffled(samples, seed, 1);
@@ -88,7 +88,8 @@ std::vector<HeldOut> held_out_in_turn(int64_t samples, uint64_t seed) {
   return turns;
 }
 
-// Measures each block, and the best one on growing parts of the samples. Returns which it is.
+// Measures each block, and the best one on growing parts of the samples. Returns the index of the
+// best.
 size_t probe_blocks(const FeaturePart& features, const std::vector<Block>& blocks,
                     const std::vector<HeldOut>& turns, ThreadPool& pool,
                     const AdviseOptions& options, Advice& advice) {
@@ -133,7 +134,8 @@ size_t probe_blocks(const FeaturePart& features, const std::vector<Block>& block
   return best;
 }
 
-// Of a base with batch norm: how far the input of its first one is from what it was trained on.
+// Shift of the inputs of the first batch norm from its running statistics; empty without batch
+// norm.
 std::optional<double> shift_of(const BaseNetwork& base, const data::Dataset& set,
                                const data::Augmentation& prepare, const TensorType& sample,
                                int threads) {
@@ -165,26 +167,25 @@ std::optional<double> shift_of(const BaseNetwork& base, const data::Dataset& set
   return std::sqrt(sum / static_cast<double>(channels));
 }
 
-// What fine-tuning leaves of the error of a linear model, which depends on how many samples each
-// class has: with few it does harm, with many it takes more than half of it away (`bench/run
-// transfer advisor` measures it).
+// Share of a linear model's error that remains after fine-tuning, by samples per class. Few samples
+// increase the error; many more than halve it (measured by `bench/run transfer advisor`).
 double left_by_the_end(double each) { return 1.25 - 0.75 * each / (each + 40); }
 double left_by_all(double each) { return 1.3 - 0.9 * each / (each + 60); }
 
 void forecast(Advice& advice, double samples_per_second, const std::vector<Block>& blocks) {
   const double samples = static_cast<double>(advice.samples);
-  // A base that does not know such data has more to learn: each of its samples counts for less.
+  // On unfamiliar data, fine-tuning needs more samples, so each counts for less.
   constexpr double kOfDifferent = 0.2;
   const double each = samples / static_cast<double>(std::max<int64_t>(1, advice.classes)) *
                       (advice.similar ? 1 : kOfDifferent);
   const Probe& last = advice.probes.back();
   const auto best = std::ranges::max_element(advice.probes, {}, &Probe::accuracy);
   const double pass = samples / samples_per_second;
-  // About what is left of the epochs by patience.
+  // Approximate share of the epochs before early stopping.
   const double epochs = 0.4 * static_cast<double>(finetune_length(advice.samples, false).epochs);
   const auto add = [&](Way way, const std::string& what, double measured, double left,
                        double seconds) {
-    // What more samples than were measured with bring, they bring to all.
+    // Samples beyond those measured improve all ways equally.
     const double now = std::max(1e-3, 1 - best->accuracy);
     const auto error = [&](double later) {
       return std::clamp((1 - measured) * later / now * left, 0.0, 1.0);
@@ -205,7 +206,7 @@ void forecast(Advice& advice, double samples_per_second, const std::vector<Block
   add(Way::fine_tune_end, fmt::format("last {}", end), last.accuracy, left_by_the_end(each),
       1.6 * epochs * pass);
   add(Way::train_all, "all", best->accuracy, left_by_all(each), 3 * epochs * pass);
-  // The simplest way of those that are about as good.
+  // Selects the simplest way within a small margin of the best.
   double most = 0;
   for (const Forecast& each_way : advice.forecasts) most = std::max(most, each_way.accuracy);
   constexpr double kAsGood = 0.005;
@@ -234,7 +235,7 @@ std::string_view to_string(Way way) {
     case Way::fine_tune_end:
       return "fine-tune the end";
     case Way::train_all:
-      return "train all of it";
+      return "train all blocks";
   }
   return "";
 }
@@ -265,7 +266,7 @@ Advice advise(const BaseNetwork& base, const DataConfig& data, const AdviseOptio
   require(!blocks.empty(), ErrorKind::unsupported,
           "[{}] has no layer below its head to take features from", base.name);
 
-  // Features of all blocks in one pass, of some samples.
+  // Computes the features of all blocks in one pass, for a subset of the samples.
   std::vector<int64_t> order = shuffled(advice.samples, options.seed, 0);
   advice.used = std::min(advice.samples, options.most_samples);
   order.resize(static_cast<size_t>(advice.used));
@@ -285,7 +286,7 @@ Advice advise(const BaseNetwork& base, const DataConfig& data, const AdviseOptio
   const size_t best = probe_blocks(features, blocks, turns, pool, options, advice);
   advice.error = extrapolate(advice.curve, advice.samples, options.seed);
   advice.error_of_more = extrapolate(advice.curve, 10 * advice.samples, options.seed);
-  // A test of so few samples is this uncertain by itself.
+  // Statistical uncertainty of an evaluation on few samples.
   const double noise =
       1.28 * std::sqrt(std::max(advice.error.error * (1 - advice.error.error), 1e-4) /
                        static_cast<double>(turns.size() * turns[0].test.size()));

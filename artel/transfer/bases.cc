@@ -11,10 +11,10 @@
 #include "artel/checkpoint/safetensors.h"
 #include "artel/predict/batches.h"
 #include "artel/predict/fold_norms.h"
-#include "artel/run/fetch.h"
-#include "artel/run/published_config.h"
-#include "artel/run/run_folder.h"
-#include "artel/run/setup.h"
+#include "artel/run/config/fetch.h"
+#include "artel/run/config/published_config.h"
+#include "artel/run/config/setup.h"
+#include "artel/run/folder/run_folder.h"
 #include "artel/transfer/layer_outputs.h"
 
 namespace artel::transfer {
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr const char* kConverted = "converted.safetensors";
 constexpr const char* kClassNames = "labels.json";
 constexpr uint64_t kMostClassBytes = uint64_t{1} << 24;
-// Of features, relative to their length: what other kernels and folded layers may change.
+// Tolerance of features relative to their norm, for other kernels and folded layers.
 constexpr double kTolerance = 1e-3;
 
 fs::path weights_in_folder(const BaseDescription& base, const fs::path& folder) {
@@ -91,8 +91,7 @@ std::string head_of(const Model& model, const TensorType& sample) {
   return head;
 }
 
-// What a run did to its pictures: "normalise MEAN... DEVIATION...", one pair or one for each
-// colour.
+// The normalisation of a run, "normalise MEAN... DEVIATION...", with one pair or one per colour.
 void read_normalisation(const data::Augmentation& augment, PictureRules& rules) {
   rules.means = {0, 0, 0};
   rules.deviations = {1, 1, 1};
@@ -183,7 +182,7 @@ Predictor picture_features(const Base& base, int threads) {
           "[base '{}'] has no head that gets the features of a picture", base.name);
   const Model model = ending_at(base.model(), {"before " + base.head});
   const NamedTensors weights = base.weights();
-  // Networks written layer by layer may have batch norms that cannot be folded.
+  // Networks defined as layers may have batch norms that cannot be folded.
   if (base.config.name.empty()) return {model, base.sample, weights, threads};
   return folded_predictor(model, base.sample, weights, threads);
 }

@@ -1,12 +1,11 @@
-// Published bases: networks whose trained weights others start from, by name.
+// Published bases: trained networks, by name.
 //
 //   const artel::transfer::Base base = artel::transfer::load_base("resnet50_keras");
 //   artel::Predictor predictor(base.model(), base.sample, base.weights());
-//   const artel::Tensor scores = predictor(pictures);  // pictures: normalised as base.pictures
-//   says
+//   const artel::Tensor scores = predictor(pictures);  // prepared according to base.pictures
 //
-// A base is fetched once from where it is published, verified by its SHA-256 digest, converted to
-// the names and the order of axes of our zoo, and kept (data/fetch.h says where).
+// A base is downloaded once, verified by its SHA-256 digest, converted to the parameter names and
+// axis order of the zoo, and cached (see data/fetch.h).
 #pragma once
 
 #include <filesystem>
@@ -15,17 +14,17 @@
 #include <string>
 #include <vector>
 
-#include "artel/data/augment.h"
 #include "artel/data/fetch.h"
+#include "artel/data/images/augment.h"
 #include "artel/nn/model.h"
 #include "artel/predict/predictor.h"
-#include "artel/run/config.h"
+#include "artel/run/config/config.h"
 #include "artel/tensor/named_tensor.h"
 
 namespace artel::transfer {
 
-// How pictures looked when a base was trained: red, green, blue in [0, 1], scaled until the shorter
-// side is `scaled`, the middle square of `size` cut out, and normalised for each channel.
+// Preparation of pictures for a base: RGB in [0, 1], scaled such that the shorter side is `scaled`,
+// cropped to the centre square of `size`, and normalised per channel.
 struct PictureRules {
   int64_t size = 224;
   int64_t scaled = 256;
@@ -35,76 +34,73 @@ struct PictureRules {
   data::Transform normalise() const { return data::normalise(means, deviations); }
 };
 
-// The features of a picture that anybody can make (`test_picture`), as the framework that published
-// the network computes them.
+// The features of `test_picture`, as computed by the framework that published the network.
 struct ExpectedFeatures {
-  std::vector<float> first;  // the first of them
-  float length = 0;          // Euclidean, of all
+  std::vector<float> first;  // the first few
+  float length = 0;          // Euclidean norm of all features
 };
 
-// What is known of a base before it is fetched.
+// The description of a base, available before it is downloaded.
 struct BaseDescription {
   std::string name;
   std::string text;     // one line
-  std::string licence;  // of the weights
-  std::string source;   // who published them, and where
+  std::string licence;  // licence of the weights
+  std::string source;   // publisher and location
   std::string trained_on;
-  ModelConfig model;  // of the zoo, with its published options
-  // The module of the last layer, whose parameters a network for other classes has anew; empty for
-  // networks that read text.
+  ModelConfig model;  // zoo network with its published options
+  // The module of the last layer, which is replaced for other classes. Empty for text networks.
   std::string head;
-  int64_t features = 0;   // how many numbers the head gets, or tokens have
-  bool headless = false;  // no head was published: it is zero
-  bool embeds = false;    // its outputs are no classes: equal things get similar numbers
-  TensorType sample;      // of one input; texts: [positions] of i32
-  PictureRules pictures;  // ignored by networks that read text
+  int64_t features = 0;   // inputs of the head, or width of a token
+  bool headless = false;  // published without a head; its weights are zero
+  bool embeds = false;    // outputs are embeddings instead of classes
+  TensorType sample;      // one input; for texts [positions] of i32
+  PictureRules pictures;  // ignored by text networks
   data::CatalogueEntry files;
-  std::string weights;  // the file with them; empty: the folder, as Hugging Face has it
-  std::function<NamedTensors(const std::filesystem::path& folder)> convert;  // none: not needed
+  std::string weights;  // weight file; empty for a folder in Hugging Face's layout
+  std::function<NamedTensors(const std::filesystem::path& folder)> convert;  // null if not needed
   ExpectedFeatures expected;
 };
 
-// In the order in which to list them.
+// All published bases, in display order.
 const std::vector<BaseDescription>& base_list();
-// Throws for an unknown name, with the nearest known one.
+// Throws for an unknown name and suggests the nearest known one.
 const BaseDescription& find_base(const std::string& name);
 
-// A base on this machine.
+// A base stored on this machine.
 struct Base {
-  std::string name;    // or the path that was given
-  ModelConfig config;  // config.weights: the file or folder that has them, for RunConfig::model
-  std::string head;    // these four as above
+  std::string name;    // or the given path
+  ModelConfig config;  // for RunConfig::model; config.weights is the file or folder of the weights
+  std::string head;    // this and the next three as in BaseDescription
   int64_t features = 0;
   bool headless = false, embeds = false;
   TensorType sample;
   PictureRules pictures;
-  std::vector<std::string> classes;  // their names; empty: unknown, or it tells no classes
+  std::vector<std::string> classes;  // names; empty if unknown or not a classifier
 
   bool reads_text() const { return sample.dtype == DType::i32; }
-  // As published, or with another number of classes.
+  // The network as published, or with another number of classes.
   Model model(int64_t classes = 0) const;
-  // Under the names of that model.
+  // The weights by the names of that model.
   NamedTensors weights() const;
 };
 
-// Where a base lies, converted; nothing if it has not been fetched yet.
+// The folder of a converted base; empty if it has not been downloaded.
 std::optional<std::filesystem::path> find_base_folder(const BaseDescription& base);
-// Fetches and converts it unless that is done. Shows progress.
+// Downloads and converts a base unless that is done. Shows progress.
 std::filesystem::path get_base(const BaseDescription& base);
 
-// `source` is a name of `base_list`, which is fetched if need be; a folder as Hugging Face
-// publishes models; or a run, whose network is the base. Throws if it is none of them.
+// `source` is a name of `base_list` (downloaded if needed), a model folder in Hugging Face's
+// layout, or a run folder. Throws otherwise.
 Base load_base(const std::string& source);
 
-// What describes a picture: the numbers that the head gets, or the output of a network that embeds.
+// A predictor of picture features: the input of the head, or the output of an embedding network.
 // Throws for a base without a head.
 Predictor picture_features(const Base& base, int threads = 1);
 
-// A pattern of pixels that depends on nothing but its size, normalised by `rules`:
-// [1, 3, size, size].
+// A fixed pattern of pixels, normalised by `rules`: [1, 3, size, size].
 Tensor test_picture(const PictureRules& rules);
-// How far the features of that picture are from what is expected, relative to their length. Throws
-// if that is too far. Nothing for a base without expectations.
+// Relative difference between the features of the test picture and the expected ones. Throws if it
+// is too large. Empty for a base without expected features.
 std::optional<double> check_base(const BaseDescription& base);
 
 }  // namespace artel::transfer

@@ -17,7 +17,7 @@ bool is_number(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The layer of "layer4.1.conv1.weight"; a parameter without one is its own.
+// The layer of a parameter such as "layer4.1.conv1.weight", or the parameter itself.
 std::vector<std::string> path_of(const std::string& parameter) {
   std::vector<std::string> parts = split(parameter, '.');
   if (parts.size() > 1) parts.pop_back();
@@ -28,7 +28,7 @@ bool is_counted(const std::vector<std::string>& path) {
   return std::ranges::any_of(path, [](const std::string& part) { return is_number(part); });
 }
 
-// The beginnings, in whole parts, of names that have a number in them.
+// The prefixes of a name that end with a number, in whole parts.
 std::set<std::string> counted_scopes(const std::vector<std::string>& parameters) {
   std::set<std::string> scopes;
   for (const std::string& parameter : parameters) {
@@ -96,7 +96,7 @@ std::vector<Block> blocks_of(const Model& model, const TensorType& sample) {
     }
   require(!found.empty(), ErrorKind::invalid_argument, "the network has no parameters to train");
 
-  // What multiplies no matrix joins the block before it, or the first one that does.
+  // A layer without a matrix product joins the preceding block, or the first block that has one.
   std::vector<Block> blocks;
   std::vector<Found> waiting;
   for (const Found& each : found) {

@@ -17,21 +17,21 @@
 #include "artel/observe/progress.h"
 #include "artel/optim/schedule.h"
 #include "artel/predict/batches.h"
-#include "artel/run/fingerprint.h"
-#include "artel/run/run_folder.h"
-#include "artel/run/setup.h"
+#include "artel/run/config/setup.h"
+#include "artel/run/folder/fingerprint.h"
+#include "artel/run/folder/run_folder.h"
 #include "artel/train/trainer.h"
 
 namespace artel::transfer {
 namespace {
 
-constexpr int64_t kViews = 64;  // whose outputs are computed at a time, whoever computes them
+constexpr int64_t kViews = 64;  // views per batch, fixed so that bits do not depend on workers
 constexpr double kLeast = 1e-12;
 
 struct Rows {
   int64_t count, width;
-  std::vector<double> unit;     // of length 1
-  std::vector<double> lengths;  // that they had
+  std::vector<double> unit;     // rows of length 1
+  std::vector<double> lengths;  // original lengths
 };
 
 Rows unit_rows_of(const Tensor& rows) {
@@ -60,7 +60,7 @@ double product(const double* a, const double* b, int64_t width) {
   return sum;
 }
 
-// From the gradient by unit rows to that by the rows themselves.
+// Converts the gradient with respect to unit rows to that with respect to the original rows.
 Tensor through_scaling(const Rows& rows, const std::vector<double>& gradient) {
   Tensor result({rows.count, rows.width});
   for (int64_t i = 0; i < rows.count; ++i) {
@@ -74,7 +74,7 @@ Tensor through_scaling(const Rows& rows, const std::vector<double>& gradient) {
   return result;
 }
 
-// Whether the network computes the same in training as afterwards.
+// True if training and inference compute the same outputs.
 void check_network(const Model& model, const TensorType& sample) {
   Graph graph;
   nn::Build build(graph, true);
@@ -88,7 +88,7 @@ void check_network(const Model& model, const TensorType& sample) {
             node.name, node.op->name);
 }
 
-// Two views of each of these samples: first all first ones, then all second ones.
+// Two views of each sample: all first views, then all second views.
 Tensor views_of(const data::Dataset& set, const data::Augmentation& augment,
                 const std::vector<int64_t>& samples, uint64_t seed, int64_t epoch,
                 ThreadPool& pool) {
@@ -115,7 +115,7 @@ Tensor views_of(const data::Dataset& set, const data::Augmentation& augment,
   return views;
 }
 
-// The outputs for all rows; each worker computes a part of them.
+// The outputs for all rows. Each worker computes a part of them.
 Tensor outputs_of(Trainer& trainer, const Tensor& rows, Cluster& cluster) {
   comm::Group* const group = cluster.group();
   const int64_t count = rows.shape()[0];
@@ -127,7 +127,7 @@ Tensor outputs_of(Trainer& trainer, const Tensor& rows, Cluster& cluster) {
   const int64_t begin = begins[group->rank()], end = begins[group->rank() + 1];
   Tensor own;
   if (end > begin) own = trainer.predict(rows.rows(begin, end).clone());
-  // Whoever has no rows learns the width from the others.
+  // A worker without rows learns the width from the others.
   int64_t width = end > begin ? own.shape()[1] : 0;
   group->all_reduce(std::as_writable_bytes(std::span(&width, 1)), comm::ElementType::i64,
                     comm::ReductionKind::max, {.label = "width of outputs"});
@@ -140,7 +140,7 @@ Tensor outputs_of(Trainer& trainer, const Tensor& rows, Cluster& cluster) {
   return all;
 }
 
-// The newest keys, in a fixed order.
+// A queue of the newest keys, in a fixed order.
 class Queue {
  public:
   explicit Queue(int64_t most) : most_(most) {}
@@ -311,7 +311,7 @@ PretrainResult pretrain(const RunConfig& config, Cluster& cluster, const Pretrai
   trainer.build(sample);
   load_configured_weights(trainer, config.model);
   Cluster alone;
-  Trainer keys_of(alone, model, trainer_options);  // whose weights follow those of the other
+  Trainer keys_of(alone, model, trainer_options);  // key encoder; follows the trained weights
   keys_of.build(sample);
   std::ranges::copy(trainer.parameters().block(), keys_of.parameters().block().begin());
 
@@ -342,7 +342,7 @@ PretrainResult pretrain(const RunConfig& config, Cluster& cluster, const Pretrai
     }
     require(std::isfinite(loss.loss), ErrorKind::numeric, "step {}: the loss is {}", step + 1,
             loss.loss);
-    // The step takes the mean over rows; the gradient is that of the mean already.
+    // The step averages over rows, but the gradient is already that of the mean.
     for (float& value : loss.gradient.values<float>()) value *= static_cast<float>(x.shape()[0]);
     trainer.train_on_batch(x, loss.gradient, rate.at(step + 1));
     if (queue_of_keys) {
@@ -369,7 +369,9 @@ PretrainResult pretrain(const RunConfig& config, Cluster& cluster, const Pretrai
   if (cluster.rank() > 0) return result;
   ClaimedFolder claimed =
       claim_folder({.config = {}, .out = path.string(), .name = {}, .resume = false});
-  write_file_atomically(claimed.folder.config(), to_toml(config));
+  RunConfig with_lanes = config;
+  with_lanes.cluster.lanes = trainer.lanes();
+  write_file_atomically(claimed.folder.config(), to_toml(with_lanes));
   claimed.folder.save_layout(layout, fingerprint_of(config, data));
   checkpoint::save_checkpoint(claimed.folder.checkpoints(), trainer.checkpoint(), {.best = true});
   return result;

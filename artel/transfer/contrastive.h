@@ -1,14 +1,14 @@
-// Contrastive learning without labels: two random views of a sample shall be alike, and unlike
-// those of others.
+// Contrastive learning without labels: the outputs of two random views of a sample should be
+// similar, and dissimilar to those of other samples.
 //
 //   artel::transfer::pretrain(config, cluster, {.method = "simclr"}, "runs/simclr");
 //
-// The loss is over the global batch of all workers, so it cannot be summed over lanes. Each step
-// first computes the outputs of all views, each worker those of a part, and gathers them; then the
-// loss and its gradient by each output, which all workers compute alike; then a training step whose
-// loss is the product of outputs and these gradients. The outputs are computed twice, and the bits
-// are the same on any number of workers. Networks whose outputs differ between training and use
-// (batch norm, dropout) are refused.
+// The loss covers the global batch, so it is not a sum over lanes. Each step has three parts.
+// First, each worker computes the outputs of its share of the views, and all outputs are gathered.
+// Second, every worker computes the loss and its gradient with respect to each output. Third, a
+// training step uses the inner product of outputs and gradients as its loss. Outputs are computed
+// twice. The bits are the same on any number of workers. Networks whose outputs differ between
+// training and inference (batch norm, dropout) are refused.
 #pragma once
 
 #include <filesystem>
@@ -16,31 +16,31 @@
 #include <string>
 
 #include "artel/cluster/cluster.h"
-#include "artel/run/config.h"
+#include "artel/run/config/config.h"
 #include "artel/tensor/tensor.h"
 
 namespace artel::transfer {
 
 struct ContrastiveLoss {
   double loss = 0;  // mean over the rows
-  Tensor gradient;  // of that by the outputs
+  Tensor gradient;  // with respect to the outputs
 };
 
-// NT-Xent (Chen et al., 2020): outputs [2 n, width], of which row i and row n + i are views of one
-// sample; all other rows are its negatives. Rows are scaled to length 1 first.
+// NT-Xent (Chen et al., 2020) of outputs [2 n, width]. Rows i and n + i are views of one sample;
+// all other rows are its negatives. Normalises the rows first.
 ContrastiveLoss nt_xent(const Tensor& outputs, double temperature);
-// InfoNCE with a queue (He et al., 2020): row i of `outputs` belongs to row i of `keys`; the rows
-// of `queue` are its negatives. Keys and queue have rows of length 1.
+// InfoNCE with a queue (He et al., 2020). Row i of `keys` is the positive of row i of `outputs`;
+// the rows of `queue` are its negatives. Rows of `keys` and `queue` must have length 1.
 ContrastiveLoss momentum_contrast(const Tensor& outputs, const Tensor& keys, const Tensor& queue,
                                   double temperature);
-// Rows of length 1.
+// Scales each row to length 1.
 Tensor unit_rows(const Tensor& rows);
 
 struct PretrainOptions {
   std::string method = "simclr";  // or "moco"
   double temperature = 0.2;
-  int64_t queue = 4096;    // moco: keys that are kept, of earlier batches
-  double momentum = 0.99;  // moco: of the weights that make the keys
+  int64_t queue = 4096;    // moco: number of keys kept from earlier batches
+  double momentum = 0.99;  // moco: momentum of the key encoder
   bool quiet = false;
   std::function<void(int64_t step, double loss)> after_step = {};
 };
@@ -50,9 +50,9 @@ struct PretrainResult {
   double loss = 0;  // mean over the last epoch
 };
 
-// Trains the network of a configuration on its data, whose labels are ignored; `data.augment` makes
-// the views and has to be random. The folder becomes that of a run, which is a base. A collective
-// call: all workers make it, and worker 0 writes.
+// Trains the network of a configuration on its data, ignoring labels. `data.augment` makes the
+// views and must be random. `folder` becomes a run folder that can be used as a base. Collective:
+// all workers call it, and worker 0 writes.
 PretrainResult pretrain(const RunConfig& config, Cluster& cluster, const PretrainOptions& options,
                         const std::filesystem::path& folder);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kOurEpsilon = 1e-5;
 
-// The same numbers with axes in another order: axis i of the result is axis order[i] of `x`.
+// Transposes a tensor: axis i of the result is axis order[i] of `x`.
 Tensor transposed(const Tensor& x, const std::vector<int>& order) {
   const std::vector<int64_t> strides = row_major_strides(x.shape());
   std::vector<int64_t> extents;
@@ -33,7 +33,7 @@ Tensor transposed(const Tensor& x, const std::vector<int>& order) {
   return result;
 }
 
-// The names of Keras's layers, by network. A layer that is not there is left out.
+// Maps Keras's layer names to the zoo's, by network. Layers without a counterpart are skipped.
 std::string resnet_module(const std::string& layer) {
   static const std::map<std::string, std::string> fixed = {
       {"conv1", "conv1"},  {"bn_conv1", "bn1"},   {"fc1000", "fc"}, {"conv1_conv", "conv1"},
@@ -72,7 +72,7 @@ std::string mobilenet_module(const std::string& layer) {
       "(?:expanded_conv|block_([0-9]{1,2}))_(expand|depthwise|project)(_BN)?");
   std::smatch part;
   if (!std::regex_match(layer, part, block)) return "";
-  const bool first = !part[1].matched;  // it does not expand
+  const bool first = !part[1].matched;  // the first block does not expand
   const int number = first ? 1 : std::stoi(part[1]) + 1;
   const int place = (part[2] == "expand" ? 0 : part[2] == "depthwise" ? 1 : 2) - (first ? 1 : 0);
   if (place < 0) return "";
@@ -90,7 +90,7 @@ std::string vgg_module(const std::string& model, const std::string& layer) {
   if (!std::regex_match(layer, part, convolution)) return "";
   const int block = part[1].str()[0] - '1', place = part[2].str()[0] - '1';
   const bool deep = model == "vgg19";
-  int number = 0;  // of our layers before: two for each convolution, one for each pooling
+  int number = 0;  // layer index: two per preceding convolution, one per pooling
   for (int i = 0; i < block; ++i) number += 2 * (i < 2 ? 2 : deep ? 4 : 3) + 1;
   return fmt::format("features.{}", number + 2 * place);
 }
@@ -105,7 +105,8 @@ std::string module_of(const std::string& model, const std::string& layer) {
        model);
 }
 
-// "conv1/kernel", "conv1/conv1/kernel:0", "block1_conv1/block1_conv1_W_1:0": layer and what of it.
+// Splits "conv1/kernel", "conv1/conv1/kernel:0", or "block1_conv1/block1_conv1_W_1:0" into layer
+// and parameter.
 struct KerasName {
   std::string layer, part;
 };
@@ -130,7 +131,7 @@ KerasName split_keras_name(const std::string& name) {
   return result;
 }
 
-// Rows of a dense layer that follows an image: channels come last in Keras, first here.
+// Reorders the rows of a dense layer after an image: channels are last in Keras, first here.
 Tensor dense_after_image(const Tensor& kernel, int64_t height, int64_t width) {
   const int64_t units = kernel.shape()[1], channels = kernel.shape()[0] / (height * width);
   return transposed(kernel.reshaped({height, width, channels, units}), {3, 2, 0, 1})
@@ -143,11 +144,11 @@ Tensor kernel_of(const Tensor& kernel, const std::string& name, bool depthwise) 
           "[tensor '{}'] got shape {}, expected that of a dense or a convolution layer", name,
           to_string(kernel.shape()));
   if (!depthwise) return transposed(kernel, {3, 2, 0, 1});
-  const Shape& s = kernel.shape();  // height, width, channels, filters for each
+  const Shape& s = kernel.shape();  // height, width, channels, filters per channel
   return transposed(kernel, {2, 3, 0, 1}).reshaped({s[2] * s[3], 1, s[0], s[1]});
 }
 
-// Red and blue of a convolution on pictures change places.
+// Swaps red and blue of a convolution on pictures.
 void swap_red_and_blue(Tensor& weight) {
   require(weight.shape()[1] == 3, ErrorKind::corrupt,
           "[first convolution] got weights {}, expected three input channels",
@@ -161,7 +162,7 @@ void swap_red_and_blue(Tensor& weight) {
 
 Tensor as_floats(const Tensor& x) { return x.dtype() == DType::f32 ? x.clone() : x.to(DType::f32); }
 
-// The batch norm that follows a convolution, by our names.
+// The name of the batch norm that follows a convolution.
 std::string norm_after(const std::string& module) {
   if (module.ends_with("downsample.0")) return module.substr(0, module.size() - 1) + "1";
   const size_t at = module.rfind("conv");
@@ -170,7 +171,7 @@ std::string norm_after(const std::string& module) {
 
 using TensorsByName = std::map<std::string, Tensor>;
 
-// (x + bias - mean) is (x - (mean - bias)).
+// Uses (x + bias - mean) = (x - (mean - bias)).
 void fold_bias(TensorsByName& tensors, const std::string& module) {
   const auto bias = tensors.find(module + ".bias");
   const auto mean = tensors.find(norm_after(module) + ".running_mean");

@@ -1,4 +1,4 @@
-// Weights of other frameworks' networks under the names, and in the order of axes, of our zoo.
+// Converts weights of other frameworks to the parameter names and axis order of the zoo.
 #pragma once
 
 #include <string>
@@ -8,18 +8,19 @@
 namespace artel::transfer {
 
 struct KerasOptions {
-  double epsilon = 1e-3;  // of its batch norms; ours have 1e-5
-  bool bgr = false;       // its pictures begin with blue; ours with red
+  double epsilon = 1e-3;  // of the batch norms; the zoo has 1e-5
+  bool bgr = false;       // channel order of its pictures; the zoo has RGB
 };
 
-// Keras (and TensorFlow.js) networks: "layer/kernel", channels last. `model` is the zoo's: a
-// ResNet-50, a MobileNetV2 or a VGG. Convolutions there may have a bias that ours lack: the batch
-// norm after it takes it over. The result is the same function up to rounding. Layers that ours do
-// not have are left out. Throws an Error of kind corrupt for a kernel of an unknown rank.
+// Converts Keras and TensorFlow.js networks: "layer/kernel", channels last. `model` is a zoo
+// network: a ResNet-50, a MobileNetV2, or a VGG. Biases of convolutions that have none in the zoo
+// are moved into the following batch norm. The result is the same function up to rounding. Skips
+// layers that the zoo network does not have. Throws an Error of kind corrupt for a kernel of
+// unknown rank.
 NamedTensors convert_keras(const std::string& model, const NamedTensors& published,
                            const KerasOptions& options);
 
-// The face network for TensorFlow.js: the scale after each convolution becomes part of it.
+// Converts the face network for TensorFlow.js. The scale after each convolution is folded into it.
 NamedTensors convert_faces(const NamedTensors& published);
 
 }  // namespace artel::transfer

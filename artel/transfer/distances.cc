@@ -13,7 +13,7 @@ namespace artel::transfer::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Float = hn::ScalableTag<float>;
-constexpr int64_t kSideBySide = 4;  // queries for which a vector is read once
+constexpr int64_t kSideBySide = 4;  // queries per read of a vector
 
 void Distances(const DistanceBlock& block) {
   constexpr Float kFloat;
@@ -21,7 +21,7 @@ void Distances(const DistanceBlock& block) {
   const int64_t width = block.width;
   for (int64_t query = 0; query < block.query_count; query += kSideBySide) {
     const float* q[kSideBySide];
-    for (int64_t j = 0; j < kSideBySide; ++j)  // the last one again, where there are no more
+    for (int64_t j = 0; j < kSideBySide; ++j)  // repeats the last query at the end
       q[j] = block.queries + std::min(query + j, block.query_count - 1) * width;
     for (int64_t row = 0; row < block.vector_count; ++row) {
       const float* const v = block.vectors + row * width;

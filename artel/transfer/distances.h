@@ -1,13 +1,13 @@
-// Squared Euclidean distances, as fast as the processor multiplies. Internal to transfer.
+// Vectorised squared Euclidean distances. Internal to transfer.
 #pragma once
 
 #include <cstdint>
 
 namespace artel::transfer {
 
-// Of each of `queries` to each of `vectors`, rows of `width` floats: `distances` [queries, stride],
-// of which the first `vectors` of each row are written. The result for two vectors does not depend
-// on those beside them.
+// Distances between `query_count` queries and `vector_count` vectors, rows of `width` floats.
+// Writes the first `vector_count` elements of each row of `distances` [queries, stride]. The result
+// for a pair does not depend on its neighbours.
 struct DistanceBlock {
   const float* queries;
   int64_t query_count;

@@ -10,14 +10,14 @@
 #include "artel/base/text.h"
 #include "artel/base/thread_pool.h"
 #include "artel/predict/predictor.h"
-#include "artel/run/setup.h"
+#include "artel/run/config/setup.h"
 #include "artel/tensor/npy.h"
 #include "artel/transfer/blocks.h"
 
 namespace artel::transfer {
 namespace {
 
-// Rows that are computed at a time: whoever computes them, so that their bits are always the same.
+// Rows per batch, fixed so that bits do not depend on the worker.
 constexpr int64_t kRows = 64;
 
 Shape with_rows(int64_t rows, const Shape& sample) {
@@ -32,7 +32,7 @@ std::vector<std::string> wanted_layers(const BaseNetwork& base, const TensorType
   return {"before " + blocks_of(base.network(), sample).back().name};
 }
 
-// The parts of [0, size) that ranks compute: whole chunks of rows, in the order of ranks.
+// The parts of [0, size) by rank, in whole chunks of rows.
 std::vector<int64_t> shares(int64_t size, int ranks) {
   const int64_t chunks = (size + kRows - 1) / kRows;
   std::vector<int64_t> begins;
@@ -41,7 +41,7 @@ std::vector<int64_t> shares(int64_t size, int ranks) {
   return begins;
 }
 
-// Rank 0 gets the rows of all; the others keep nothing.
+// Gathers all rows on rank 0. Other ranks return nothing.
 Tensor gathered(comm::Group& group, const Tensor& own, const std::vector<int64_t>& begins) {
   const std::vector<int64_t>& extents = own.shape().extents();
   const Shape row({extents.begin() + 1, extents.end()});
@@ -158,7 +158,7 @@ FeaturePart Extractor::operator()(const data::Dataset& set, const data::Augmenta
   const std::vector<int64_t> begins = shares(set.size(), group ? group->size() : 1);
   const int64_t begin = begins[group ? group->rank() : 0];
   const int64_t end = begins[(group ? group->rank() : 0) + 1];
-  // Whole chunks for all threads; what is left at the end goes by itself.
+  // Whole chunks for all threads, then the remainder.
   std::vector<int64_t> cuts = {begin};
   while (cuts.back() < end) {
     const int64_t left = (end - cuts.back()) / kRows;
@@ -187,7 +187,7 @@ FeaturePart Extractor::operator()(const data::Dataset& set, const data::Augmenta
     }
     if (progress) progress(cuts[i + 1] - begin, end - begin);
   }
-  if (part.layers.empty()) {  // a rank without samples has nothing to say about their shape
+  if (part.layers.empty()) {  // a rank without samples does not know their shape
     const std::vector<Tensor> values = (*this)(Tensor(with_rows(1, sample_.shape), sample_.dtype));
     for (const Tensor& value : values) part.layers.push_back(value.rows(0, 0).clone());
   }

@@ -8,15 +8,17 @@
 #include "artel/base/plural.h"
 #include "artel/base/text.h"
 #include "artel/data/class_balance.h"
+#include "artel/data/sets.h"
 #include "artel/nn/adapters.h"
-#include "artel/run/frozen_layers.h"
-#include "artel/run/saved_run.h"
+#include "artel/nn/zoo/names.h"
+#include "artel/run/folder/saved_run.h"
+#include "artel/run/samples/frozen_layers.h"
 #include "artel/train/name_prefixes.h"
 
 namespace artel::transfer {
 namespace {
 
-// What can be learnt from.
+// Throws unless every class has at least two samples.
 void check_classes(const data::Dataset& set, const std::string& name, bool drawn) {
   const data::SampleLayout& layout = set.layout();
   if (layout.target_kind != data::TargetKind::classes || layout.target.rank() > 0) return;
@@ -33,27 +35,48 @@ void check_classes(const data::Dataset& set, const std::string& name, bool drawn
             drawn ? "increase data.samples" : "add some, or leave the class out");
 }
 
+bool has_values(const data::SampleLayout& layout) {
+  return layout.target_kind == data::TargetKind::values;
+}
+
+int64_t outputs_for(const data::SampleLayout& layout, const FinetuneOptions& options) {
+  if (options.outputs > 0) return options.outputs;
+  return has_values(layout) ? layout.target.elements() : layout.classes;
+}
+
 bool is_of_bert(const std::string& name) { return name.starts_with("bert"); }
 
-// The network of the base with a last layer for the classes of the data.
-void replace_head(const BaseNetwork& base, const data::SampleLayout& layout, ModelConfig& model) {
-  model.classes = 0;
+// The text classifier of the zoo with the same layers.
+std::string classifier_of(const std::string& name) {
+  if (is_of_bert(name)) return "bert_classifier";
+  return nn::predicts_next_tokens(name) ? name + nn::kClassifierSuffix : name;
+}
+
+// True for data that is one long text, whose next tokens a network can learn. Sets of a program's
+// own, which may use any option, are not.
+bool is_running_text(const std::string& set) {
+  return data::uses_option(set, "stride") && !data::uses_option(set, "image_size");
+}
+
+// Gives the base's network a last layer with this many outputs.
+void replace_head(const BaseNetwork& base, const data::SampleLayout& layout, int64_t outputs,
+                  ModelConfig& model) {
+  model.classes = model.layers.empty() && outputs != layout.classes ? outputs : 0;
   if (!model.layers.empty()) {
     const auto last =
         std::ranges::find_if(model.layers.rbegin(), model.layers.rend(),
                              [](const std::string& layer) { return layer.starts_with("dense "); });
     require(last != model.layers.rend(), ErrorKind::unsupported,
-            "[{}] has no dense layer to replace by one for {} classes", base.name, layout.classes);
-    *last = fmt::format("dense {}", layout.classes);
+            "[{}] has no dense layer to replace by one with {}", base.name,
+            counted(outputs, "output"));
+    *last = fmt::format("dense {}", outputs);
   }
-  if (is_of_bert(model.name)) {
-    model.name = "bert_classifier";
-    model.untied_head = false;
-  }
+  if (!base.reads_text()) return;
+  model.name = classifier_of(model.name);
+  model.untied_head = false;
 }
 
-// What a network that reads text has and the base lacks, such as the head that guesses hidden
-// tokens.
+// Layers of a text network that the base lacks, such as the head for masked tokens.
 std::vector<std::string> missing_layers(const BaseNetwork& base, const Model& network,
                                         const TensorType& sample,
                                         const std::vector<std::string>& known) {
@@ -68,12 +91,12 @@ std::string automatic_choice(int64_t samples, std::vector<std::string>& notes) {
   const auto [choice, why] = samples < 1000    ? std::pair("head", "few")
                              : samples < 10000 ? std::pair("last 2", "some")
                                                : std::pair("all", "many");
-  notes.push_back(fmt::format("{} are {}: training \"{}\"; --train asks for something else",
+  notes.push_back(fmt::format("{} are {}: training \"{}\"; use --train to select other blocks",
                               counted(samples, "training sample"), why, choice));
   return choice;
 }
 
-// Names before a dot need no list of all that follows.
+// Drops names that are covered by a shorter prefix.
 std::vector<std::string> frozen_prefixes(const std::vector<Block>& blocks,
                                          const std::vector<bool>& trained) {
   std::vector<std::string> prefixes;
@@ -83,7 +106,7 @@ std::vector<std::string> frozen_prefixes(const std::vector<Block>& blocks,
   return prefixes;
 }
 
-// Smaller below, larger for the head.
+// Learning rates per block, decreasing from the head downwards.
 std::string rates_text(const std::vector<Block>& blocks, const std::vector<bool>& trained,
                        const FinetuneOptions& options) {
   std::vector<std::string> rates;
@@ -120,7 +143,7 @@ RunConfig with_overrides(const RunConfig& config, const std::vector<std::string>
 
 FinetuneLength finetune_length(int64_t samples, bool head_only) {
   constexpr int64_t kSteps = 2000;
-  // A power of two, so that lanes are equal.
+  // A power of two, for lanes of equal size.
   const auto batch = static_cast<int64_t>(
       std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(samples / 8, 1, 32))));
   const int64_t epochs =
@@ -135,30 +158,28 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
   config.data = data_for(base, data, options.side);
   config.data.test_fraction = 0.15;
   config.model = base.model;
-  const bool next_tokens = config.data.set == "text" || base.model.name.starts_with("gpt2");
+  const bool next_tokens = is_running_text(config.data.set);
   if (!next_tokens && config.data.validation == 0) config.data.validation = 0.15;
-  if (config.data.set == "text" && is_of_bert(base.model.name)) config.data.task = "masked";
+  if (next_tokens && is_of_bert(base.model.name)) config.data.task = "masked";
   if (config.data.task == "masked") config.model.name = "bert_pretraining";
-  // What decides how many samples there are, before the network is known.
+  // Overrides that affect the number of samples, before the network is known.
   RunConfig first = with_overrides(config, options.overrides);
-  if (!next_tokens && is_of_bert(base.model.name)) first.model.name = "bert_classifier";
+  if (!next_tokens && base.reads_text()) first.model.name = classifier_of(base.model.name);
   plan.data = open_data(first);
   const RunData& opened = plan.data;
   const data::SampleLayout& layout = opened.layout();
   const int64_t samples = opened.train->size();
   if (!next_tokens) {
     check_classes(*opened.train, data, first.data.samples > 0);
-    require(layout.target_kind == data::TargetKind::classes, ErrorKind::unsupported,
-            "[{}] has values as targets, expected classes; for values use `artel features` and "
-            "`artel fit linear`",
-            data);
+    require(layout.target_kind != data::TargetKind::none, ErrorKind::invalid_argument,
+            "[{}] has no targets, expected classes or values to learn", data);
     plan.keeps_head =
         !options.new_head && !base.class_names.empty() && base.class_names == layout.class_names;
     if (plan.keeps_head)
       plan.notes.push_back(
-          "the head of the base tells the same classes and is kept; --new-head begins anew");
+          "the head of the base has the same classes and is kept; use --new-head to replace it");
     else
-      replace_head(base, layout, config.model);
+      replace_head(base, layout, outputs_for(layout, options), config.model);
   }
   const TensorType sample = sample_type(layout, opened.augment);
   try {
@@ -173,12 +194,12 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
   if (train == "auto") train = next_tokens ? "all" : automatic_choice(samples, plan.notes);
   if (options.lora > 0) train = "head";
   plan.trained = trained_blocks(plan.blocks, train);
-  if (options.lora > 0 && next_tokens) plan.trained.back() = false;  // it is no new head
+  if (options.lora > 0 && next_tokens) plan.trained.back() = false;  // the head is not new
   if (!plan.keeps_head && !next_tokens) config.model.new_layers = plan.blocks.back().prefixes;
   for (const std::string& name :
        missing_layers(base, make_model(config.model, layout), sample, config.model.new_layers)) {
     config.model.new_layers.push_back(name);
-    for (size_t i = 0; i < plan.blocks.size(); ++i)  // what begins at random has to be trained
+    for (size_t i = 0; i < plan.blocks.size(); ++i)  // randomly initialised blocks must be trained
       if (begins_with_any(name, plan.blocks[i].prefixes)) plan.trained[i] = true;
   }
   choose_training(options, plan.blocks, plan.trained, samples, config);
@@ -189,8 +210,12 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
     config.train.patience = 5;
     config.train.optimizer["lr"] = fmt::format("{}", options.rate > 0 ? options.rate : 1e-3);
   }
-  if (!next_tokens) {
-    // The accuracy on few samples jumps, and its best epoch is one of luck.
+  if (!next_tokens && has_values(layout)) {
+    config.train.loss = "mse";
+    if (layout.target.elements() == outputs_for(layout, options))
+      config.train.metrics = {"mean absolute error"};
+  } else if (!next_tokens) {
+    // Accuracy on few samples is too noisy to select the best epoch.
     constexpr int64_t kEnough = 1000;
     const data::DatasetPtr& judged = opened.validation ? opened.validation : opened.test;
     const bool many = judged->size() >= kEnough;
@@ -203,8 +228,7 @@ Finetuning plan_finetuning(const BaseNetwork& base, const std::string& data,
                                                                         : 1e-4);
     config.train.optimizer["rates"] = "";
   }
-  // Photographs may be mirrored, as long as what lies below the trained layers must be computed in
-  // each epoch anyway.
+  // Mirrors photographs unless features of frozen layers can be cached.
   if (config.data.set == "folder" && std::ranges::count(plan.trained, true) > 1)
     config.data.augment.insert(config.data.augment.begin(), "flip");
   else

@@ -6,8 +6,8 @@
 #include "artel/base/bytes.h"
 #include "artel/base/error.h"
 #include "artel/base/text.h"
-#include "artel/data/csv_reader.h"
-#include "artel/data/number.h"
+#include "artel/data/tables/csv_reader.h"
+#include "artel/data/tables/number.h"
 #include "artel/transfer/features.h"
 
 namespace artel::transfer {
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostWords = 64;  // of a column of words
+constexpr size_t kMostWords = 64;  // distinct words per column
 
 struct Table {
   std::vector<std::string> columns;
@@ -38,7 +38,8 @@ std::optional<float> number_in(const std::string& field) {
   return value;
 }
 
-// The numbers of one column: itself, or one for each word; what is missing is their mean, or 0.
+// The numbers of one column: its values, or a one-hot encoding of its words. Missing values become
+// the mean or 0.
 struct Column {
   std::vector<std::string> names;
   std::vector<std::vector<float>> values;  // by row
@@ -80,7 +81,7 @@ Column encode(const Table& table, size_t column) {
   return result;
 }
 
-// The rows of the samples, by name: the longest ending of a picture's path that the table knows.
+// Finds the table rows of the samples by the longest known suffix of a picture's path.
 class RowsByName {
  public:
   RowsByName(const Table& table, size_t column) : table_(table) {

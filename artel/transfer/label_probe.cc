@@ -6,7 +6,7 @@
 
 #include "artel/base/error.h"
 #include "artel/nn/layers.h"
-#include "artel/run/setup.h"
+#include "artel/run/config/setup.h"
 #include "artel/transfer/small_model.h"
 
 namespace artel::transfer {
@@ -30,12 +30,12 @@ FeaturePart labelled(const FeaturePart& all, const std::vector<int64_t>& samples
   return part;
 }
 
-// The layers of the base with random weights and a head, trained on these samples alone.
+// Trains the layers of the base and a head from random weights on the labelled samples.
 double from_scratch(const BaseNetwork& base, const RunData& data,
                     const std::vector<int64_t>& samples, const LabelProbeOptions& options,
                     const std::vector<std::string>& layers) {
   const Model body = ending_at(base.network(), {layers.back()}, options.request.pooling);
-  // No scope around the layers: they are found by their names.
+  // Adds no scope around the layers, because they are found by name.
   const Model network = nn::chain(
       {body.network(), nn::flatten(), nn::named("head", nn::dense(data.layout().classes))});
   Cluster alone;

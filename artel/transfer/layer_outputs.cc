@@ -17,7 +17,7 @@ bool belongs_to(std::string_view node, std::string_view layer) {
   return node.starts_with(layer) && (node.size() == layer.size() || node[layer.size()] == '.');
 }
 
-// "a", "a.b", "a.b.c" of "a.b.c".
+// All prefixes of a path: "a", "a.b", "a.b.c" for "a.b.c".
 std::vector<std::string> scopes_of(const std::string& name) {
   std::vector<std::string> scopes;
   for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1))
@@ -43,7 +43,7 @@ std::vector<std::string> scopes_of(const std::string& name) {
 
 constexpr std::string_view kBefore = "before ";
 
-// The last value that the layer computes, or what it is given.
+// The last value that the layer computes, or its input.
 Value output_of_layer(Graph& graph, NodeId first, Value x, const std::string& layer) {
   if (layer.starts_with(kBefore)) {
     const std::string next = layer.substr(kBefore.size());
@@ -57,7 +57,7 @@ Value output_of_layer(Graph& graph, NodeId first, Value x, const std::string& la
   fail_unknown_layer(graph, layer);
 }
 
-// 1 at tokens, 0 at padding: [batch, positions, 1]; nothing for other inputs.
+// Mask [batch, positions, 1]: 1 at tokens, 0 at padding. Empty for other inputs.
 Value token_mask(Value x, Value value) {
   if (x.type().dtype != DType::i32) return {};
   const Shape& shape = x.shape();
@@ -130,7 +130,7 @@ Model ending_at(const Model& model, std::vector<std::string> layers, Pooling poo
     std::vector<Value> values;
     for (const std::string& layer : layers)
       values.push_back(output_of_layer(graph, first, x, layer));
-    // Whatever comes last has all the others before it.
+    // The last value in the graph comes after all others.
     size_t last = 0;
     for (size_t i = 0; i < layers.size(); ++i)
       if (values[i].id() > values[last].id()) last = i;

@@ -1,12 +1,11 @@
-// What the layers inside a network compute, by their names.
+// Outputs of layers inside a network, by name.
 //
 //   const artel::Model body = artel::transfer::ending_at(network, {"layer3", "layer4"});
 //   artel::Predictor features(body, sample, weights);
 //   const artel::Tensor last = features(images, artel::transfer::output_name("layer4"));
 //
-// A layer's name is the path that `artel info` shows, such as "layer4.1.conv2", or the beginning of
-// it up to a dot: "layer4" is what the last layer of that stage computes. "before fc" is what the
-// layer fc is given.
+// A layer's name is its path in `artel info`, such as "layer4.1.conv2", or a prefix up to a dot:
+// "layer4" is the output of the last layer of that stage. "before fc" is the input of the layer fc.
 #pragma once
 
 #include <string>
@@ -19,25 +18,24 @@ namespace artel::transfer {
 
 struct LayerOutput {
   std::string name;
-  TensorType type;  // of one sample
+  TensorType type;  // for one sample
 };
 
-// All of them, the innermost names first where several are of one value, in the order in which they
-// are computed.
+// All outputs in order of computation. If a value has several names, the innermost comes first.
 std::vector<LayerOutput> layer_outputs(const Model& model, const TensorType& sample);
 
-// How the positions of a value, the pixels of a map or the tokens of a text, become one vector.
+// Reduction of the positions of a value (pixels of a map, tokens of a text) to one vector.
 enum class Pooling {
-  mean,   // of tokens: of those that are not padding
-  max,    // likewise
-  whole,  // no pooling: all of it, as it is
+  mean,   // ignores padding tokens
+  max,    // ignores padding tokens
+  whole,  // no pooling
 };
 Pooling pooling_by_name(const std::string& name);
 std::string_view to_string(Pooling pooling);
 
-// The network up to the last of these layers, with the output of each besides its last value. What
-// lies behind is neither computed nor needs weights. Throws for a layer that does not exist, with
-// the nearest names, when it is built.
+// The network up to the last of these layers, with the output of each layer as an additional
+// output. Later layers are not computed and need no weights. Building it throws for an unknown
+// layer and suggests the nearest names.
 Model ending_at(const Model& model, std::vector<std::string> layers,
                 Pooling pooling = Pooling::mean);
 std::string output_name(std::string_view layer);

@@ -23,7 +23,8 @@ PowerLaw fit_power_law(const std::vector<CurvePoint>& points) {
   PowerLaw best;
   double least = std::numeric_limits<double>::infinity();
   for (double power = 0.1; power <= 1.5; power += 0.05) {
-    // For a given power it is a line in x = samples^-power, with neither floor nor factor below 0.
+    // For a given power, the error is linear in x = samples^-power, with nonnegative floor and
+    // factor.
     double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
     for (const CurvePoint& point : points)
       for (const double y : point.errors) {

@@ -1,4 +1,4 @@
-// How the error falls with more samples, and what it would be with more still.
+// Learning curves: error by number of samples, and its extrapolation.
 #pragma once
 
 #include <cstdint>
@@ -6,22 +6,21 @@
 
 namespace artel::transfer {
 
-// The errors of several trainings on so many samples.
+// The errors of several trainings on the same number of samples.
 struct CurvePoint {
   int64_t samples = 0;
   std::vector<double> errors;
   double mean() const;
 };
 
-// error = floor + factor * samples^-power, the least squares over all points.
+// error = floor + factor * samples^-power, fitted to all points by least squares.
 struct PowerLaw {
   double floor = 0, factor = 0, power = 1;
   double at(double samples) const;
 };
 PowerLaw fit_power_law(const std::vector<CurvePoint>& points);
 
-// Of the error with more samples: the likeliest value, and the limits between which 80 % of the
-// curves lie that go through other draws of the same measurements.
+// Predicted error with more samples, and the 80 % interval of bootstrapped curves.
 struct Extrapolation {
   double error = 0, low = 0, high = 0;
 };

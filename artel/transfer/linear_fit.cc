@@ -17,9 +17,9 @@
 namespace artel::transfer {
 namespace {
 
-constexpr int64_t kChunk = 2048;  // rows that are computed at a time, on one thread
+constexpr int64_t kChunk = 2048;  // rows per batch on one thread
 
-// Sums over the rows of a chunk: the loss, and its gradient by weights and bias.
+// Sums over the rows of a chunk: the loss, and its gradient with respect to weights and bias.
 Graph gradient_graph(int64_t rows, int64_t numbers, int64_t outputs, bool classes) {
   Graph graph;
   const Value x = graph.input("x", {DType::f32, {rows, numbers}});
@@ -55,7 +55,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-// What the last steps say about the curvature.
+// The L-BFGS history, which approximates the curvature.
 class Memory {
  public:
   void add(std::vector<double> step, std::vector<double> change) {
@@ -64,7 +64,7 @@ class Memory {
     pairs_.push_back({std::move(step), std::move(change), 1 / product});
     if (pairs_.size() > 10) pairs_.pop_front();
   }
-  // The product of the approximate inverse Hessian with the gradient, downhill.
+  // The descent direction: minus the approximate inverse Hessian times the gradient.
   std::vector<double> direction(const std::vector<double>& gradient) const {
     std::vector<double> q = gradient;
     std::vector<double> alpha(pairs_.size());
@@ -209,7 +209,7 @@ LinearFit LinearFitter::fit(double l2, const LinearFit* start, int most_iteratio
       next_loss = evaluate(next, next_gradient);
       better = std::isfinite(next_loss) && next_loss <= loss + 1e-4 * length * slope;
     }
-    if (!better) break;  // as good as rounding allows
+    if (!better) break;  // converged to rounding errors
     std::vector<double> step(size), change(size);
     for (size_t j = 0; j < size; ++j) {
       step[j] = next[j] - at[j];
@@ -220,7 +220,7 @@ LinearFit LinearFitter::fit(double l2, const LinearFit* start, int most_iteratio
     at.swap(next);
     gradient.swap(next_gradient);
     loss = next_loss;
-    // The first step knows nothing of the curvature and may be a short one.
+    // The first step has no curvature information and may be short.
     if (result.iterations > 0 && gain < least_gain * std::abs(loss)) break;
   }
   unpack(at);

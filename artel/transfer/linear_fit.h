@@ -1,5 +1,5 @@
-// Logistic and ridge regression of rows of numbers, by L-BFGS (Liu and Nocedal, 1989) on all rows
-// at a time. Each iteration costs two products of the rows with the weights.
+// Logistic and ridge regression by full-batch L-BFGS (Liu and Nocedal, 1989). Each iteration costs
+// two products of the rows with the weights.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace artel::transfer {
 struct LinearFit {
   Tensor weights;   // [outputs, numbers]
   Tensor bias;      // [outputs]
-  double loss = 0;  // with its penalty
+  double loss = 0;  // including the penalty
   int iterations = 0;
 };
 
 // Minimises the mean cross entropy (i32 targets, `outputs` classes) or half the mean squared error
-// (f32 targets [rows], one output), plus l2 / 2 times the sum of the squares of the weights.
-// `start` may be the result for another l2. The bits depend on neither threads nor their timing.
+// (f32 targets [rows], one output), plus l2 / 2 times the sum of squared weights. `start` may be
+// the result for another l2. The bits do not depend on threads.
 class LinearFitter {
  public:
   LinearFitter(Tensor rows, Tensor targets, int64_t outputs, int threads);
   ~LinearFitter();
-  // Ends when an iteration lessens the loss by less than this share of it.
+  // Stops when an iteration reduces the loss by less than `least_gain` of its value.
   LinearFit fit(double l2, const LinearFit* start = nullptr, int most_iterations = 200,
                 double least_gain = 1e-7) const;
   // Rows times weights plus bias: [rows, outputs].

@@ -10,7 +10,7 @@
 #include "artel/base/error.h"
 #include "artel/exec/libraries.h"
 
-// LAPACK's, which OpenBLAS brings without a header.
+// A LAPACK function, which OpenBLAS exports without a header.
 extern "C" void dsyevd_(const char* vectors, const char* triangle, const int* n, double* matrix,
                         const int* row, double* values, double* work, const int* work_size,
                         int* whole, const int* whole_size, int* info);
@@ -29,7 +29,7 @@ std::vector<double> eigenvalues(std::vector<double> matrix, int64_t n,
     require(info == 0, ErrorKind::numeric,
             "the eigenvalues of {} x {} numbers: LAPACK's code is {}", n, n, info);
   };
-  run(-1, -1);  // asks what it needs
+  run(-1, -1);  // queries the workspace size
   work.resize(static_cast<size_t>(work[0]));
   whole.resize(static_cast<size_t>(whole[0]));
   run(static_cast<int>(work.size()), static_cast<int>(whole.size()));
@@ -39,9 +39,9 @@ std::vector<double> eigenvalues(std::vector<double> matrix, int64_t n,
 
 namespace {
 
-// The evidence of one target of n samples, at the precisions alpha of the weights and beta of the
-// noise that make it largest. `spectrum` are the squared singular values, `z` the squares of the
-// target along their vectors, `beyond` what is left of it.
+// The evidence of one target of n samples, maximised over the precisions alpha of the weights and
+// beta of the noise. `spectrum` holds the squared singular values, `z` the squared components of
+// the target along their vectors, and `beyond` the squared remainder.
 double evidence(double n, const std::vector<double>& spectrum, const std::vector<double>& z,
                 double beyond) {
   double alpha = 1, beta = 1, length = 0, wrong = 0;
@@ -90,16 +90,16 @@ double log_me(const Tensor& rows, const Tensor& classes, int64_t most) {
       centred[i * numbers + j] = value;
       squares += value * value;
     }
-  // In units in which a row has length 1, so that layers of any scale compare.
+  // Scales rows to a mean length of 1, so that layers of any scale can be compared.
   const double scale = squares > 0 ? static_cast<double>(n) / squares : 0;
-  // The products of all samples, or of all numbers if these are fewer, have the same spectrum.
+  // The Gram matrix of samples, or of features if they are fewer, has the same spectrum.
   const bool by_samples = n <= numbers;
   const int64_t side = std::min(n, numbers);
   std::vector<double> products(static_cast<size_t>(side * side));
   cblas_dsyrk(CblasRowMajor, CblasUpper, by_samples ? CblasNoTrans : CblasTrans,
               static_cast<int>(side), static_cast<int>(std::max(n, numbers)), scale, centred.data(),
               static_cast<int>(numbers), 0, products.data(), static_cast<int>(side));
-  std::vector<double> vectors;  // as rows
+  std::vector<double> vectors;  // eigenvectors as rows
   std::vector<double> spectrum = eigenvalues(std::move(products), side, vectors);
   for (double& value : spectrum) value = std::max(0.0, value);
   int32_t last = 0;
@@ -121,7 +121,7 @@ double log_me(const Tensor& rows, const Tensor& classes, int64_t most) {
     for (int64_t k = 0; k < side; ++k) {
       const double product =
           std::inner_product(along.begin(), along.end(), vectors.begin() + k * side, 0.0);
-      // A vector among the numbers becomes one among the samples by the features and its length.
+      // Converts an eigenvector of the features to one of the samples.
       z[k] = by_samples            ? product * product
              : spectrum[k] > 1e-12 ? product * product * scale / spectrum[k]
                                    : 0;

@@ -1,6 +1,6 @@
-// How well features fit classes, without training: the logarithm of maximum evidence (You et al.,
-// ICML 2021) of a linear model, mean over samples and classes. Larger is better; only differences
-// between features for the same samples mean something.
+// LogME (You et al., ICML 2021): rates features for given classes without training. It is the
+// logarithm of the maximum evidence of a linear model, averaged over samples and classes. Larger is
+// better; compare only features of the same samples.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace artel::transfer {
 
-// Rows of features with their classes (i32). Of more than `most` rows, every so many-th counts: the
-// cost grows with the cube of their number.
+// `rows` are features, `classes` are i32. Takes an even subset of more than `most` rows, because
+// the cost is cubic in their number.
 double log_me(const Tensor& rows, const Tensor& classes, int64_t most = 256);
 
-// The eigenvalues of a symmetric matrix (row-major, n x n, of which the upper triangle is read),
-// the least first, and its eigenvectors as the rows of `vectors`.
+// The ascending eigenvalues of a symmetric matrix (row-major, n x n; reads the upper triangle), and
+// its eigenvectors as the rows of `vectors`.
 std::vector<double> eigenvalues(std::vector<double> matrix, int64_t n,
                                 std::vector<double>& vectors);
 

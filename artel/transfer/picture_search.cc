@@ -7,8 +7,8 @@
 
 #include "artel/base/error.h"
 #include "artel/base/random.h"
-#include "artel/data/image.h"
-#include "artel/data/resize.h"
+#include "artel/data/images/image.h"
+#include "artel/data/images/resize.h"
 
 namespace artel::transfer {
 namespace {
@@ -16,8 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kPicturesAtOnce = 64;
-constexpr int64_t kMostNeighbours = 64;  // of a picture, when groups are made
-constexpr int kMostRounds = 20;          // of spreading labels
+constexpr int64_t kMostNeighbours = 64;  // per picture, for grouping
+constexpr int kMostRounds = 20;          // of label propagation
 
 void scale_to_length_one(Tensor& vectors) {
   const int64_t width = vectors.shape()[1];
@@ -31,7 +31,7 @@ void scale_to_length_one(Tensor& vectors) {
   }
 }
 
-// Pictures of one batch, in their order; `problems` has an entry for each.
+// Reads the pictures of one batch in order. `problems` has an entry for each.
 Tensor read_batch(ThreadPool& pool, const PictureRules& rules, std::span<const fs::path> files,
                   std::vector<std::string>& problems) {
   const int64_t each = 3 * rules.size * rules.size;
@@ -97,7 +97,7 @@ std::vector<std::vector<int64_t>> group_alike(ThreadPool& pool, const VectorInde
                                               const Tensor& vectors, float threshold) {
   const int64_t rows = vectors.shape()[0];
   const std::vector<Neighbours> nearest = index.nearest(pool, vectors, kMostNeighbours);
-  // Either may have the other among its nearest only.
+  // Makes the relation symmetric: only one of a pair may have the other among its nearest.
   std::vector<std::map<int64_t, float>> links(rows);
   for (int64_t row = 0; row < rows; ++row)
     for (const Neighbour& other : nearest[row])

@@ -1,5 +1,4 @@
-// Finds pictures that show the same thing, such as the same person, by the numbers that a base
-// computes for them.
+// Finds pictures of the same subject, such as a person, by their features.
 //
 //   const artel::transfer::Base base = artel::transfer::load_base("faces");
 //   artel::transfer::PictureVectors all = artel::transfer::embed_pictures(base, files, {});
@@ -17,12 +16,12 @@
 
 namespace artel::transfer {
 
-// Pictures as vectors of length 1, except for bases that embed, whose distances have a meaning of
-// their own.
+// Feature vectors of pictures. They have length 1, except those of embedding networks, whose
+// distances are meaningful.
 struct PictureVectors {
-  std::vector<std::filesystem::path> files;  // those that could be read
+  std::vector<std::filesystem::path> files;  // readable files
   Tensor vectors;                            // [files, width]
-  std::vector<std::string> broken;           // why the others could not
+  std::vector<std::string> broken;           // errors of the unreadable files
 };
 
 struct EmbedOptions {
@@ -30,21 +29,21 @@ struct EmbedOptions {
   std::function<void(int64_t done, int64_t all)> progress = {};
 };
 
-// The order of the files is kept. Throws if none can be read, naming the first.
+// Keeps the order of the files. Throws if none can be read, with the first error.
 PictureVectors embed_pictures(const Base& base, const std::vector<std::filesystem::path>& files,
                               const EmbedOptions& options);
 
-// How a base sees a picture: decoded, scaled, cut and normalised, [3, size, size].
+// Decodes, scales, crops, and normalises a picture for a base: [3, size, size].
 data::Image prepared_picture(const PictureRules& rules, const Bytes& file);
 
-// Pictures that are alike, the largest group first, each by its rows; pictures that resemble no
-// other one are groups of their own. Two are neighbours if they are nearer than `threshold`; labels
-// then spread among neighbours (chinese whispers, Biemann 2006), in an order that is a function of
-// the rows, so that one vector between two people does not join them.
+// Groups similar pictures, given by their rows, largest group first. Single pictures form their own
+// groups. Pictures nearer than `threshold` are neighbours. Labels propagate among neighbours
+// (Chinese whispers, Biemann 2006) in a deterministic order, so a single vector between two groups
+// does not merge them.
 std::vector<std::vector<int64_t>> group_alike(ThreadPool& pool, const VectorIndex& index,
                                               const Tensor& vectors, float threshold);
 
-// A page that needs no other file: sections of thumbnails with captions.
+// A self-contained HTML page: sections of thumbnails with captions.
 struct ThumbnailSection {
   std::string title;
   std::vector<std::filesystem::path> files;

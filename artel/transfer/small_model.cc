@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFile = "model.json";
-constexpr int64_t kMostForChoosing = 5000;  // samples of the cross-validation
+constexpr int64_t kMostForChoosing = 5000;  // samples for cross-validation
 
 // Some rows of a tensor, in the given order.
 Tensor taken(const Tensor& from, const std::vector<int64_t>& rows) {
@@ -51,7 +51,7 @@ void learn_scales(SmallModel& model, const Tensor& rows) {
   for (int64_t j = 0; j < numbers; ++j) {
     const double deviation = std::sqrt(squares[j] / static_cast<double>(count));
     model.means.values<float>()[j] = static_cast<float>(sums[j]);
-    // A number that never changes says nothing.
+    // A constant feature carries no information.
     model.scales.values<float>()[j] = deviation > 1e-6 ? static_cast<float>(1 / deviation) : 0.0f;
   }
 }
@@ -79,12 +79,12 @@ std::vector<double> row_lengths(const Tensor& rows) {
   return squares;
 }
 
-// The products of all rows of a with all of b.
+// Inner products of all rows of `a` with all rows of `b`.
 Tensor products(const Tensor& a, const Tensor& b, int threads) {
   return LinearFitter::outputs({.weights = b, .bias = Tensor({b.shape()[0]})}, a, threads);
 }
 
-// Votes for classes, nearer ones counting more, as logarithms of shares.
+// Distance-weighted votes for classes, as logarithms of shares.
 void vote(const Neighbours& near, std::span<const int32_t> labels, int64_t k,
           std::span<float> scores) {
   std::vector<double> votes(scores.size(), 1e-3);
@@ -126,7 +126,7 @@ struct Sample {
   Tensor rows, targets;
 };
 
-// What choices are tried on: all samples, or some at random.
+// The samples for cross-validation: all, or a random subset.
 Sample for_choosing(const Tensor& rows, const Tensor& targets, uint64_t seed) {
   const int64_t count = rows.shape()[0];
   if (count <= kMostForChoosing) return {rows, targets};
@@ -159,7 +159,7 @@ void fit_linear(SmallModel& model, const Tensor& rows, const Tensor& targets,
                                 options.threads);
       const Tensor held_out = taken(some.rows, out), labels = taken(some.targets, out);
       LinearFit fit;
-      for (size_t c = 0; c < choices.size(); ++c) {  // from the strongest penalty to the weakest
+      for (size_t c = 0; c < choices.size(); ++c) {  // strongest penalty first
         fit = fitter.fit(choices[c], c > 0 ? &fit : nullptr, 200, options.least_gain);
         const SmallScore score =
             score_of(LinearFitter::outputs(fit, held_out, options.threads), labels);
@@ -168,7 +168,7 @@ void fit_linear(SmallModel& model, const Tensor& rows, const Tensor& targets,
         model.tried[c].loss += share * score.loss;
       }
     }
-    // The least loss; of those close to it the strongest penalty.
+    // Selects the strongest penalty whose loss is close to the minimum.
     model.choice = std::ranges::min_element(model.tried, {}, &Tried::loss)->choice;
   }
   const LinearFit fit = LinearFitter(rows, targets, outputs, options.threads)
@@ -187,7 +187,7 @@ void fit_neighbours(SmallModel& model, const Tensor& rows, const Tensor& targets
   const Sample some = for_choosing(rows, targets, options.seed);
   const int64_t most = *std::ranges::max_element(choices);
   if (choices.size() == 1 || some.rows.shape()[0] < 3) return;
-  // Each sample is judged by all others.
+  // Leave-one-out: each sample is classified by all others.
   ThreadPool pool(options.threads);
   auto near = make_index(some.rows)->nearest(pool, some.rows, most + 1);
   for (size_t i = 0; i < near.size(); ++i)

@@ -3,9 +3,9 @@
 #include "artel/base/bytes.h"
 #include "artel/base/error.h"
 #include "artel/base/text.h"
-#include "artel/data/image.h"
+#include "artel/data/images/image.h"
 #include "artel/data/text/tokenizer.h"
-#include "artel/run/samples.h"
+#include "artel/run/samples/samples.h"
 #include "artel/tensor/npy.h"
 
 namespace artel::transfer {

@@ -1,4 +1,4 @@
-// A small model on features, used on new samples: pictures and texts go through its base first.
+// Applies a small model to new samples. Pictures and texts pass through its base first.
 #pragma once
 
 #include <filesystem>
@@ -12,17 +12,18 @@ namespace artel::transfer {
 
 class SmallPredictor {
  public:
-  // The base is opened once it is needed.
+  // Opens the base on first use. Not thread safe.
   SmallPredictor(const std::filesystem::path& folder, int threads);
 
   const SmallModel& model() const { return model_; }
-  // Names of classes, for whoever shows predictions.
+  // Class names, for displaying predictions.
   const data::SampleLayout& layout() const { return layout_; }
 
-  // Scores for the samples of a file (SmallModel::scores): a picture, or features (NPY: rows; NPZ
-  // of `artel features`: its test part or, without one, its training part). Throws for others.
+  // Scores (SmallModel::scores) for the samples of a file: a picture, an NPY file of feature rows,
+  // or an NPZ file of `artel features` (its test part or, without one, its training part). Throws
+  // for other files.
   Tensor scores_of(const std::filesystem::path& file);
-  // For a text or, with a second one, a pair.
+  // Scores for a text, or for a pair of texts if `second` is given.
   Tensor scores_of_text(const std::string& text, const std::optional<std::string>& second);
 
  private:

@@ -4,8 +4,8 @@
 #include "artel/base/base64.h"
 #include "artel/base/bytes.h"
 #include "artel/base/error.h"
-#include "artel/data/image.h"
-#include "artel/data/resize.h"
+#include "artel/data/images/image.h"
+#include "artel/data/images/resize.h"
 #include "artel/transfer/picture_search.h"
 
 namespace artel::transfer {
@@ -36,7 +36,7 @@ std::string escaped_html(const std::string& text) {
   return result;
 }
 
-// The whole picture, in colour, its longer side `side`.
+// Scales a colour picture such that its longer side is `side`.
 data::Picture thumbnail(const std::filesystem::path& file, int64_t side) {
   const data::Picture picture = data::decode_picture(map_file(file), 3, side);
   const double scale =

@@ -16,7 +16,7 @@ void check_vectors(const Tensor& vectors, const char* what) {
           to_string(vectors.dtype()), to_string(vectors.shape()));
 }
 
-// Vectors that a core keeps while it compares them with some queries.
+// Vectors per block, small enough to stay in a core's cache during comparisons.
 constexpr int64_t kTileFloats = 32 << 10, kQueries = 64;
 
 bool nearer(const Neighbour& a, const Neighbour& b) {

@@ -4,10 +4,10 @@
 Rows: case, threads (processes), ours and peer in microseconds, and ratio = peer / ours, all medians over rounds in
 which everybody takes turns. The parts are:
   host     2 and 4 processes on this machine; the canonical reduction is compared with our own fastest
-  crowd    8 processes beside 2 that reduce as many bytes in all: ratio = throughput of 8 / throughput of 2
+  crowd    8 processes compared with 2 that reduce as many bytes in all: ratio = throughput of 8 / throughput of 2
   network  2 and 4 emulated hosts; the peer is the wire: 2(N-1)/N of the bytes at 1 Gbit/s; with gloo also two ranks
            on each of two hosts
-  encryption  2 emulated hosts: tcp, encrypted, beside tcp in clear, in turns; ratio = clear time / encrypted time.
+  encryption  2 emulated hosts: tcp, encrypted, compared with tcp in clear, in turns; ratio = clear time / encrypted time.
            How many cores rank 0 keeps busy in both cases is printed below the table (cores in --json)
 """
 import argparse, json, os, statistics, subprocess, sys, tempfile

@@ -11,7 +11,7 @@
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
-#include "artel/comm/benchmark.h"
+#include "artel/comm/collectives/benchmark.h"
 
 namespace artel::comm {
 namespace {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the death of a worker costs: Artel beside torchrun, on the same MLP, with 2 to 4 workers of one thread on this machine.
+"""The cost of a worker's death: Artel compared with torchrun, on the same MLP, with 2 to 4 workers of one thread on this machine.
 
 A worker is killed (SIGKILL), and the time counts until the first step is finished that was not finished before: torchrun ends all
 workers, starts them again and repeats what they did since their last checkpoint, made each 100 steps or each epoch (468 steps);
-Artel goes on in the same processes. Steps are seen by worker 0 of PyTorch, and by checkpoints, one a step, of Artel. Prints medians.
+Artel continues in the same processes. Steps are seen by worker 0 of PyTorch, and by checkpoints, one a step, of Artel. Prints medians.
 """
 import argparse
 import contextlib

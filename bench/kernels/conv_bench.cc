@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "artel/exec/kernels/conv.h"
+#include "artel/exec/cpu/convolution/conv.h"
 #include "artel/exec/libraries.h"
 #include "timing.h"
 

@@ -2,7 +2,7 @@
 // on the shapes of training steps.
 #include <fmt/format.h>
 
-#include "artel/exec/kernels/gemm.h"
+#include "artel/exec/cpu/matmul/gemm.h"
 #include "artel/exec/libraries.h"
 #include "timing.h"
 

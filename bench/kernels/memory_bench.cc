@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "artel/exec/kernels/copy.h"
-#include "artel/exec/kernels/cross_entropy.h"
-#include "artel/exec/kernels/dropout.h"
-#include "artel/exec/kernels/elementwise.h"
-#include "artel/exec/kernels/norm.h"
-#include "artel/exec/kernels/pool.h"
-#include "artel/exec/kernels/reduce.h"
-#include "artel/exec/kernels/softmax.h"
+#include "artel/exec/cpu/elementwise/copy.h"
+#include "artel/exec/cpu/elementwise/dropout.h"
+#include "artel/exec/cpu/elementwise/elementwise.h"
+#include "artel/exec/cpu/rows/cross_entropy.h"
+#include "artel/exec/cpu/rows/norm.h"
+#include "artel/exec/cpu/rows/pool.h"
+#include "artel/exec/cpu/rows/reduce.h"
+#include "artel/exec/cpu/rows/softmax.h"
 #include "timing.h"
 
 namespace artel::bench {
@@ -141,23 +141,27 @@ std::vector<Case> all_cases(Tensors& t) {
   add_batch_norm(cases, t, 65536, 64);
   add_batch_norm(cases, t, 4096, 256);
   add_batch_norm(cases, t, 256, 512);
-  add_elementwise(cases, t, "relu(a + b)", {{ElementOp::add, 0, 1}, {ElementOp::relu, 3}}, 65536,
-                  64);
+  add_elementwise(cases, t, "relu(a + b)",
+                  {{*find_element_op("add"), 0, 1}, {*find_element_op("relu"), 3}}, 65536, 64);
   add_elementwise(cases, t, "relu(a * 2 + b + row)",
-                  {{ElementOp::mul_scalar, 0, -1, -1, 2.0f},
-                   {ElementOp::add, 3, 1},
-                   {ElementOp::add, 4, 2},
-                   {ElementOp::relu, 5}},
+                  {{*find_element_op("mul_scalar"), 0, -1, -1, 2.0f},
+                   {*find_element_op("add"), 3, 1},
+                   {*find_element_op("add"), 4, 2},
+                   {*find_element_op("relu"), 5}},
                   2048, 384);
   add_elementwise(cases, t, "gelu_tanh(a + row) * b",
-                  {{ElementOp::add, 0, 2}, {ElementOp::gelu_tanh, 3}, {ElementOp::mul, 4, 1}}, 2048,
+                  {{*find_element_op("add"), 0, 2},
+                   {*find_element_op("gelu_tanh"), 3},
+                   {*find_element_op("mul"), 4, 1}},
+                  2048, 1536);
+  add_elementwise(cases, t, "gelu_exact gradient", {{*find_element_op("gelu_grad"), 0, 1}}, 2048,
                   1536);
-  add_elementwise(cases, t, "gelu_exact gradient", {{ElementOp::gelu_exact_grad, 0, 1}}, 2048,
-                  1536);
-  add_elementwise(
-      cases, t, "a / sqrt(b) + tanh(a)",
-      {{ElementOp::sqrt, 1}, {ElementOp::div, 0, 3}, {ElementOp::tanh, 0}, {ElementOp::add, 4, 5}},
-      2048, 1536);
+  add_elementwise(cases, t, "a / sqrt(b) + tanh(a)",
+                  {{*find_element_op("sqrt"), 1},
+                   {*find_element_op("div"), 0, 3},
+                   {*find_element_op("tanh"), 0},
+                   {*find_element_op("add"), 4, 5}},
+                  2048, 1536);
   add_softmax(cases, t, 128, 10);
   add_softmax(cases, t, 12288, 256);
   add_softmax(cases, t, 128, 10007);

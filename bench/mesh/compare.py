@@ -3,8 +3,8 @@
 
 `gpt` has 6 blocks of width 384 and reads random characters; `mlp` has four layers of 4,096 and sees Fashion-MNIST, 256 pictures a step or, as `mlp64`, 64. They are
 shared as pipelines (8 lanes) or as a tensor group (2 lanes). `gpt2` is GPT-2 small on 2 x 32 tokens, with all state in parts,
-beside plain data parallelism. There are no copies of parts on other workers (cluster.mirror_every). `wire` rows are pipelines over 1 Gbit/s (two emulated hosts, which needs root) beside the same on
-one host, and beside lossless data parallelism over that wire. `cuts` rows are pipelines cut by measured times beside ones cut
+compared with plain data parallelism. There are no copies of parts on other workers (cluster.mirror_every). `wire` rows are pipelines over 1 Gbit/s (two emulated hosts, which needs root) beside the same on
+one host, and with lossless data parallelism over that wire. `cuts` rows are pipelines cut by measured times, compared with ones cut
 into equally many layers, with what `artel plan` predicts of that ratio. Sides take turns; each ratio is the median over the rounds of what the two sides gave in one
 round. Workers apart each update all weights, those of a mesh only their own: this favours the mesh by a few percent. Memory is
 the largest worker's peak. With --newest, the newest PyTorch does what it can do of that, too (bench/peers/pytorch_mesh.py).
@@ -273,7 +273,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", help="rows with this word, such as tensor or mlp")
     parser.add_argument("--newest", action="store_true",
-                        help="beside the PyTorch of bench/peers/newest.txt, too (tools/setup newest)")
+                        help="compare with the PyTorch of bench/peers/newest.txt, too (tools/setup newest)")
     parser.add_argument("--json", action="store_true", help="print one object for each row")
     arguments = parser.parse_args()
     rows = [row for row in ROWS if arguments.only in (None, row.own.network, row.name)]

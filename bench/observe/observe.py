@@ -30,7 +30,7 @@ def write_config(folder, name):
     return path
 
 
-# What an open page does: it follows the stream, and asks for what has changed.
+# Acts like an open page: it follows the stream, and asks for what has changed.
 def follow(address, stop):
     def ask(path):
         return urllib.request.urlopen(address + path, timeout=10).read()

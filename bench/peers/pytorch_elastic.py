@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """PyTorch's side of `bench/run faults --torchrun`: a worker that torchrun starts, and starts again after a failure.
 
-It trains an MLP by DistributedDataParallel with Gloo, continues from the last checkpoint, and saves after so many steps. Worker 0
+It trains an MLP by DistributedDataParallel with Gloo, continues from the last checkpoint, and saves every --save-every steps. Worker 0
 appends a line to the file `steps` in the folder for each finished step: its number and the time.
 """
 import argparse

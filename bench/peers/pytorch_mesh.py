@@ -2,7 +2,7 @@
 
     pytorch_mesh.py pipeline   6 blocks of width 384 in two stages, 1F1B, 8 micro-batches (torch.distributed.pipelining)
     pytorch_mesh.py shard      GPT-2 small, weights, gradients and optimizer in parts (torch.distributed.fsdp.fully_shard)
-    pytorch_mesh.py replicate  the same, each process with all of it (DistributedDataParallel)
+    pytorch_mesh.py replicate  the same, each process with the whole network (DistributedDataParallel)
 
 Prints one JSON line: samples per second of both together, without the first quarter of the steps, and the larger peak of memory.
 """

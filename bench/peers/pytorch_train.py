@@ -2,7 +2,7 @@
 """PyTorch's side of `bench/run train`, `bench/run transformers` and `bench/run recurrent`: trains one model on one fixed random batch.
 
 A line "go SECONDS" on standard input runs training steps for about that long, at least one, and is answered by one
-JSON line; the end of the input ends the program. The caller chooses the BLAS build through LD_LIBRARY_PATH.
+JSON line; the end of the input ends the program.
 """
 import argparse
 import json
@@ -18,25 +18,19 @@ def parse_arguments():
                                           "gpt2", "vit", "lstm", "gru", "resnet18_all", "resnet18_end",
                                           "resnet18_head"))
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--channels-last", action="store_true", help="the faster memory format for many images")
+    parser.add_argument("--compile", action="store_true", help="compile forward, loss, and backward with torch.compile")
     return parser.parse_args()
 
 
 arguments = parse_arguments()
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # read when torch is loaded
-    os.environ[variable] = str(arguments.threads)
+os.environ["OMP_NUM_THREADS"] = str(arguments.threads)  # read when torch is loaded
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 from pytorch_models import MODELS  # noqa: E402
 from pytorch_transformers import TRANSFORMERS  # noqa: E402
-
-
-def blas_library():
-    """The file that the BLAS calls really go to."""
-    with open("/proc/self/maps") as maps:
-        return next((line.split()[-1] for line in maps if "blas" in line), "none")
 
 
 def problem(name):
@@ -59,9 +53,15 @@ def main():
         model = model.to(memory_format=torch.channels_last)
         x = x.to(memory_format=torch.channels_last)
 
+    def loss_of(x, y):
+        return nn.functional.cross_entropy(model(x), y)
+
+    if arguments.compile:
+        loss_of = torch.compile(loss_of)
+
     def step():
         optimizer.zero_grad(set_to_none=True)
-        nn.functional.cross_entropy(model(x), y).backward()
+        loss_of(x, y).backward()
         optimizer.step()
 
     for line in sys.stdin:
@@ -77,7 +77,7 @@ def main():
             "model": arguments.model, "batch": batch, "threads": arguments.threads,
             "samples_per_second": steps * batch / elapsed,
             "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "version": torch.__version__, "blas": blas_library(),
+            "version": torch.__version__,
         }), flush=True)
 
 

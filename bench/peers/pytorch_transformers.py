@@ -1,38 +1,30 @@
 """The transformers that benchmarks train, written for the speed of PyTorch on a CPU: one product for queries, keys and
-values, the causal mask added by the product of the scores, GELU as one kernel."""
-import math
-
+values, scaled_dot_product_attention, GELU as one kernel."""
 import torch
 from torch import nn
 from torch.nn import functional
 
 
 class Attention(nn.Module):
-    def __init__(self, width, heads, causal_positions=0):
+    def __init__(self, width, heads, causal=False):
         super().__init__()
         self.heads = heads
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
-        shape = (causal_positions, causal_positions)
-        self.register_buffer("mask", torch.full(shape, -math.inf).triu(1) if causal_positions else None)
+        self.is_causal = causal
 
     def forward(self, x):
         batch, positions, width = x.shape
         rows = self.qkv(x).view(batch, positions, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        q, k, v = rows.reshape(3, batch * self.heads, positions, width // self.heads)
-        scale = 1 / math.sqrt(width // self.heads)
-        if self.mask is None:
-            scores = torch.bmm(q * scale, k.transpose(1, 2))
-        else:
-            scores = torch.baddbmm(self.mask[:positions, :positions], q, k.transpose(1, 2), alpha=scale)
-        y = torch.bmm(functional.softmax(scores, -1), v)
-        return self.out(y.view(batch, self.heads, positions, -1).transpose(1, 2).reshape(batch, positions, width))
+        q, k, v = rows.unbind(0)
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=self.is_causal)
+        return self.out(y.transpose(1, 2).reshape(batch, positions, width))
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, causal_positions, gelu):
+    def __init__(self, width, heads, causal, gelu):
         super().__init__()
-        self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads, causal_positions)
+        self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads, causal)
         self.norm2, self.fc1, self.fc2 = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
         self.gelu = gelu
 
@@ -47,7 +39,7 @@ class Gpt(nn.Module):
     def __init__(self, positions, width=384, depth=6, heads=6, vocabulary=65):
         super().__init__()
         self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(positions, width)
-        self.blocks = nn.Sequential(*(Block(width, heads, positions, "tanh") for _ in range(depth)))
+        self.blocks = nn.Sequential(*(Block(width, heads, True, "tanh") for _ in range(depth)))
         self.norm = nn.LayerNorm(width)
 
     def forward(self, tokens):
@@ -63,7 +55,7 @@ class Vit(nn.Module):
         self.patches = nn.Conv2d(3, width, patch, patch)
         self.token = nn.Parameter(torch.zeros(1, 1, width))
         self.positions = nn.Parameter(torch.randn(1, (side // patch) ** 2 + 1, width) * 0.02)
-        self.blocks = nn.Sequential(*(Block(width, heads, 0, "none") for _ in range(depth)))
+        self.blocks = nn.Sequential(*(Block(width, heads, False, "none") for _ in range(depth)))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
 
     def forward(self, images):

@@ -19,8 +19,8 @@
 #include "artel/base/json_values.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
-#include "artel/data/column_blocks.h"
-#include "artel/data/libsvm.h"
+#include "artel/data/tables/column_blocks.h"
+#include "artel/data/tables/libsvm.h"
 #include "artel/ps/delayed_proximal.h"
 #include "artel/ps/server.h"
 

@@ -2,13 +2,13 @@
 """Two workers of one thread each that train together, compared with two that exchange nothing and with PyTorch's DDP.
 
 Sides take turns; each ratio is the median over the rounds of what the two sides gave in one round. Parts:
-  host       shared memory: canonical reduction beside no exchange, beside the same if its workers waited for each other
-             at each step, beside `reduction = "fast"` and beside DDP
-  gigabit    two emulated hosts at 1 Gbit/s, over Gloo: without loss beside DDP, and what "auto" finds with
-             `allow_lossy = true` beside DDP and beside no exchange
+  host       shared memory: canonical reduction compared with no exchange, with the same if its workers waited for each other
+             at each step, with `reduction = "fast"`, and with DDP
+  gigabit    two emulated hosts at 1 Gbit/s, over Gloo: without loss compared with DDP, and what "auto" finds with
+             `allow_lossy = true` compared with DDP and with no exchange
   slow       the same at 100 Mbit/s
-  accuracy   after equal epochs on Fashion-MNIST at 1 Gbit/s: `allow_lossy = true` beside lossless
-  balance    one worker has half a core: beside the ideal, three quarters of two whole workers
+  accuracy   after equal epochs on Fashion-MNIST at 1 Gbit/s: `allow_lossy = true` compared with lossless
+  balance    one worker has half a core: compared with the ideal, three quarters of two whole workers
 Run it on an idle machine. Emulated hosts and quotas need root.
 """
 import argparse
@@ -119,7 +119,7 @@ def main():
     if not arguments.json:
         print(layout.format(case="case", threads="threads", ours="ours", peer="peer", unit="unit", ratio="ratio",
                             peer_name="peer"))
-    # A thin wire matters where steps are short beside the gradients; shares are moved in the same way for all models.
+    # A slow network matters where steps are short compared with the gradients; shares are moved in the same way for all models.
     models_of = {"host": list(MODELS), "gigabit": ["mlp", "vgg11_bn"], "slow": ["mlp"],
                  "accuracy": ["mlp", "vgg11_bn"], "balance": ["mlp"]}
     with tempfile.TemporaryDirectory() as folder:

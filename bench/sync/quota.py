@@ -1,7 +1,7 @@
 """A share of one core for some processes: a control group of Linux, of version 1 or 2. Needs root."""
 import os
 
-PERIOD_MICROSECONDS = 10_000  # short beside a step, so that each is slowed alike
+PERIOD_MICROSECONDS = 10_000  # short compared with a step, so that each is slowed alike
 
 
 class Quota:

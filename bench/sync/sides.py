@@ -122,7 +122,6 @@ optimizer = {{ name = "sgd", lr = 0.02, momentum = 0.9 }}
 [cluster]
 workers = {WORKERS}
 threads = 1
-lanes = {WORKERS}
 """)
         shutil.rmtree(self.out, ignore_errors=True)
         command = [self.program, "train", config, "--out", self.out, *options]
@@ -132,7 +131,7 @@ lanes = {WORKERS}
             command += ["--join", f"{hosts.address}:{next(self.ports)}", "--token", "bench", "--interface", hosts.interface]
             finish([hosts.command(rank, [*command, "--rank", str(rank)]) for rank in range(WORKERS)])
             return
-        # What the launcher of `artel train -n` does, except for the last worker's quota.
+        # Acts like the launcher of `artel train -n`, except for the last worker's quota.
         place = {"ARTEL_SIZE": str(WORKERS), "ARTEL_ADDRESS": f"bench-{os.getpid()}-{next(self.ports)}", "ARTEL_TOKEN": "bench"}
         finish([command, slowed.command(command) if slowed else command],
                [{**place, "ARTEL_RANK": str(rank)} for rank in range(WORKERS)])

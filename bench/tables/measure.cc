@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "artel/base/process.h"
-#include "artel/data/csv_set.h"
+#include "artel/data/tables/csv_set.h"
 
 namespace {
 

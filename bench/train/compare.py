@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`bench/run train`: networks of images and numbers, trained by Artel and by PyTorch."""
+"""`bench/run train`: networks of images and numbers, trained by Artel and by its peers."""
 import os
 import sys
 

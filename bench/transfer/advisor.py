@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`bench/run transfer advisor`: is the advice good? For pairs of base and data, `artel advise --check` goes all four ways; shown
 are what the advised way reaches, what the best one reaches (the advice should be within 2 points of it), and the time of the
-advice beside that of trying all (at most 5 %).
+advice relative to that of trying all (at most 5 %).
 
 Bases are small convolutional networks trained on MNIST and on Fashion-MNIST, whose data is the other set, and the published
 mobilenet_v2_035 with CIFAR-10 and with pictures of your own: 100 and 1,000 training samples, and all."""

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`bench/run transfer agreement`: whether networks of torchvision compute the same here. torchvision makes each of them with random
 weights and random statistics of its norms, and writes its file; both compute four pictures from it. Prints the distance of the
-outputs beside their length."""
+outputs relative to their length."""
 import argparse
 import os
 import subprocess

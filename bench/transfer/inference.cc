@@ -7,7 +7,7 @@
 
 #include "artel/base/random.h"
 #include "artel/base/time.h"
-#include "artel/data/image_folder.h"
+#include "artel/data/images/image_folder.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/predict/fold_norms.h"
 #include "artel/transfer/picture_search.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`bench/run transfer inference`: features of JPEG pictures by ResNet-50 and MobileNetV2 at 224 x 224, decoding included: Artel beside
+"""`bench/run transfer inference`: features of JPEG pictures by ResNet-50 and MobileNetV2 at 224 x 224, decoding included: Artel compared with
 PyTorch as it comes and ONNX Runtime (both the newest), in turns. Needs a build with ARTEL_BENCH=ON and Python's packages of
 bench/peers/inference.txt, which it installs into a virtual environment. Run it on an idle machine."""
 import argparse
@@ -52,7 +52,7 @@ def main():
         folder = arguments.folder or made
         if not arguments.folder:
             subprocess.run([python, "-c", MAKE_PICTURES, made], check=True)
-        print(f"{'network':14} {'threads':>7} {'artel':>9} {'PyTorch':>9} {'ONNX Runtime':>12} {'beside the faster':>18}")
+        print(f"{'network':14} {'threads':>7} {'artel':>9} {'PyTorch':>9} {'ONNX Runtime':>12} {'vs. the faster':>18}")
         for name in arguments.networks.split(","):
             for threads in arguments.threads.split(","):
                 tail = [name, folder, threads, str(arguments.seconds)]

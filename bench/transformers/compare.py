@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""`bench/run transformers`: GPT and ViT, trained by Artel and by PyTorch; how memory grows with the context; and how fast
-GPT-2 writes, compared with what memory allows."""
+"""`bench/run transformers`: training speed of GPT and ViT, memory of long contexts, and speed of generation by GPT-2 relative
+to its memory bound."""
 import json
 import os
 import subprocess
@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from training import Case, main, result, start_ours, start_peer  # noqa: E402
+from training import Case, Variant, main, result, start_ours, start_peer  # noqa: E402
 
 
 def memory_of_long_contexts(arguments):
@@ -24,14 +24,14 @@ def memory_of_long_contexts(arguments):
 
 
 def memory_at_real_size(program, model, arguments):
-    """Peak memory of a model whose weights or activations fill gigabytes, one step each. PyTorch in the memory format that
-    takes least."""
+    """Peak memory of a model whose weights or activations fill gigabytes, one step each. PyTorch runs eagerly, in the memory
+    format that takes least."""
     if arguments.models:
         return
     layouts = (False, True) if model == "resnet50" else (False,)
     peers = []
     for channels_last in layouts:
-        worker = start_peer(model, 2, "openmp", channels_last)
+        worker = start_peer(model, 2, Variant("PyTorch", channels_last=channels_last))
         worker.run(0)
         peers.append((worker.answer["peak_rss_mb"], f"{worker.name} {worker.answer['version']}"))
         worker.close()

@@ -68,8 +68,8 @@ Arguments arguments_of(int argc, char** argv) {
   return arguments;
 }
 
-// What a signal handler needs to keep the input that the process is about to end with. A handler
-// gets no arguments, so there is one of these.
+// Data for the signal handler, which saves the input that ends the process. A handler gets no
+// arguments, so this is a single object.
 struct Current {
   std::string file;
   std::string input;
@@ -162,7 +162,7 @@ int fuzz(const Arguments& arguments) {
     artel::fuzz::try_input(target, artel::read_file(file));
   if (!arguments.files.empty()) return 0;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  // A disproportionate allocation throws std::bad_alloc, which nobody catches.
+  // A disproportionate allocation throws std::bad_alloc, which is not caught.
   const rlimit limit{kMaxMemory, kMaxMemory};
   ::setrlimit(RLIMIT_AS, &limit);
 #endif

@@ -25,7 +25,7 @@ void try_input(const Target& target, std::string input) {
 
 namespace {
 
-// Of this process; libFuzzer has no other way to hand it over.
+// The target of this process; libFuzzer has no other way to pass it.
 const Target*& chosen() {
   static const Target* target = nullptr;
   return target;

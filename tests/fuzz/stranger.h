@@ -1,4 +1,4 @@
-// Somebody who connects to where workers meet, says something, and hears the rest.
+// A foreign process that connects to a listener, sends a message, and reads the answers.
 #pragma once
 
 #include <poll.h>
@@ -6,11 +6,11 @@
 
 #include "artel/base/error.h"
 #include "artel/base/time.h"
-#include "artel/comm/file_handle.h"
+#include "artel/comm/connection/file_handle.h"
 
 namespace artel::fuzz {
 
-// Says it and hangs up. Whoever listens must hang up, too, within seconds.
+// Sends it and hangs up. The listener must hang up, too, within seconds.
 inline void say(const comm::FileHandle& socket, std::string_view text) {
   ::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
   ::shutdown(socket.get(), SHUT_WR);

@@ -1,5 +1,5 @@
-// What a fuzz target consists of. Each file of targets/ is one, in a namespace of its own; the
-// table in targets.cc has them all.
+// The definition of a fuzz target. Each file of targets/ defines one, in its own namespace; the
+// table in targets.cc lists them all.
 #pragma once
 
 #include <filesystem>

@@ -53,6 +53,10 @@ namespace environment {
 Read read;
 Seeds seeds;
 }  // namespace environment
+namespace gguf {
+Read read;
+Seeds seeds;
+}  // namespace gguf
 namespace handshake {
 Read read;
 Seeds seeds;
@@ -85,6 +89,10 @@ namespace libsvm {
 Read read;
 Seeds seeds;
 }  // namespace libsvm
+namespace machines {
+Read read;
+Seeds seeds;
+}  // namespace machines
 namespace measured_times {
 Read read;
 Seeds seeds;
@@ -97,6 +105,10 @@ namespace onnx {
 Read read;
 Seeds seeds;
 }  // namespace onnx
+namespace opencl_program {
+Read read;
+Seeds seeds;
+}  // namespace opencl_program
 namespace picture {
 Read read;
 Seeds seeds;
@@ -129,6 +141,10 @@ namespace samples {
 Read read;
 Seeds seeds;
 }  // namespace samples
+namespace sparse_weights {
+Read read;
+Seeds seeds;
+}  // namespace sparse_weights
 namespace shared_memory {
 Read read;
 Seeds seeds;
@@ -188,6 +204,7 @@ const std::vector<Target>& targets() {
       {"dashboard", dashboard::read, dashboard::seeds},
       {"door", door::read, door::seeds},
       {"environment", environment::read, environment::seeds},
+      {"gguf", gguf::read, gguf::seeds},
       {"handshake", handshake::read, handshake::seeds},
       {"hdf5", hdf5::read, hdf5::seeds},
       {"history", history::read, history::seeds},
@@ -196,9 +213,11 @@ const std::vector<Target>& targets() {
       {"labelled_text", labelled_text::read, labelled_text::seeds},
       {"layers", layers::read, layers::seeds},
       {"libsvm", libsvm::read, libsvm::seeds},
+      {"machines", machines::read, machines::seeds},
       {"measured_times", measured_times::read, measured_times::seeds},
       {"npy", npy::read, npy::seeds},
       {"onnx", onnx::read, onnx::seeds},
+      {"opencl_program", opencl_program::read, opencl_program::seeds},
       {"picture", picture::read, picture::seeds},
       {"piece_index", piece_index::read, piece_index::seeds},
       {"ps_message", ps_message::read, ps_message::seeds},
@@ -207,6 +226,7 @@ const std::vector<Target>& targets() {
       {"run_folder", run_folder::read, run_folder::seeds},
       {"safetensors", safetensors::read, safetensors::seeds},
       {"samples", samples::read, samples::seeds},
+      {"sparse_weights", sparse_weights::read, sparse_weights::seeds},
       {"shared_memory", shared_memory::read, shared_memory::seeds},
       {"table", table::read, table::seeds},
       {"tar", tar::read, tar::seeds},

@@ -22,7 +22,7 @@ std::optional<std::string> pretended(const AnyCase& any) {
   return "pretended to be wrong";
 }
 
-// What a child process writes, until it ends or patience does.
+// The output of a child process, until it ends or the deadline passes.
 std::optional<std::string> read_all(int pipe) {
   std::string text;
   char buffer[4096];
@@ -37,8 +37,8 @@ std::optional<std::string> read_all(int pipe) {
 }  // namespace
 
 AnyCase make_case(uint64_t seed, uint64_t number, const std::string& kind) {
-  constexpr const char* kTurns[] = {"networks", "meshes",   "graphs",
-                                    "networks", "networks", "graphs"};
+  constexpr const char* kTurns[] = {"networks", "meshes", "graphs", "networks",
+                                    "networks", "graphs", "motions"};
   const std::string made = kind == "all" ? kTurns[number % std::size(kTurns)] : kind;
   if (made == "graphs") return random_graph(mix_key({seed, number}));
   Random random{seed, number};

@@ -17,7 +17,7 @@ using AnyCase = std::variant<NetworkCase, GraphCase, MotionCase>;
 inline const std::vector<std::string> kKinds = {"all", "networks", "graphs", "meshes", "motions"};
 // Case `number` of a seed.
 AnyCase make_case(uint64_t seed, uint64_t number, const std::string& kind = "all");
-// Whether several workers train it.
+// True if several workers train it.
 bool is_mesh(const AnyCase& any);
 // One that was written or printed.
 AnyCase read_case(const std::string& file);
@@ -38,8 +38,7 @@ void set_patience(double seconds);
 // it may crash or hang.
 AnyCase reduce(const AnyCase& any, const std::string& wrong, bool apart);
 
-// What is wrong when the case is run in a process of its own: what `check` says, or how that
-// process ended.
+// The problem of the case in a separate process: the result of `check`, or how that process ended.
 std::optional<std::string> wrong_apart(const AnyCase& any);
 
 std::string to_text(const AnyCase& any);

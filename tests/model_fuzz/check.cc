@@ -1,8 +1,10 @@
 #include "tests/model_fuzz/check.h"
 
 #include <cctype>
+#include <cstring>
 
 #include "artel/base/error.h"
+#include "tests/model_fuzz/training.h"
 
 namespace artel::model_fuzz {
 namespace {
@@ -29,18 +31,49 @@ bool same_fault(const std::string& a, const std::string& b) {
   return fault_words(a) == fault_words(b);
 }
 
-Verdict check(const NetworkCase& network) {
+namespace {
+
+template <typename Find>
+Verdict verdict_of(const Find& find) {
   try {
-    if (auto wrong = compare_with_reference(network)) return {wrong, {}};
-    if (network.tune) return {};  // the choice of kernels depends on timing
-    return {network.workers > 1 ? compare_workers(network) : compare_bits(network), {}};
+    return {find(), {}};
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) return {error.what(), {}};
     return {{}, error.what()};
   } catch (const std::exception& error) {  // of a library
     return {error.what(), {}};
   }
-  return {};
+}
+
+}  // namespace
+
+Verdict check(const NetworkCase& network) {
+  return verdict_of([&]() -> std::optional<std::string> {
+    if (auto wrong = compare_with_reference(network)) return wrong;
+    if (network.tune) return {};  // the choice of kernels depends on timing
+    return network.workers > 1 ? compare_workers(network) : compare_bits(network);
+  });
+}
+
+Verdict check_on(Device& device, const NetworkCase& network) {
+  return verdict_of([&]() -> std::optional<std::string> {
+    if (auto wrong = compare_with_reference(network, device)) return wrong;
+    Training one(network, {.device = &device}), two(network, {.device = &device});
+    for (int64_t step = 0; step < network.steps; ++step) {
+      try {
+        one.step();
+        two.step();
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::numeric) return {};
+        throw;
+      }
+    }
+    const std::vector<float> first = one.bits(), second = two.bits();
+    const bool same = first.size() == second.size() &&
+                      std::memcmp(first.data(), second.data(), first.size() * sizeof(float)) == 0;
+    if (same) return {};
+    return "two trainings on the device have different bits";
+  });
 }
 
 NetworkCase reduce(NetworkCase network, const std::string& wrong, const Find& find) {

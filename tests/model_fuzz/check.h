@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "artel/exec/device.h"
 #include "tests/model_fuzz/network_case.h"
 
 namespace artel::model_fuzz {
@@ -20,8 +21,12 @@ struct Verdict {
 // memory.
 Verdict check(const NetworkCase& network);
 
-// The parts of it: what is wrong, or nothing.
-std::optional<std::string> compare_with_reference(const NetworkCase& network);
+// Compares with the reference a training on another device, twice, which must give the same bits.
+Verdict check_on(Device& device, const NetworkCase& network);
+
+// Parts of the check. Each returns the problem, if any.
+std::optional<std::string> compare_with_reference(const NetworkCase& network,
+                                                  Device& device = cpu());
 std::optional<std::string> compare_bits(const NetworkCase& network);
 std::optional<std::string> compare_workers(const NetworkCase& network);
 
@@ -30,7 +35,7 @@ std::optional<std::string> compare_workers(const NetworkCase& network);
 using Find = std::function<std::optional<std::string>(const NetworkCase&)>;
 NetworkCase reduce(NetworkCase network, const std::string& wrong, const Find& find);
 
-// Whether two texts tell of the same fault: they differ in numbers and names only.
+// True if two texts report the same fault: they differ in numbers and names only.
 bool same_fault(const std::string& a, const std::string& b);
 
 }  // namespace artel::model_fuzz

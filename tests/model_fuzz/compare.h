@@ -10,7 +10,7 @@ namespace artel::model_fuzz {
 
 // Rounding alone explains a difference of this share of the numbers involved.
 inline constexpr double kRounding = 2e-4;
-// What is left of terms of order 1 that cancel out.
+// The remainder of terms of order 1 that cancel out.
 inline constexpr double kCancelled = 2e-6;
 // Where that is exceeded, the reference itself is run with rounding errors, to see how far they
 // move it where sums cancel out, a ReLU flips or a normalisation divides by almost nothing.
@@ -18,8 +18,8 @@ inline constexpr double kNoise = 1e-7;
 inline constexpr int kNoisyRuns = 24;
 inline constexpr double kSway = 30;  // how much further a compiled program may be
 
-// A network in which rounding errors move a gradient by this share of it has no right answer in
-// f32, for example where a normalisation amplifies tiny differences between almost equal numbers.
+// A network in which rounding errors move a gradient by this share has no correct answer in f32,
+// for example because a normalisation amplifies tiny differences between almost equal numbers.
 inline constexpr double kLost = 0.1;
 
 inline double largest(const reference::Array& array) {

@@ -1,5 +1,5 @@
-// A training beside the reference, step by step. Weights are taken over from Artel at each step, so
-// rounding errors do not add up.
+// A training compared with the reference, step by step. Weights are copied from Artel at each step,
+// so rounding errors do not accumulate.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ class Comparison {
     return results;
   }
 
-  // What rounding explains, of something of this size.
+  // The largest error by rounding of a value of this size.
   static double allowed(const std::string& what, double size, const Results& expected) {
     if (what == "loss") return kRounding * std::max(size, 1e-3);
     if (what.starts_with("gradient")) size = std::max(size, 1e-2 * expected.gradient_scale);
@@ -97,7 +97,7 @@ class Comparison {
     return std::nullopt;
   }
 
-  // Whether rounding cannot change the order of scores.
+  // True if rounding cannot change the order of scores.
   static bool is_clear(const Results& expected, const std::vector<Results>& noisy) {
     double sway = 1e-4;
     for (const Results& each : noisy)
@@ -149,7 +149,7 @@ class Comparison {
     return std::nullopt;
   }
 
-  // What is frozen, or does not matter for the loss, stays as it is.
+  // Parameters that are frozen, or without effect on the loss, stay unchanged.
   std::optional<std::string> compare_untouched(int64_t step, const Arrays& before,
                                                const Arrays& gradients,
                                                const Results& expected) const {
@@ -184,8 +184,10 @@ class Comparison {
 
 }  // namespace
 
-std::optional<std::string> compare_with_reference(const NetworkCase& network) {
-  Training training(network, {.tune = network.tune, .check_memory = true});
+std::optional<std::string> compare_with_reference(const NetworkCase& network, Device& device) {
+  const bool here = &device == &cpu();
+  Training training(network,
+                    {.tune = network.tune && here, .check_memory = here, .device = &device});
   return Comparison(network, training).run();
 }
 

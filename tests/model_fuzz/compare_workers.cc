@@ -6,6 +6,7 @@
 #include "artel/base/error.h"
 #include "artel/data/dataset.h"
 #include "tests/model_fuzz/check.h"
+#include "tests/model_fuzz/moving_lanes.h"
 #include "tests/model_fuzz/training.h"
 #include "tests/unit/train/workers.h"
 
@@ -53,6 +54,7 @@ std::optional<std::string> difference(const Trained& a, const Trained& b) {
 struct Run {
   MeshSetting mesh;
   size_t memory_limit = 0;
+  int64_t threads = 1;  // the most of a worker
 };
 
 class WorkersComparison {
@@ -83,7 +85,7 @@ class WorkersComparison {
  private:
   data::DatasetPtr samples() const {
     const Tensor y = network_.all_targets();
-    if (network_.ignored) return std::make_shared<MaskedSamples>(x_, y);
+    if (network_.ignored || network_.lines) return std::make_shared<MaskedSamples>(x_, y);
     return data::tensor_dataset(x_, y);
   }
 
@@ -94,27 +96,35 @@ class WorkersComparison {
             .steps = 2 * network_.steps};
   }
 
-  TrainerOptions trainer_options(const Run& run) const {
+  // Workers may have different numbers of threads, except those that share a layer.
+  static int threads_of(const Run& run, int rank) {
+    const int64_t fewer = run.mesh.tensor == 1 ? rank % run.threads : 0;
+    return static_cast<int>(run.threads - fewer);
+  }
+
+  TrainerOptions trainer_options(const Run& run, int rank) const {
     return {.optimizer = optim::optimizer_from_options(network_.optimizer),
+            .schedule = optim::schedule_from_options({{"name", network_.schedule}}),
             .loss = network_.loss,
             .metrics = metrics_by_name(network_.metrics),
             .label_smoothing = network_.label_smoothing,
             .class_weights = network_.class_weights,
             .seed = network_.seed,
-            .threads = 1,
+            .threads = threads_of(run, rank),
             .lanes = static_cast<int>(network_.lanes),
             .exact_convolutions = network_.exact_convolutions,
             .memory_limit = run.memory_limit,
+            .bucket_bytes = static_cast<size_t>(run.mesh.bucket_bytes),
             .freeze = network_.freeze,
             .strategy = run.mesh.strategy,
             .strategy_options = run.mesh.options()};
   }
 
-  // From `begun`, if it is given, up to `steps`, and what comes of it.
+  // Trains from `begun`, if given, up to `steps`, and returns the result.
   Trained train(Cluster& cluster, const Run& run, int64_t steps,
                 checkpoint::Checkpoint* begun = nullptr,
                 checkpoint::Checkpoint* end = nullptr) const {
-    Trainer trainer(cluster, network_.model(), trainer_options(run));
+    Trainer trainer(cluster, network_.model(), trainer_options(run, cluster.rank()));
     if (begun) {
       trainer.build(network_.x());
       if (cluster.rank() == 0) trainer.restore(*begun);
@@ -126,6 +136,7 @@ class WorkersComparison {
       result.steps.push_back(static_cast<float>(state.loss));
       for (const MetricValue& metric : state.metrics)
         for (const double sum : metric.sums) result.steps.push_back(static_cast<float>(sum));
+      move_lanes(network_.seed, state.step);
       return true;
     });
     trainer.fit(set_, fit);
@@ -171,31 +182,36 @@ class WorkersComparison {
   }
 
   std::vector<Trained> together(bool resumes, size_t limit) const {
-    const Run run = {network_.mesh, limit};
+    const Run run = {network_.mesh, limit, network_.threads};
     const int64_t steps = fit_options().steps;
     std::vector<Trained> all(static_cast<size_t>(network_.workers));
     if (!resumes) {
-      on_all([&](size_t rank, Cluster& cluster) { all[rank] = train(cluster, run, steps); });
+      on_all(network_.workers, run.mesh.servers,
+             [&](size_t rank, Cluster& cluster) { all[rank] = train(cluster, run, steps); });
       return all;
     }
     checkpoint::Checkpoint half;
-    on_all([&](size_t rank, Cluster& cluster) {
+    on_all(network_.workers, run.mesh.servers, [&](size_t rank, Cluster& cluster) {
       all[rank] = train(cluster, run, network_.steps, nullptr, &half);
     });
-    on_all([&](size_t rank, Cluster& cluster) {
+    const std::vector<float> before = all[0].steps;  // of exact runs, those of all
+    all.resize(static_cast<size_t>(network_.resumed_workers > 0 ? network_.resumed_workers
+                                                                : network_.workers));
+    on_all(std::ssize(all), run.mesh.servers, [&](size_t rank, Cluster& cluster) {
       Trained rest = train(cluster, run, steps, &half);
-      rest.steps.insert(rest.steps.begin(), all[rank].steps.begin(), all[rank].steps.end());
+      rest.steps.insert(rest.steps.begin(), before.begin(), before.end());
       all[rank] = std::move(rest);
     });
     return all;
   }
 
-  // Of several errors, that a limit is too low is the cause of the others.
-  void on_all(const std::function<void(size_t rank, Cluster&)>& body) const {
+  // Among several errors, a limit that is too low is the cause of the others.
+  static void on_all(int64_t workers, int64_t servers,
+                     const std::function<void(size_t rank, Cluster&)>& body) {
     std::mutex mutex;
     std::optional<MemoryLimitError> too_low;
     try {
-      on_workers(static_cast<int>(network_.workers), [&](int rank, Cluster& cluster) {
+      const auto work = [&](int rank, Cluster& cluster) {
         try {
           body(static_cast<size_t>(rank), cluster);
         } catch (const MemoryLimitError& error) {
@@ -203,7 +219,8 @@ class WorkersComparison {
           too_low = error;
           throw;
         }
-      });
+      };
+      on_workers(static_cast<int>(workers), work, static_cast<int>(servers));
     } catch (const Error&) {
       if (too_low) throw *too_low;
       throw;
@@ -238,7 +255,7 @@ std::optional<std::string> compare_workers(const NetworkCase& network) {
   WorkersComparison comparison(network);
   try {
     if (auto wrong = comparison.run()) return wrong;
-    return network.mesh.is_exact() && network.seed % 4 == 0 ? comparison.resumed() : std::nullopt;
+    return network.resumed_workers > 0 ? comparison.resumed() : std::nullopt;
   } catch (const Error& error) {
     if (is_refusal(error.kind())) throw;
     return fmt::format("{} workers stop: {}", network.workers, error.what());

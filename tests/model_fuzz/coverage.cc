@@ -11,7 +11,7 @@
 #include "artel/nn/parse_layers.h"
 #include "artel/plan/schedule.h"
 #include "artel/predict/batches.h"
-#include "artel/train/exchange.h"
+#include "artel/train/step/exchange.h"
 #include "tests/model_fuzz/any_case.h"
 #include "tests/model_fuzz/graph_maker.h"
 #include "tests/model_fuzz/layer_text.h"
@@ -41,6 +41,12 @@ class Seen {
       if (made.has_output("loss")) add(lower(made, Differentiation{}));
     } else if (const auto* network = std::get_if<NetworkCase>(&any)) {
       add(*network);
+    } else if (const auto* motion = std::get_if<MotionCase>(&any)) {
+      seen_.insert("motion by " + motion->strategy);
+      seen_.insert("motion of " + motion->optimizer);
+      seen_.insert(fmt::format("motion with delay {}", motion->delay));
+      if (motion->local_steps > 1) seen_.insert("motion in local steps");
+      if (motion->resumed_by > motion->workers) seen_.insert("motion resumed by more workers");
     }
   }
 
@@ -52,14 +58,24 @@ class Seen {
       for (size_t i = 1; i < words.size(); ++i)
         all.push_back(fmt::format("option {} of {}", words[i], words[0]));
     }
-    // Those of layers that are cut into shards, which no network here is large enough for, are
-    // compared in tests/unit/reference.
+    // Those of layers that are cut into shards, which no network here is large enough for, and
+    // those of quantised weights, which are not trained, are compared in tests/unit/reference.
     for (const OpDefinition& op : builtin_ops())
-      if (!op.name.starts_with("shard_")) all.push_back("op " + op.name);
+      if (!op.name.starts_with("shard_") && !op.name.starts_with("quantised_"))
+        all.push_back("op " + op.name);
     for (const std::string& name : plan::schedule_names()) all.push_back("schedule " + name);
     for (const std::string& name : exchange_names()) all.push_back("strategy " + name);
     for (const char* level : {"optimizer", "gradients", "weights"})
       all.push_back(fmt::format("sharding {}", level));
+    for (const char* what : {"strategy ps", "two replicas", "threads of a worker", "buckets",
+                             "lanes that move", "8 lanes of 8 samples", "lines of text"})
+      all.emplace_back(what);
+    for (const std::string& name : exchange_names()) all.push_back("motion by " + name);
+    for (const std::string& name : optim::optimizer_names()) all.push_back("motion of " + name);
+    for (const char* what :
+         {"by ps", "by downpour", "by ddpg", "with delay 0", "with delay 1", "with delay 4",
+          "with delay -1", "in local steps", "resumed by more workers"})
+      all.push_back(fmt::format("motion {}", what));
     for (const std::string& form : comm::codec_names())
       all.push_back("codec " + form.substr(0, form.find(' ')));
     for (const std::string& name : loss_names()) all.push_back("loss " + name);
@@ -72,6 +88,17 @@ class Seen {
  private:
   void add(const Graph& graph) {
     for (const Node& node : graph.nodes()) seen_.insert("op " + node.op->name);
+  }
+
+  // How the workers of a mesh share its training.
+  void add_sharing(const NetworkCase& network) {
+    if (network.lines) seen_.insert("lines of text");
+    if (network.workers == 1) return;
+    if (network.mesh.replicas > 1) seen_.insert("two replicas");
+    if (network.threads > 1) seen_.insert("threads of a worker");
+    if (network.mesh.bucket_bytes > 0) seen_.insert("buckets");
+    if (network.mesh.moves_lanes) seen_.insert("lanes that move");
+    if (network.lanes == 8 && network.batch >= 8 * 8) seen_.insert("8 lanes of 8 samples");
   }
 
   void add(const NetworkCase& network) {
@@ -89,6 +116,7 @@ class Seen {
     seen_.insert("schedule " + network.mesh.schedule);
     seen_.insert("sharding " + network.mesh.sharding);
     seen_.insert("strategy " + network.mesh.strategy);
+    add_sharing(network);
     if (!network.mesh.is_exact())
       seen_.insert("codec " + network.mesh.compress.substr(0, network.mesh.compress.find(' ')));
     const std::vector<Metric> metrics = metrics_by_name(network.metrics);

@@ -1,4 +1,4 @@
-// Whether the generator makes everything that there is.
+// Checks that the generator produces every layer and op.
 #pragma once
 
 #include <cstdint>

@@ -31,6 +31,21 @@ double margin_of(const Array& scores) {
   return margin;
 }
 
+// For rows of a score and a class, 0 or 1: the numbers of pairs in order and of all pairs, by
+// visiting each pair.
+Array ordered_pairs(const Array& rows, double& margin) {
+  double right = 0, pairs = 0;
+  for (size_t a = 0; a < rows.data.size(); a += 3)
+    for (size_t b = 0; b < rows.data.size(); b += 3) {
+      if (rows.data[a + 2] == 0 || rows.data[b + 1] == 0) continue;
+      const double higher = rows.data[a] - rows.data[b];
+      right += higher > 0 ? 1 : higher == 0 ? 0.5 : 0;
+      pairs += 1;
+      margin = std::min(margin, std::abs(higher));
+    }
+  return {{2}, {right, pairs}};
+}
+
 }  // namespace
 
 std::string gradient_of(const std::string& parameter) { return "gradient of '" + parameter + "'"; }
@@ -58,7 +73,7 @@ Graph Expectation::plain_graph(int64_t samples, bool training) const {
     graph.set_output("loss", loss.weighted);
     if (loss.weight) graph.set_output("loss_weight", loss.weight);
   }
-  Metrics::add_to(graph, metrics_by_name(network_.metrics), prediction, y, !training);
+  Metrics::add_to(graph, metrics_by_name(network_.metrics), prediction, y);
   return graph;
 }
 
@@ -74,6 +89,7 @@ Results Expectation::step(int64_t number, const Arrays& leaves, const reference:
   const int64_t batch = network_.samples_of(number);
   reference::Leaves all = leaves;
   std::map<std::string, double> momentum;
+  Array scores;                     // of all lanes, for the metric auc
   double working = 0, counted = 0;  // lanes with samples; the weight of all samples
   result.values["loss"] = {{}, {0.0}};
   for (int lane = 0; lane < network_.lanes; ++lane) {
@@ -102,10 +118,16 @@ Results Expectation::step(int64_t number, const Arrays& leaves, const reference:
       momentum[name] = update.momentum;
       accumulate(result.values[state_of(name)], values[update.observed], 1);
     }
-    for (const auto& [name, id] : graph.outputs())
-      if (name.starts_with("metric ")) accumulate(result.values[name], values[id], 1);
+    for (const auto& [name, id] : graph.outputs()) {
+      if (name == Metrics::output_of("auc"))
+        scores.data.insert(scores.data.end(), values[id].data.begin(), values[id].data.end());
+      else if (name.starts_with("metric "))
+        accumulate(result.values[name], values[id], 1);
+    }
     result.margin = std::min(result.margin, margin_of(values[graph.output_id("prediction")]));
   }
+  if (std::ranges::count(network_.metrics, "auc") > 0)
+    result.values[Metrics::output_of("auc")] = ordered_pairs(scores, result.margin);
   // The mean over the samples that count, in whichever lanes they are.
   for (auto& [what, value] : result.values)
     if (counted > 0 && (what == "loss" || what.starts_with("gradient")))

@@ -1,4 +1,4 @@
-// What a case should give, from the model's plain graph: neither fused nor differentiated.
+// The expected result of a case, from the model's plain graph: neither fused nor differentiated.
 #pragma once
 
 #include <limits>
@@ -21,7 +21,7 @@ struct Results {
 
 std::string gradient_of(const std::string& parameter);
 std::string state_of(const std::string& state);
-// Whether it is a metric that counts answers.
+// True if it is a metric that counts answers.
 bool counts_answers(const std::string& what);
 
 class Expectation {
@@ -30,7 +30,7 @@ class Expectation {
 
   // After step `number` with these parameters and states.
   Results step(int64_t number, const Arrays& leaves, const reference::Noise& noise = {});
-  // What Training::evaluate gives.
+  // The result of Training::evaluate.
   Results evaluation(const Arrays& leaves, const reference::Noise& noise = {});
 
  private:

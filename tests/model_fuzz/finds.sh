@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# finds.sh PROGRAM FAULT: the model fuzzer finds a fault of its own, attributes it to its case, reduces the network
-# to the layer that has it, writes a file that shows it, and goes on.
+# finds.sh PROGRAM FAULT: the model fuzzer finds a fault of its own, attributes it to its case, reduces the network to the layer that has
+# it, writes a file that shows it, and continues.
 set -euo pipefail
 program=$1 fault=$2
 folder=$(mktemp -d)
@@ -23,7 +23,7 @@ case=$(sed -n 's/^case \([0-9]*\) .*: pretended to be wrong$/\1/p' "$folder/out"
 if [[ $fault == crash ]]; then
   pretend crash --seed 2 --cases $((case + 3)) --failures "$folder"
   grep -q "^case $case .* ended its process" "$folder/out" || fail "case $case was not named"
-  [[ $(tail -1 "$folder/out" | tr -dc '0-9 ' | awk '{print $1 + $2}') -eq $((case + 2)) ]] || fail "it did not go on"
+  [[ $(tail -1 "$folder/out" | tr -dc '0-9 ' | awk '{print $1 + $2 + $3}') -eq $((case + 2)) ]] || fail "it did not go on"
 elif [[ $fault == hang ]]; then
   patience=1
   [[ -z ${ARTEL_SANITIZED:-} ]] || patience=20  # what does not hang must not seem to

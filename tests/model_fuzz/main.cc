@@ -5,8 +5,9 @@
 //   artel_model_fuzz --kind meshes            networks for several workers only
 //   artel_model_fuzz --cases 1000 --seed 7    the same ones again
 //   artel_model_fuzz --seed 7 --case 12       one of them
+//   artel_model_fuzz --device opencl:0        networks on a device
 //   artel_model_fuzz FILE ...                 kept or written cases, .toml or .graph
-//   artel_model_fuzz --coverage 2000          does every layer and op occur among so many?
+//   artel_model_fuzz --coverage 2000          finds layers and ops that do not occur in N cases
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -21,8 +22,11 @@
 
 #include "artel/base/log.h"
 #include "artel/base/time.h"
+#include "artel/exec/devices.h"
 #include "tests/model_fuzz/any_case.h"
 #include "tests/model_fuzz/coverage.h"
+#include "tests/model_fuzz/moving_lanes.h"
+#include "tests/model_fuzz/weighted_losses.h"
 
 namespace artel::model_fuzz {
 namespace {
@@ -37,6 +41,7 @@ struct Options {
   double patience = 600;  // seconds for one case
   Pretence pretence;
   std::string kind = "all";
+  std::string device;    // networks are trained there, one after another in this process
   std::string failures;  // folder for failing cases
   std::string write;     // folder for all cases, which are not run
   std::vector<std::string> files;
@@ -52,8 +57,8 @@ struct Options {
 // A generator whose networks are refused tests nothing.
 constexpr double kMostRefused = 0.02;
 
-// What a job tells its supervisor, in shared memory, so that even a crash can be attributed to its
-// case.
+// The report of a job to its supervisor, in shared memory, so that even a crash can be attributed
+// to its case.
 struct Progress {
   std::atomic<int64_t> networks, graphs, motions, meshes, wrong, refused;
   std::atomic<uint64_t> current;
@@ -116,8 +121,41 @@ int run_files(const std::vector<std::string>& files) {
   return wrong;
 }
 
-// Starts the jobs and waits for them, says how far they are, ends one that hangs at a case, and
-// goes on behind a case that has ended its job.
+// Drivers do not survive a fork, so there are no jobs. Without a driver, the exit code says that
+// the test was skipped.
+int run_on_device(const Options& options) {
+  constexpr int kSkipped = 77;
+  Device* device = nullptr;
+  try {
+    device = &device_by_name(options.device);
+  } catch (const Error& error) {
+    fmt::print("skipped: {}\n", error.what());
+    return error.kind() == ErrorKind::unsupported ? kSkipped : 1;
+  }
+  int64_t right = 0, wrong = 0, refused = 0;
+  const Clock::time_point begin = Clock::now();
+  const auto goes_on = [&](int64_t number) {
+    return options.cases > 0 ? number < options.cases
+                             : seconds_between(begin, Clock::now()) < options.seconds;
+  };
+  const int64_t first = std::max<int64_t>(0, options.only_case);
+  for (int64_t i = first; options.only_case >= 0 ? i == first : goes_on(i); ++i) {
+    const AnyCase any = make_case(options.seed, static_cast<uint64_t>(i), "networks");
+    const Verdict verdict = check_on(*device, std::get<NetworkCase>(any));
+    if (verdict.wrong)
+      fmt::print("case {} (--device {} --seed {} --case {}): {}\n{}", i, options.device,
+                 options.seed, i, *verdict.wrong, to_text(any));
+    if (verdict.refused) fmt::print("case {} is refused: {}\n", i, *verdict.refused);
+    ++(verdict.wrong ? wrong : verdict.refused ? refused : right);
+    std::fflush(stdout);
+  }
+  fmt::print("{}: {} networks right, {} wrong, {} refused\n", device->name(), right, wrong,
+             refused);
+  return wrong > 0 || right == 0 || refused > right / 10 ? 1 : 0;
+}
+
+// Starts the jobs and waits for them, prints their progress, ends a job that hangs at a case, and
+// continues after a case that has ended its job.
 class Supervisor {
  public:
   static constexpr double kBetweenLines = 60, kReducing = 600;  // seconds
@@ -170,7 +208,7 @@ class Supervisor {
     jobs_[job] = pid;
   }
 
-  // Whether a job is over for good.
+  // True if a job has ended for good.
   bool ended(size_t job) {
     const uint64_t current = progress_[job].current;
     if (current != seen_[job].current) seen_[job] = {current};
@@ -217,10 +255,10 @@ class Supervisor {
 
   void tell() const {
     fmt::print(
-        "{} networks and {} graphs, {} wrong, {} refused, {} clean meshes, {} motions, "
+        "{} networks, {} graphs and {} motions, {} wrong, {} refused, {} clean meshes, "
         "after {:.0f} s\n",
-        sum(&Progress::networks), sum(&Progress::graphs), sum(&Progress::wrong) + crashed_,
-        sum(&Progress::refused), sum(&Progress::meshes), sum(&Progress::motions),
+        sum(&Progress::networks), sum(&Progress::graphs), sum(&Progress::motions),
+        sum(&Progress::wrong) + crashed_, sum(&Progress::refused), sum(&Progress::meshes),
         seconds_between(begin_, Clock::now()));
     std::fflush(stdout);
   }
@@ -235,6 +273,8 @@ class Supervisor {
 };
 
 int run(Options options) {
+  register_moving_lanes();
+  register_weighted_losses();
   pretend(options.pretence);
   set_log_level(LogLevel::error);
   set_patience(std::min(60.0, options.patience));
@@ -251,6 +291,7 @@ int run(Options options) {
       fmt::print("{} does not occur among {} cases\n", what, options.coverage);
     return missing.empty() ? 0 : 1;
   }
+  if (!options.device.empty()) return run_on_device(options);
   if (!options.write.empty()) {
     const int64_t first = std::max<int64_t>(0, options.only_case);
     for (int64_t i = first; i < std::max(options.cases, first + 1); ++i)
@@ -273,11 +314,13 @@ int main(int argc, char** argv) {
   app.add_option("--kind", options.kind, "Which cases")
       ->check(CLI::IsMember(artel::model_fuzz::kKinds))
       ->capture_default_str();
+  app.add_option("--device", options.device, "Train networks there, such as opencl:0");
   app.add_option("--seed", options.seed, "The same cases again; a new one each time if absent");
   app.add_option("--jobs", options.jobs, "Processes side by side")->capture_default_str();
   app.add_option("--failures", options.failures, "A folder for failing cases, reduced");
   app.add_option("--write", options.write, "A folder for all cases, which are not run");
-  app.add_option("--coverage", options.coverage, "Find what does not occur among so many cases");
+  app.add_option("--coverage", options.coverage,
+                 "Find layers and ops that do not occur in N cases");
   app.add_option("--patience", options.patience, "Seconds after which a case hangs")
       ->capture_default_str();
   app.add_option("--pretend", options.pretence.fault, "A fault of this program's own, to test it")

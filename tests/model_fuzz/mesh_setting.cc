@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include "artel/plan/schedule.h"
-#include "artel/train/exchange.h"
+#include "artel/train/step/exchange.h"
 #include "artel/train/strategies/options.h"
+#include "tests/model_fuzz/moving_lanes.h"
 #include "tests/model_fuzz/random_layers.h"
 
 namespace artel::model_fuzz {
@@ -52,6 +53,34 @@ MeshSetting random_losses(Random& random) {
   return mesh;
 }
 
+MeshSetting random_servers(Random& random) {
+  MeshSetting mesh;
+  mesh.strategy = "ps";
+  mesh.servers = between(random, 1, 3);
+  if (mesh.servers > 1 && one_in(random, 4)) mesh.replicas = 2;
+  return mesh;
+}
+
+MeshSetting random_kind(Random& random, int64_t workers) {
+  MeshSetting mesh;
+  switch (random.below(9)) {
+    case 0:
+      return random_losses(random);
+    case 1:
+      mesh.strategy = pick(random, exchange_names());
+      if (mesh.strategy != "coordinator") mesh.sharding = random_sharding(random, true);
+      if (mesh.sharding == "none" && !can_be_exact(mesh.strategy)) mesh.reduction = "fast";
+      return mesh;
+    case 2:
+      mesh.sharding = "weights";
+      return mesh;
+    case 3:
+      return random_servers(random);
+    default:
+      return random_axes(random, workers);
+  }
+}
+
 }  // namespace
 
 bool MeshSetting::is_exact() const {
@@ -70,24 +99,16 @@ StrategyOptions MeshSetting::options() const {
           ShardingOptions{.sharding = sharding},
           SynchronousOptions{.reduction = reduction},
           PackingOptions{.compress = compress},
+          ReplicaOptions{.replicas = replicas},
+          MovingLanesOptions{.moves_lanes = moves_lanes},
           LocalStepsOptions{.local_steps = local_steps}};
 }
 
 MeshSetting random_mesh(Random& random, int64_t workers) {
-  MeshSetting mesh;
-  switch (random.below(8)) {
-    case 0:
-      return random_losses(random);
-    case 1:
-      mesh.strategy = pick(random, exchange_names());
-      if (mesh.strategy != "coordinator") mesh.sharding = random_sharding(random, true);
-      return mesh;
-    case 2:
-      mesh.sharding = "weights";
-      return mesh;
-    default:
-      return random_axes(random, workers);
-  }
+  MeshSetting mesh = random_kind(random, workers);
+  if (one_in(random, 3)) mesh.bucket_bytes = pick<int64_t>(random, {1, 64, 256, 1024, 4096});
+  mesh.moves_lanes = mesh.is_exact() && mesh.workers_of_a_copy() == 1 && one_in(random, 3);
+  return mesh;
 }
 
 std::string to_toml(const MeshSetting& mesh) {
@@ -109,6 +130,10 @@ std::string to_toml(const MeshSetting& mesh) {
   word("reduction", &MeshSetting::reduction);
   word("compress", &MeshSetting::compress);
   number("local_steps", &MeshSetting::local_steps);
+  number("servers", &MeshSetting::servers);
+  number("replicas", &MeshSetting::replicas);
+  number("bucket_size", &MeshSetting::bucket_bytes);
+  if (mesh.moves_lanes) text += "moves_lanes = true\n";
   return text;
 }
 
@@ -123,9 +148,14 @@ MeshSetting mesh_of(const ClusterConfig& cluster) {
           .schedule = pipeline.schedule,
           .cuts = pipeline.cuts,
           .sharding = options.of<ShardingOptions>().sharding,
-          .reduction = options.of<SynchronousOptions>().reduction,
+          .reduction = reduction_of(
+              {.strategy = cluster.strategy, .strategy_options = cluster.strategy_options}),
           .compress = compress.empty() ? "none" : compress,
-          .local_steps = options.of<LocalStepsOptions>().local_steps};
+          .local_steps = options.of<LocalStepsOptions>().local_steps,
+          .servers = cluster.servers,
+          .replicas = options.of<ReplicaOptions>().replicas,
+          .bucket_bytes = static_cast<int64_t>(cluster.bucket_size.bytes),
+          .moves_lanes = options.of<MovingLanesOptions>().moves_lanes};
 }
 
 std::vector<MeshSetting> simpler(const MeshSetting& mesh) {
@@ -137,7 +167,21 @@ std::vector<MeshSetting> simpler(const MeshSetting& mesh) {
     all.back().*field = none.*field;
   };
   add(&MeshSetting::sharding);
-  add(&MeshSetting::strategy);
+  if (mesh.servers > 0) {
+    all.push_back(mesh);
+    all.back().strategy = none.strategy;
+    all.back().servers = none.servers;
+    all.back().replicas = none.replicas;
+  } else {
+    add(&MeshSetting::strategy);
+  }
+  add(&MeshSetting::replicas);
+  if (mesh.servers > mesh.replicas) {
+    all.push_back(mesh);
+    all.back().servers = mesh.replicas;
+  }
+  add(&MeshSetting::bucket_bytes);
+  add(&MeshSetting::moves_lanes);
   add(&MeshSetting::schedule);
   add(&MeshSetting::cuts);
   add(&MeshSetting::reduction);

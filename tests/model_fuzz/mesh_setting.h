@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "artel/base/random.h"
-#include "artel/run/config.h"
+#include "artel/run/config/config.h"
 
 namespace artel::model_fuzz {
 
@@ -15,9 +15,13 @@ struct MeshSetting {
   std::string strategy = "auto", schedule = "auto", cuts = "estimated", sharding = "none";
   std::string reduction = "exact", compress = "none";
   int64_t local_steps = 1;
+  int64_t servers = 0, replicas = 1;  // of the strategy "ps"
+  int64_t bucket_bytes = 0;           // 0: the default
+  bool moves_lanes = false;           // between workers, after each step
 
   // Any number of workers has the bits of one.
   bool is_exact() const;
+  int64_t workers_of_a_copy() const { return pipeline * tensor; }
   // The stages of a pipeline.
   int64_t stages() const;
   StrategyOptions options() const;

@@ -5,9 +5,13 @@
 #include <cmath>
 
 #include "artel/base/error.h"
+#include "artel/base/file.h"
 #include "artel/base/text.h"
+#include "artel/data/tables/column_blocks.h"
+#include "artel/data/tables/libsvm.h"
 #include "artel/nn/layers.h"
-#include "artel/train/exchange.h"
+#include "artel/nn/zoo/classic.h"
+#include "artel/train/step/exchange.h"
 #include "artel/train/strategies/options.h"
 #include "tests/model_fuzz/check.h"
 #include "tests/model_fuzz/random_layers.h"
@@ -21,16 +25,23 @@ namespace {
 constexpr int64_t kInputs = 3, kSamplesOfALane = 2;
 constexpr double kRate = 0.01, kInitial = 1;
 
+// With ddpg, the loss is half the squared distance from this target. It is so far away that its
+// slope stays the same, and the rate so low that a step is `kRate` divided by the size of a block.
+constexpr double kFarTarget = -1e5;
+
 // Rules that move a weight by the same amount in each step, so that it does not matter in which
 // order pushes arrive.
 const std::vector<std::string> kSteady = {"adam", "adamw", "sgd"};
 // Downpour trains with Adagrad instead of SGD.
 const std::vector<std::string> kOfDownpour = {"adam", "adamw"};
+// With ddpg, servers make proximal steps instead.
+const std::vector<std::string> kOfServers = {"sgd"};
 const std::vector<std::string> kAll = {"sgd",  "momentum", "nesterov", "adagrad", "rmsprop",
                                        "adam", "adamw",    "lars",     "lamb"};
 
 const std::vector<std::string>& rules_for(const MotionCase& motion) {
   if (motion.strategy == "downpour") return kOfDownpour;
+  if (motion.strategy == "ddpg") return kOfServers;
   return motion.is_asynchronous() ? kSteady : kAll;
 }
 
@@ -39,29 +50,92 @@ optim::OptimizerConfig optimizer_of(const MotionCase& motion) {
       {{"name", motion.optimizer}, {"lr", fmt::format("{}", kRate)}, {"weight_decay", "0"}});
 }
 
-// The weights after all steps, in double precision.
-std::map<std::string, reference::Array> expected_weights(const MotionCase& motion) {
+using Weights = std::map<std::string, reference::Array>;
+
+reference::Array row(std::vector<double> values) {
+  return {{1, static_cast<int64_t>(values.size())}, std::move(values)};
+}
+
+// The network, its samples and options, and where all steps take the weights, in double precision.
+struct Task {
+  Model model;
+  data::DatasetPtr set;
+  TrainerOptions options;
+  Weights expected;
+};
+
+Weights weights_after(const MotionCase& motion) {
   const auto all = [](double value) {
-    return std::map<std::string, reference::Array>{
-        {"0.weight", {{1, kInputs}, std::vector<double>(kInputs, value)}},
-        {"0.bias", {{1}, {value}}}};
+    return Weights{{"0.weight", row(std::vector<double>(kInputs, value))},
+                   {"0.bias", {{1}, {value}}}};
   };
-  std::map<std::string, reference::Array> weights = all(kInitial);
+  Weights weights = all(kInitial);
   reference::Optimizer optimizer(optimizer_of(motion));
   for (int64_t step = 1; step <= motion.steps * motion.epochs; ++step)
     optimizer.update(weights, all(1), step, kRate);
   return weights;
 }
 
+Task dense_task(const MotionCase& motion) {
+  const int64_t samples = motion.lanes * kSamplesOfALane * motion.steps;
+  Tensor x({samples, kInputs}), y({samples, 1});
+  std::ranges::fill(x.values<float>(), 1.0f);
+  std::ranges::fill(y.values<float>(), -1e4f);
+  return {.model = Model(nn::sequential({nn::dense(1)})),
+          .set = data::tensor_dataset(x, y),
+          .options = {.optimizer = optimizer_of(motion),
+                      .loss = "l1",
+                      .strategy_options = {LocalStepsOptions{.local_steps = motion.local_steps}}},
+          .expected = weights_after(motion)};
+}
+
+// Rows of ones. A coordinate has the curvature rows x size of its block, and the gradient
+// rows x the distance from the target.
+Task sparse_task(const MotionCase& motion, const std::filesystem::path& folder) {
+  std::string text;
+  for (int64_t i = 0; i < motion.lanes * kSamplesOfALane; ++i)
+    text += fmt::format("{} 1:1 2:1 3:1\n", kFarTarget);
+  const std::filesystem::path path = folder / "rows.libsvm";
+  write_file_atomically(path, text);
+  Task task = {.model = Model(nn::linear(0)),
+               .set = data::libsvm(path, {}, 0, 0, true).train,
+               .options = {.loss = "mse"}};
+  const DelayedProximalOptions own = {.blocks = motion.blocks,
+                                      .block_rate = kRate / std::abs(kFarTarget)};
+  task.options.strategy_options = {own};
+  const auto unseen = static_cast<double>(std::max<int64_t>(motion.delay, 1) - 1);
+  const double slower = 1 + own.delay_damping * unseen * unseen / static_cast<double>(own.blocks);
+  const std::vector<uint64_t> cuts =
+      data::balanced_cuts(*task.set->sparse(), static_cast<int>(own.blocks));
+  std::vector<double> values;
+  for (size_t block = 0; block + 1 < cuts.size(); ++block)
+    for (uint64_t key = cuts[block]; key < cuts[block + 1]; ++key)
+      values.push_back(kInitial - kRate * static_cast<double>(motion.epochs) / slower /
+                                      static_cast<double>(cuts[block + 1] - cuts[block]));
+  task.expected["bias"] = {{1}, {values.back()}};
+  values.pop_back();
+  task.expected["weight"] = row(values);
+  return task;
+}
+
 class Motion {
  public:
-  explicit Motion(const MotionCase& motion) : motion_(motion) {}
+  explicit Motion(const MotionCase& motion)
+      : motion_(motion),
+        task_(motion.strategy == "ddpg" ? sparse_task(motion, folder_.path())
+                                        : dense_task(motion)) {
+    task_.options.threads = 1;
+    task_.options.lanes = static_cast<int>(motion.lanes);
+    task_.options.strategy = motion.strategy;
+    task_.options.strategy_options.of<DelayOptions>().delay =
+        motion.delay < 0 ? std::nullopt : std::optional(motion.delay);
+  }
 
   std::optional<std::string> run() {
     const int64_t all = motion_.steps * motion_.epochs;
-    if (motion_.resumed_after > 0) train_until(motion_.resumed_after);
-    train_until(all);
-    for (const auto& [name, expected] : expected_weights(motion_)) {
+    if (motion_.resumed_after > 0) train_until(motion_.resumed_after, motion_.workers);
+    train_until(all, motion_.resumed_by > 0 ? motion_.resumed_by : motion_.workers);
+    for (const auto& [name, expected] : task_.expected) {
       const std::vector<float>& found = weights_.at(name);
       for (size_t i = 0; i < found.size(); ++i) {
         const double wanted = expected.data[i] - kInitial, moved = found[i] - kInitial;
@@ -74,25 +148,10 @@ class Motion {
   }
 
  private:
-  TrainerOptions options() const {
-    return {.optimizer = optimizer_of(motion_),
-            .loss = "l1",
-            .threads = 1,
-            .lanes = static_cast<int>(motion_.lanes),
-            .strategy = motion_.strategy,
-            .strategy_options = {
-                DelayOptions{motion_.delay < 0 ? std::nullopt : std::optional(motion_.delay)},
-                LocalStepsOptions{.local_steps = motion_.local_steps}}};
-  }
-
-  void train_until(int64_t steps) {
-    const int64_t batch = motion_.lanes * kSamplesOfALane, samples = batch * motion_.steps;
-    Tensor x({samples, kInputs}), y({samples, 1});
-    std::ranges::fill(x.values<float>(), 1.0f);
-    std::ranges::fill(y.values<float>(), -1e4f);
+  void train_until(int64_t steps, int64_t workers) {
     const auto train = [&](int rank, Cluster& cluster) {
-      Trainer trainer(cluster, Model(nn::sequential({nn::dense(1)})), options());
-      trainer.build({DType::f32, {kInputs}});
+      Trainer trainer(cluster, task_.model, task_.options);
+      trainer.build({DType::f32, task_.set->layout().input});
       if (rank == 0) {
         NamedTensors ones = trainer.weights();
         for (NamedTensor& weight : ones) {
@@ -101,23 +160,23 @@ class Motion {
         }
         trainer.load_weights(ones);
       }
-      trainer.fit(x, y,
-                  {.batch_size = batch,
-                   .epochs = motion_.epochs,
-                   .steps = steps,
-                   .checkpoints = folder_.path() / "run",
-                   .resume = true});
+      trainer.fit(task_.set, {.batch_size = motion_.lanes * kSamplesOfALane,
+                              .epochs = motion_.epochs,
+                              .steps = steps,
+                              .checkpoints = folder_.path() / "run",
+                              .resume = true});
       if (rank > 0) return;
       for (const NamedTensor& weight : trainer.weights()) {
         const auto values = weight.tensor.values<float>();
         weights_[weight.name].assign(values.begin(), values.end());
       }
     };
-    on_workers(static_cast<int>(motion_.workers), train, static_cast<int>(motion_.servers));
+    on_workers(static_cast<int>(workers), train, static_cast<int>(motion_.servers));
   }
 
   const MotionCase& motion_;
   const TemporaryFolder folder_;
+  Task task_;
   std::map<std::string, std::vector<float>> weights_;
 };
 
@@ -126,10 +185,12 @@ std::vector<MotionCase> simpler(const MotionCase& motion) {
   const auto with = [&](bool possible, const auto& change) {
     if (possible) change(all.emplace_back(motion));
   };
-  with(motion.resumed_after > 0, [](MotionCase& m) { m.resumed_after = 0; });
+  with(motion.resumed_after > 0, [](MotionCase& m) { m.resumed_after = m.resumed_by = 0; });
+  with(motion.resumed_by > 0, [](MotionCase& m) { m.resumed_by = 0; });
   with(motion.optimizer != rules_for(motion)[0],
        [&](MotionCase& m) { m.optimizer = rules_for(motion)[0]; });
   with(motion.local_steps > 1, [](MotionCase& m) { m.local_steps = 1; });
+  with(motion.blocks > 1, [](MotionCase& m) { --m.blocks; });
   with(motion.servers > 1, [](MotionCase& m) { --m.servers; });
   with(motion.workers > 1, [](MotionCase& m) { --m.workers; });
   with(motion.lanes > motion.workers, [](MotionCase& m) { --m.lanes; });
@@ -148,12 +209,20 @@ MotionCase random_motion(Random& random) {
   motion.lanes = motion.workers + between(random, 0, 2);
   motion.steps = between(random, 1, 6);
   motion.epochs = between(random, 1, 6);
-  switch (random.below(4)) {
+  switch (random.below(5)) {
     case 0:
       motion.strategy = pick(random, exchange_names());
       break;
     case 1:
       motion.local_steps = between(random, 2, 4);
+      break;
+    case 2:
+      motion.strategy = "ddpg";
+      motion.steps = 1;
+      motion.epochs = between(random, 1, 24);
+      motion.blocks = between(random, 1, 4);
+      motion.servers = between(random, 1, 2);
+      motion.delay = pick<int64_t>(random, {0, 1, 4});
       break;
     default:
       motion.strategy = one_in(random, 3) ? "downpour" : "ps";
@@ -163,6 +232,8 @@ MotionCase random_motion(Random& random) {
   motion.optimizer = pick(random, rules_for(motion));
   const int64_t all = motion.steps * motion.epochs;
   if (all > 1 && one_in(random, 2)) motion.resumed_after = between(random, 1, all - 1);
+  if (motion.resumed_after > 0 && one_in(random, 2))
+    motion.resumed_by = between(random, 1, motion.lanes);
   return motion;
 }
 
@@ -176,10 +247,11 @@ std::optional<std::string> what_is_wrong(const MotionCase& motion) {
 
 std::string to_text(const MotionCase& motion) {
   return fmt::format(
-      "optimizer {}\nstrategy {}\nworkers {}\nservers {}\nlanes {}\ndelay {}\nlocal_steps {}\n"
-      "steps {}\nepochs {}\nresumed_after {}\n",
+      "optimizer {}\nstrategy {}\nworkers {}\nservers {}\nlanes {}\ndelay {}\nblocks {}\n"
+      "local_steps {}\nsteps {}\nepochs {}\nresumed_after {}\nresumed_by {}\n",
       motion.optimizer, motion.strategy, motion.workers, motion.servers, motion.lanes, motion.delay,
-      motion.local_steps, motion.steps, motion.epochs, motion.resumed_after);
+      motion.blocks, motion.local_steps, motion.steps, motion.epochs, motion.resumed_after,
+      motion.resumed_by);
 }
 
 MotionCase parse_motion(std::string_view text, std::string_view name) {
@@ -189,10 +261,12 @@ MotionCase parse_motion(std::string_view text, std::string_view name) {
       {"servers", &MotionCase::servers},
       {"lanes", &MotionCase::lanes},
       {"delay", &MotionCase::delay},
+      {"blocks", &MotionCase::blocks},
       {"local_steps", &MotionCase::local_steps},
       {"steps", &MotionCase::steps},
       {"epochs", &MotionCase::epochs},
-      {"resumed_after", &MotionCase::resumed_after}};
+      {"resumed_after", &MotionCase::resumed_after},
+      {"resumed_by", &MotionCase::resumed_by}};
   for (const std::string& line : split(text, '\n')) {
     if (line.empty()) continue;
     const std::vector<std::string> words = split(line, ' ');

@@ -1,8 +1,9 @@
 // A training whose gradient is always 1: every step moves each weight by an amount that is known.
 //
 // The network is one dense layer on inputs of ones, and the loss is its distance from a target far
-// below. So a lost or repeated update shows in the weights, and so does a step number that is
-// wrong, however workers and servers share the steps and wherever the run is stopped and resumed.
+// below; with the strategy "ddpg", a linear model and half the squared distance. So a lost or
+// repeated update shows in the weights, and so does a step number that is wrong, however workers
+// and servers share the steps and wherever the run is stopped and resumed.
 #pragma once
 
 #include <functional>
@@ -20,11 +21,13 @@ struct MotionCase {
   std::string strategy = "auto";
   int64_t workers = 1, servers = 0, lanes = 1;
   int64_t delay = 0;        // of parameter servers; -1: no limit
+  int64_t blocks = 1;       // of features, with ddpg; each step is a pass over them
   int64_t local_steps = 1;  // of workers that train apart
   int64_t steps = 8, epochs = 1;
   int64_t resumed_after = 0;  // steps; 0: never stopped
+  int64_t resumed_by = 0;     // workers; 0: as many as before
 
-  // Whether the workers of a step push one after another.
+  // True if the workers of a step push one after another.
   bool is_asynchronous() const { return strategy == "downpour" || delay != 0; }
 };
 

@@ -10,15 +10,17 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/text.h"
+#include "artel/data/text/text_lines.h"
 #include "artel/graph/op.h"
 #include "artel/nn/named_values.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/summary.h"
 #include "artel/predict/batches.h"
-#include "artel/run/config.h"
+#include "artel/run/config/config.h"
 #include "artel/tensor/npy.h"
 #include "artel/train/name_prefixes.h"
 #include "tests/model_fuzz/training.h"
+#include "tests/model_fuzz/weighted_losses.h"
 
 namespace artel::model_fuzz {
 namespace {
@@ -62,6 +64,35 @@ Shape output_of(const NetworkCase& network) {
 
 bool has_labels(const NetworkCase& network) {
   return network.loss == "cross_entropy" && !network.shares;
+}
+
+// The samples of a step that are lines of text.
+data::DatasetPtr lines_of(const NetworkCase& network, int64_t step) {
+  Random random{network.seed, 4, static_cast<uint64_t>(step)};
+  std::string characters = "\n", text;
+  for (int64_t i = 1; i < network.tokens; ++i) characters += static_cast<char>('a' + i - 1);
+  const int64_t context = network.samples[0][0];
+  for (int64_t line = 0; line < network.samples_of(step); ++line) {
+    for (uint64_t n = 1 + random.below(static_cast<uint64_t>(context)); n > 0; --n)
+      text += characters[1 + random.below(static_cast<uint64_t>(network.tokens) - 1)];
+    text += '\n';
+  }
+  return data::text_lines(make_bytes(text, "lines"), data::character_tokenizer(characters),
+                          context);
+}
+
+// All inputs of these lines, or all targets.
+Tensor read_lines(const data::Dataset& lines, bool targets) {
+  Tensor all(batch_of({DType::i32, lines.layout().input}, lines.size()).shape, DType::i32);
+  Tensor others(all.shape(), DType::i32);
+  const size_t bytes = all.bytes() / static_cast<size_t>(lines.size());
+  for (int64_t i = 0; i < lines.size(); ++i) {
+    const auto row = [&](Tensor& of) {
+      return std::span(of.raw() + static_cast<size_t>(i) * bytes, bytes);
+    };
+    lines.read(i, row(targets ? others : all), row(targets ? all : others));
+  }
+  return all;
 }
 
 // Makes the shares of the classes, along the last axis, add up to 1.
@@ -138,10 +169,15 @@ TensorType NetworkCase::y() const {
     return {DType::i32,
             Shape(std::vector<int64_t>(output.extents().begin(), output.extents().end() - 1))};
   }
+  if (is_weighted(loss)) {
+    require(output.rank() == 1, ErrorKind::shape, "{} needs rows of numbers", loss);
+    return {DType::f32, {output[0] + 1}};
+  }
   return {DType::f32, flat_target && output == Shape{1} ? Shape{} : output};
 }
 
 Tensor NetworkCase::inputs(int64_t step) const {
+  if (lines) return read_lines(*lines_of(*this, step), false);
   Random random{seed, 1, static_cast<uint64_t>(step)};
   const TensorType type = batch_of(x(), samples_of(step));
   Tensor result(type.shape, type.dtype);
@@ -154,6 +190,7 @@ Tensor NetworkCase::inputs(int64_t step) const {
 }
 
 Tensor NetworkCase::targets(int64_t step) const {
+  if (lines) return read_lines(*lines_of(*this, step), true);
   Random random{seed, 2, static_cast<uint64_t>(step)};
   const TensorType type = batch_of(y(), samples_of(step));
   Tensor result(type.shape, type.dtype);
@@ -166,8 +203,15 @@ Tensor NetworkCase::targets(int64_t step) const {
     return result;
   }
   const bool in_unit = shares || loss == "kl" || loss == "binary_cross_entropy";
-  for (float& value : result.values<float>()) value = in_unit ? random.uniform() : random.normal();
+  for (float& value : result.values<float>())
+    value = in_unit ? random.uniform() : random.normal() + static_cast<float>(target_mean);
   if (shares) scale_rows(result);
+  if (is_weighted(loss)) {
+    const std::span<float> values = result.values<float>();
+    const auto columns = static_cast<size_t>(type.shape[1]);
+    for (size_t last = columns - 1; last < values.size(); last += columns)
+      values[last] = std::array{0.0f, 0.25f, 1.0f, 3.0f}[random.below(4)];
+  }
   return result;
 }
 
@@ -195,7 +239,10 @@ std::string to_toml(const NetworkCase& network) {
   if (network.flat_target) text += " flat";
   if (network.shares) text += " shares";
   if (network.ignored) text += " ignored";
+  if (network.lines) text += " lines";
+  if (network.target_mean != 0) text += fmt::format(" mean {:g}", network.target_mean);
   if (network.last_batch > 0) text += fmt::format(" last {}", network.last_batch);
+  if (network.resumed_workers > 0) text += fmt::format(" resumed_by {}", network.resumed_workers);
   text += fmt::format(
       "\n[data]\nset = \"npz\"\npath = \"samples.npz\"\ntest_fraction = 0\n[model]\nlayers = {}\n",
       quoted_list(network.layers));
@@ -210,6 +257,7 @@ std::string to_toml(const NetworkCase& network) {
   if (!network.freeze.empty()) text += fmt::format("freeze = {}\n", quoted_list(network.freeze));
   if (network.last_batch > 0) text += "keep_last_batch = true\n";
   if (network.limit_memory) text += fmt::format("memory_limit = {}\n", usable_limit(network));
+  if (network.schedule != "constant") text += fmt::format("schedule = \"{}\"\n", network.schedule);
   if (network.tune) text += "tune = true\n";
   if (network.exact_convolutions) text += "exact_convolutions = true\n";
   text += fmt::format("[cluster]\nlanes = {}\nthreads = {}\nworkers = {}\n", network.lanes,
@@ -230,7 +278,10 @@ NetworkCase parse_case(std::string_view text, std::string_view name) {
       if (words[i] == "flat") network.flat_target = true;
       if (words[i] == "shares") network.shares = true;
       if (words[i] == "ignored") network.ignored = true;
+      if (words[i] == "lines") network.lines = true;
+      if (words[i] == "mean") network.target_mean = std::stod(words.at(i + 1));
       if (words[i] == "last") network.last_batch = std::stoll(words.at(i + 1));
+      if (words[i] == "resumed_by") network.resumed_workers = std::stoll(words.at(i + 1));
     }
   }
   require(!network.samples.empty(), ErrorKind::invalid_argument,
@@ -243,6 +294,7 @@ NetworkCase parse_case(std::string_view text, std::string_view name) {
   network.metrics = config.train.metrics;
   network.freeze = config.train.freeze;
   network.optimizer = config.train.optimizer;
+  network.schedule = config.train.schedule.at("name");
   network.batch = config.train.batch_size;
   network.steps = config.train.steps;
   network.lanes = config.cluster.lanes;

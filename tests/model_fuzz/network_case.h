@@ -24,17 +24,21 @@ struct NetworkCase {
   bool flat_target = false;    // one number per sample instead of a column of one
   bool shares = false;         // of classes, instead of labels
   bool ignored = false;        // some labels are -100, which cross entropy leaves out
+  bool lines = false;          // lines of text of different lengths, as data.lines has them
+  double target_mean = 0;      // of targets that are neither labels nor shares
   std::string loss = "mse";
   double label_smoothing = 0;
   std::vector<double> class_weights;
   std::vector<std::string> metrics;
   std::vector<std::string> freeze;
+  std::string schedule = "constant";  // of the learning rate, with several workers
   optim::Options optimizer = {{"name", "sgd"}};
   int64_t batch = 4;
   int64_t last_batch = 0;  // samples of the last step, if it has fewer
   int64_t steps = 3;
   int64_t lanes = 1, threads = 1, workers = 1;
-  MeshSetting mesh;  // of the workers
+  MeshSetting mesh;             // of the workers
+  int64_t resumed_workers = 0;  // above 0: this many continue after an epoch, perhaps without lanes
   bool limit_memory = false;
   bool tune = false;
   bool exact_convolutions = false;
@@ -60,7 +64,7 @@ struct NetworkCase {
 std::string to_toml(const NetworkCase& network);
 // Throws an Error for text that is not a case.
 NetworkCase parse_case(std::string_view text, std::string_view name);
-// Writes `network` as NAME.toml and its samples as NAME.npz beside it, for `artel train`.
+// Writes `network` as NAME.toml and its samples as NAME.npz next to it, for `artel train`.
 void write_files(const NetworkCase& network, const std::string& folder, const std::string& name);
 
 // The most that a case may cost: thousands of small ones run in a minute. Large ones are there for

@@ -19,7 +19,7 @@ struct GraphCase {
 
 GraphCase random_graph(uint64_t seed);
 
-// What is wrong with the graph, or nothing.
+// The problem with the graph, or an empty text.
 std::optional<std::string> what_is_wrong(const GraphCase& graph);
 
 // The fewest recipes with the same fault, as for networks.

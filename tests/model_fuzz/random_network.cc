@@ -9,14 +9,15 @@
 #include "artel/graph/ops.h"
 #include "artel/graph/passes/split_layers.h"
 #include "artel/predict/batches.h"
-#include "artel/train/stepper.h"
+#include "artel/train/step/stepper.h"
 #include "tests/model_fuzz/network_case.h"
 #include "tests/model_fuzz/random_layers.h"
+#include "tests/model_fuzz/weighted_losses.h"
 
 namespace artel::model_fuzz {
 namespace {
 
-// One case in so many is large.
+// One in this many cases is large.
 constexpr uint64_t kLargeOneIn = 50;
 
 int64_t size(Random& random, int64_t most) { return random_size(random, most); }
@@ -47,7 +48,7 @@ std::set<int64_t> lane_sizes(const NetworkCase& network) {
   return sizes;
 }
 
-// Whether something can be done without an error that is not a bug.
+// True if something can be done without an error that is not a bug.
 template <typename Try>
 bool works(const Try& attempt) {
   try {
@@ -77,7 +78,7 @@ std::optional<Shape> output_shape(const NetworkCase& network, const Budget& budg
   return good ? result : std::nullopt;
 }
 
-// Whether the case can be trained with its loss, metrics and frozen parameters.
+// True if the case can be trained with its loss, metrics and frozen parameters.
 bool can_be_trained(const NetworkCase& network) {
   return works([&] {
     for (const int64_t samples : lane_sizes(network))
@@ -161,7 +162,7 @@ void make_large(NetworkCase& network, Random& random) {
   network.tune = false;
 }
 
-// Whether threads share work in it.
+// True if threads share work in it.
 bool is_large(const NetworkCase& network) {
   return !is_within({.elements = 1 << 17, .flops = 3e6}, network);
 }
@@ -183,7 +184,29 @@ void add_layers(NetworkCase& network, Random& random, const Budget& budget) {
   for (int tries = 0; tries < 40 && std::ssize(network.layers) < wanted; ++tries)
     add(maker.propose(*shape));
   if (!network.layers.empty() && one_in(random, 2))
-    add({"flatten", fmt::format("dense {}", size(random, 17))});
+    add({"flatten", fmt::format("dense {}", one_in(random, 4) ? 2 : size(random, 17))});
+}
+
+// A network that continues lines of text.
+void make_lines(NetworkCase& network, Random& random, const Budget& budget) {
+  network.lines = true;
+  network.tokens = between(random, 2, 20);
+  network.samples = {{between(random, 2, 12)}};
+  network.layers = {fmt::format("embedding {} {}", network.tokens, size(random, 17))};
+  const int64_t context = network.samples[0][0];
+  const auto wanted = static_cast<size_t>(between(random, 1, 4));
+  LayerMaker maker(random, network.samples, network.tokens);
+  std::optional<Shape> shape = output_shape(network, budget);
+  for (int tries = 0; shape && tries < 20 && network.layers.size() < wanted; ++tries) {
+    NetworkCase longer = network;
+    for (const std::string& layer : maker.propose(*shape)) longer.layers.push_back(layer);
+    const std::optional<Shape> next = output_shape(longer, budget);
+    if (!next || next->rank() != 2 || (*next)[0] != context) continue;
+    network = longer;
+    shape = next;
+  }
+  network.layers.push_back(fmt::format("dense {}", network.tokens));
+  if (output_shape(network, budget) != Shape{context, network.tokens}) network.layers.clear();
 }
 
 void add_target(NetworkCase& network, Random& random) {
@@ -191,18 +214,23 @@ void add_target(NetworkCase& network, Random& random) {
       "mse", "mse",           "l1",           "smooth_l1", "binary_cross_entropy",
       "kl",  "cross_entropy", "cross_entropy"};
   const Shape output = network.y().shape;
-  network.loss = output.rank() > 0 ? pick(random, losses) : "mse";
+  network.loss = network.lines ? "cross_entropy" : output.rank() > 0 ? pick(random, losses) : "mse";
+  if (output.rank() == 1 && !network.lines && one_in(random, 8))
+    network.loss = pick<std::string>(random, {"weighted_mse", "weighted_cross_entropy"});
   network.flat_target = network.loss != "cross_entropy" && output == Shape{1} && one_in(random, 2);
   if (network.loss == "cross_entropy") {
     if (one_in(random, 4)) network.label_smoothing = 0.1;
-    network.shares = one_in(random, 4);
-    network.ignored = !network.shares && one_in(random, 3);
+    network.shares = !network.lines && one_in(random, 4);
+    network.ignored = !network.lines && !network.shares && one_in(random, 3);
     if (!network.shares && one_in(random, 4))
       for (int64_t i = 0; i < output.back(); ++i)
         network.class_weights.push_back(pick<double>(random, {0.25, 1, 3}));
   }
+  const bool is_distance =
+      network.loss == "mse" || network.loss == "l1" || network.loss == "smooth_l1";
+  if (is_distance && one_in(random, 5)) network.target_mean = pick<double>(random, {100, 10000});
   // A confusion matrix of many classes is enormous.
-  if (!one_in(random, 3) || !is_within(kSmall, network)) return;
+  if (!one_in(random, 3) || !is_within(kSmall, network) || is_weighted(network.loss)) return;
   const std::vector<std::string> known = metric_names();
   std::set<std::string> metrics;
   for (int64_t n = between(random, 1, 3); n > 0; --n) metrics.insert(pick(random, known));
@@ -247,12 +275,32 @@ void add_wide_layers(NetworkCase& network, Random& random, const Budget& budget)
   if (output_shape(wider, budget)) network = wider;
 }
 
-// Whether there is an op for each stage of the case's pipeline.
+// True if there is an op for each stage of the case's pipeline.
 bool has_stages(const NetworkCase& network) {
   const int64_t samples = *lane_sizes(network).begin();
   const ModelGraph graph = training_graph(network.model(), batch_of(network.x(), samples),
                                           batch_of(network.y(), samples), network.training_loss());
   return graph.graph.forward_end() >= network.mesh.stages();
+}
+
+// Servers take ignored labels only where a sample has several.
+bool servers_refuse(const NetworkCase& network) {
+  return network.mesh.servers > 0 && network.ignored && network.class_weights.empty() &&
+         network.y().shape.rank() == 0;
+}
+
+// Lanes and batches, and the network's budget for them.
+Budget add_batches(NetworkCase& network, Random& random) {
+  if (one_in(random, 6)) {  // as many samples as real lanes have
+    network.lanes = std::max(network.workers, one_in(random, 2) ? 8 : between(random, 4, 8));
+    network.batch = network.lanes * between(random, 8, 40);
+  } else {
+    network.lanes = network.workers + between(random, 0, 3);
+    network.batch = network.lanes + between(random, 0, 2 * network.lanes);
+  }
+  if (one_in(random, 3)) network.last_batch = between(random, 1, network.batch - 1);
+  network.steps = between(random, 1, 2);
+  return network.batch < 8 * 4 ? kSmall : Budget{1 << 15, 8e6};
 }
 
 }  // namespace
@@ -263,19 +311,31 @@ NetworkCase random_mesh_case(Random& random) {
     network.seed = random.next_u32();
     network.workers = pick<int64_t>(random, {2, 2, 2, 2, 3, 3, 4, 4, 4, 6, 8});
     network.mesh = random_mesh(random, network.workers);
-    network.lanes = network.workers + between(random, 0, 3);
-    network.batch = network.lanes + between(random, 0, 2 * network.lanes);
-    if (one_in(random, 3)) network.last_batch = between(random, 1, network.batch - 1);
-    network.steps = between(random, 1, 2);
+    const Budget budget = add_batches(network, random);
+    if (one_in(random, 3)) network.threads = between(random, 2, 3);
     network.limit_memory = one_in(random, 2);
     network.exact_convolutions = one_in(random, 3);
     network.optimizer = random_optimizer(random);
-    add_data(network, random);
-    add_layers(network, random, kSmall);
+    if (network.mesh.is_exact() && one_in(random, 3))
+      network.resumed_workers =
+          network.mesh.workers_of_a_copy() * between(random, 1, network.workers > 4 ? 2 : 4);
+    if (network.mesh.servers > 0)
+      network.resumed_workers = std::min(network.resumed_workers, network.lanes);
+    // A run that is resumed gets more steps, which changes schedules that know their end.
+    if (one_in(random, 3) && network.mesh.is_exact() && network.resumed_workers == 0)
+      network.schedule =
+          pick<std::string>(random, {"step", "cosine", "polynomial", "one_cycle", "plateau"});
+    if (network.mesh.shards == 1 && one_in(random, 12)) {
+      make_lines(network, random, budget);
+    } else {
+      add_data(network, random);
+      add_layers(network, random, budget);
+    }
     if (network.layers.empty()) continue;
-    if (network.mesh.shards > 1) add_wide_layers(network, random, kSmall);
+    if (network.mesh.shards > 1) add_wide_layers(network, random, budget);
     add_target(network, random);
     if (one_in(random, 5)) freeze_some(network, random);
+    if (servers_refuse(network)) continue;
     if (can_be_trained(network) && has_stages(network)) return network;
   }
 }

@@ -84,6 +84,8 @@ class Simplification {
       with([&](NetworkCase& c) { c.mesh = mesh; });
     for (int64_t workers = 2; workers < network_.workers; ++workers)
       with([&](NetworkCase& c) { c.workers = workers; });
+    if (network_.resumed_workers > 0) with([](NetworkCase& c) { c.resumed_workers = 0; });
+    if (network_.schedule != "constant") with([](NetworkCase& c) { c.schedule = "constant"; });
     if (network_.threads > 1) with([](NetworkCase& c) { c.threads = 1; });
     if (network_.lanes > 1) with([](NetworkCase& c) { c.lanes = c.workers = 1, c.mesh = {}; });
     if (network_.lanes > std::max<int64_t>(2, network_.workers))
@@ -108,13 +110,16 @@ class Simplification {
       if (key != "name") with([key = key](NetworkCase& c) { c.optimizer.erase(key); });
     if (network_.loss != "mse")
       with([](NetworkCase& c) {
-        c.loss = "mse", c.label_smoothing = 0, c.shares = c.ignored = false;
+        c.loss = "mse", c.label_smoothing = 0, c.shares = c.ignored = c.lines = false,
+        c.target_mean = 0;
         c.class_weights.clear();
       });
     if (!network_.class_weights.empty()) with([](NetworkCase& c) { c.class_weights.clear(); });
     if (network_.label_smoothing > 0) with([](NetworkCase& c) { c.label_smoothing = 0; });
+    if (network_.target_mean != 0) with([](NetworkCase& c) { c.target_mean = 0; });
     off(&NetworkCase::shares);
     off(&NetworkCase::ignored);
+    off(&NetworkCase::lines);
     off(&NetworkCase::flat_target);
     fewer(&NetworkCase::metrics);
     fewer(&NetworkCase::freeze);

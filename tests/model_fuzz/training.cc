@@ -10,6 +10,7 @@ namespace artel::model_fuzz {
 Training::Training(const NetworkCase& network, const Setting& setting)
     : network_(network), setting_(setting) {
   choices_.tune = setting.tune;
+  choices_.device = setting.device;
   choices_.exact_convolutions = network.exact_convolutions;
   ModelGraph graph = inference_graph(network.model(), batch_of(network.x(), 1));
   const Program program(std::move(graph.graph), {}, choices_);

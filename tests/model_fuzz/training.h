@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "artel/train/stepper.h"
+#include "artel/train/step/stepper.h"
 #include "tests/model_fuzz/network_case.h"
 #include "tests/reference/interpreter.h"
 
@@ -15,7 +15,7 @@ namespace artel::model_fuzz {
 
 using Arrays = std::map<std::string, reference::Array>;
 
-// Of the memory that a case needs, what it is given where that is limited.
+// The share of the needed memory that a case gets as its limit.
 inline constexpr std::array<double, 3> kMemoryShares = {0.85, 0.65, 0.5};
 // The same for workers in a mesh, the tightest first. Just below 1, lanes of unequal size differ in
 // whether they fit.
@@ -27,6 +27,7 @@ struct Setting {
   bool tune = false;
   bool check_memory = false;
   int lanes_together = 0;  // 0: all
+  Device* device = &cpu();
 };
 
 class Training {

@@ -1,4 +1,4 @@
-// What the reference computes with: plain row-major arrays of doubles.
+// The arrays of the reference: plain, row-major, of doubles.
 #pragma once
 
 #include <cstdint>

@@ -188,17 +188,30 @@ Arrays attention_backward(const Call& call) {
   return attention_gradients(call, operands_of(call, 2), call.in(0));
 }
 
-// qkv [1, tokens, 3 * width], a cache [2, positions, width] of keys and values, and the places of
-// the new tokens, which lie one after another.
+// Each head of x [1, positions, heads * width] `times` times, one after another.
+Array repeat_heads(const Array& x, int64_t heads, int64_t times) {
+  std::vector<Array> parts;
+  const int64_t width = x.shape[2] / heads;
+  for (int64_t head = 0; head < heads * times; ++head)
+    parts.push_back(columns(x, head / times * width, width));
+  return side_by_side(parts);
+}
+
+// qkv [1, tokens, width + 2 * key_width], a cache [2, positions, key_width] of keys and values, and
+// the places of the new tokens, which lie one after another.
 Arrays cached_attention(const Call& call) {
   const Array& qkv = call.in(0);
   Array& cache = *call.inputs[1];
-  const int64_t tokens = qkv.shape[1], width = qkv.shape[2] / 3, positions = cache.shape[1];
+  const int64_t heads = call.attributes().integer("heads");
+  const int64_t key_heads = call.attributes().integer("key_heads");
+  const int64_t tokens = qkv.shape[1], positions = cache.shape[1], width = cache.shape[2];
+  const int64_t query_width = width / key_heads * heads;
   const auto first = static_cast<int64_t>(call.in(2).data[0]);
   require(first >= 0 && first + tokens <= positions, ErrorKind::invalid_argument,
           "[reference] cached_attention: got places {} to {}, expected at most {}", first,
           first + tokens - 1, positions - 1);
-  const Array fresh[2] = {columns(qkv, width, width), columns(qkv, 2 * width, width)};
+  const Array fresh[2] = {columns(qkv, query_width, width),
+                          columns(qkv, query_width + width, width)};
   for (int64_t part = 0; part < 2; ++part)
     for (int64_t i = 0; i < tokens * width; ++i)
       cache.data[static_cast<size_t>((part * positions + first) * width + i)] =
@@ -206,12 +219,13 @@ Arrays cached_attention(const Call& call) {
   // Causal attention of the new tokens to all rows up to the last of them.
   const auto rows = [&](int64_t part) {
     const auto begin = cache.data.begin() + part * positions * width;
-    return Array{{1, first + tokens, width}, {begin, begin + (first + tokens) * width}};
+    const Array kept = {{1, first + tokens, width}, {begin, begin + (first + tokens) * width}};
+    return repeat_heads(kept, key_heads, heads / key_heads);
   };
-  const Operands o = {.q = columns(qkv, 0, width),
+  const Operands o = {.q = columns(qkv, 0, query_width),
                       .k = rows(0),
                       .v = rows(1),
-                      .heads = call.attributes().integer("heads"),
+                      .heads = heads,
                       .causal = true,
                       .dropout = 0,
                       .key = 0};
@@ -226,12 +240,40 @@ Arrays cached_attention(const Call& call) {
   return {y};
 }
 
+// Pairs (a, b) of each head become (a cos - b sin, b cos + a sin).
+Array rotated(const Call& call, const Array& x, bool inverse) {
+  const int64_t positions = x.shape[1], width = x.shape[2];
+  const int64_t part = width / call.attributes().integer("heads"), half = part / 2;
+  Array y = x;
+  for (int64_t at = 0; at < x.shape[0] * positions * width; ++at) {
+    const int64_t i = at % part % half, position = at / width % positions;
+    if (at % part >= half) continue;
+    const int64_t place =
+        call.count() == 3 ? static_cast<int64_t>(call.in(2).data[position]) : position;
+    const double c = call.in(1).data[place * part + i];
+    const double s = call.in(1).data[place * part + half + i] * (inverse ? -1 : 1);
+    const double a = x.data[at], b = x.data[at + half];
+    y.data[at] = a * c - b * s;
+    y.data[at + half] = b * c + a * s;
+  }
+  return y;
+}
+
+Arrays rotary(const Call& call) { return {rotated(call, call.in(0), call.flag("inverse"))}; }
+
+Arrays rotary_gradient(const Call& call) {
+  Arrays results(call.inputs.size());
+  results[0] = rotated(call, call.dy(), !call.flag("inverse"));
+  return results;
+}
+
 }  // namespace
 
 std::vector<Rule> attention_rules() {
   return {{"attention", attention, attention_gradient},
           {"attention_backward", attention_backward},
-          {"cached_attention", cached_attention}};
+          {"cached_attention", cached_attention},
+          {"rotary", rotary, rotary_gradient}};
 }
 
 }  // namespace artel::reference

@@ -7,7 +7,7 @@
 namespace artel::reference {
 namespace {
 
-// Whether class a of a row comes before class b: by a larger score, or as the first of equal ones.
+// True if class a of a row comes before class b: by a larger score, or as the first of equal ones.
 bool before(const double* row, int64_t a, int64_t b) {
   return row[a] > row[b] || (row[a] == row[b] && a < b);
 }

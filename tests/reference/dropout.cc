@@ -23,7 +23,7 @@ namespace {
 
 // The gradient is dropped where the operand was.
 Array dropped(const Call& call, Array x) {
-  // Of a shard: rows of so many elements, each part of a longer row, from some element on.
+  // For a shard: rows of elements that are parts of longer rows.
   const Attributes& a = call.attributes();
   const int64_t count = x.shape.elements(), row = a.integer("row", count);
   const int64_t all = a.integer("all_of_row", row), first = a.integer("first_of_row", 0);

@@ -135,7 +135,7 @@ const std::vector<Element>& elements() {
          return x.a < x.value ? 1.0 : 0.0;
        }}},
 
-      // Of the gradient and the result, then of the gradient and the operand.
+      // From the gradient and the result, then from the gradient and the operand.
       {"relu_grad", 2, [](const At& x) { return x.b > 0 ? x.a : 0; }, {}, false},
       {"tanh_grad", 2, [](const At& x) { return x.a * (1 - x.b * x.b); }, {}, false},
       {"sigmoid_grad", 2, [](const At& x) { return x.a * x.b * (1 - x.b); }, {}, false},

@@ -8,7 +8,7 @@ namespace {
 template <typename Body>
 void for_each_looked_up(const Call& call, const Array& indices, const Shape& table,
                         const Body& body) {
-  // Of a shard: the rows from some row on of a table with more.
+  // For a shard: consecutive rows of a table with more.
   const int64_t first = call.attributes().integer("first_row", 0);
   const int64_t all = call.attributes().integer("all_rows", table[0]);
   for (size_t i = 0; i < indices.data.size(); ++i) {

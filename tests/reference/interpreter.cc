@@ -16,8 +16,8 @@ const std::map<std::string, Rule, std::less<>>& rules() {
     std::map<std::string, Rule, std::less<>> table;
     for (auto* subject :
          {elementwise_rules, product_rules, convolution_rules, pooling_rules, normalisation_rules,
-          dropout_rules, embedding_rules, attention_rules, recurrence_rules, shape_rules,
-          reduction_rules, loss_rules, class_rules, shard_rules})
+          dropout_rules, embedding_rules, attention_rules, quantised_rules, recurrence_rules,
+          shape_rules, reduction_rules, loss_rules, class_rules, shard_rules})
       for (const Rule& rule : subject())
         require(table.emplace(rule.name, rule).second, ErrorKind::internal,
                 "[reference] op '{}' has two rules", rule.name);
@@ -65,7 +65,7 @@ std::vector<bool> dependents(const Graph& graph, const std::vector<ValueId>& wrt
   return depends;
 }
 
-// What readers of values see while there is noise: their own disturbed copies.
+// The values that readers get if noise is added: their own disturbed copies.
 class Readings {
  public:
   explicit Readings(Disturbance& disturbance) : disturbance_(disturbance) {}

@@ -13,7 +13,7 @@
 
 namespace artel::reference {
 
-// What random ops are keyed by, besides the stream of their node; exec's StepContext has the same.
+// The key of random ops, in addition to the stream of their node; exec's StepContext has the same.
 struct RandomKey {
   uint64_t seed = 0;
   int64_t step = 0;

@@ -142,7 +142,7 @@ Array logits_gradient(const Call& call, int first, double dloss) {
   return dx;
 }
 
-// Of target probabilities: -weight * (1 - smoothing) * log(probability) / divisor.
+// For target probabilities: -weight * (1 - smoothing) * log(probability) / divisor.
 Array target_gradient(const Call& call, double dloss) {
   Array dt = log_softmax(call.in(0));
   const double factor =

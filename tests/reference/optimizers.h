@@ -21,7 +21,7 @@ class Optimizer {
   void update(std::map<std::string, Array>& parameters,
               const std::map<std::string, Array>& gradients, int64_t step, double learning_rate);
 
-  // What a rule remembers of one parameter, zero before the first step; each uses what it needs.
+  // The optimizer state of one parameter, zero before the first step. Each rule uses a part.
   using State = std::array<std::vector<double>, 3>;
 
  private:

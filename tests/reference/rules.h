@@ -88,6 +88,7 @@ std::vector<Rule> normalisation_rules();
 std::vector<Rule> dropout_rules();
 std::vector<Rule> embedding_rules();
 std::vector<Rule> attention_rules();
+std::vector<Rule> quantised_rules();
 std::vector<Rule> recurrence_rules();
 std::vector<Rule> shape_rules();
 std::vector<Rule> reduction_rules();

@@ -146,7 +146,7 @@ Arrays shard_cross_entropy(const Call& call) {
   return {loss, sums, {{}, {counted_labels(call, labels) / static_cast<double>(rows)}}};
 }
 
-// Of one shard's scores, whose first class is `first`.
+// For one shard's scores, whose first class is `first`.
 Array scores_gradient(const Call& call, const Array& scores, int64_t first, const Array& labels,
                       const Array& sums, double dloss) {
   Array result = zeros(scores.shape);

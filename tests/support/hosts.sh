@@ -49,7 +49,7 @@ home_of() { echo "$folder/$1"; }
 address_of() { echo "$hosts_subnet.$((machine_port[$1] + 1))"; }
 
 # make_machines NAME...: each has its own mounts, so nothing that one writes below its home or /tmp is seen by another. Their
-# ssh keys are made for this test.
+# ssh keys, and the password of root there ("secret"), are made for this test.
 make_machines() {
   local name number=0
   command -v sshd >/dev/null || [[ -x /usr/sbin/sshd ]] || cannot "no sshd (tools/setup test)"
@@ -58,6 +58,7 @@ make_machines() {
   ssh-keygen -q -t ed25519 -N '' -f "$folder/keys/user"
   ssh-keygen -q -t ed25519 -N '' -f "$folder/keys/host"
   echo "127.0.0.1 localhost" >"$folder/hosts"
+  echo "root:$(openssl passwd -6 secret):20000:0:99999:7:::" >"$folder/shadow"
   for name; do
     machine_port[$name]=$number
     echo "$(address_of "$name") $name" >>"$folder/hosts"
@@ -74,6 +75,25 @@ make_machines() {
 start_machine() {
   local home
   home=$(home_of "$1")
+  [[ -d $home/.ssh ]] || set_up_home "$home"
+  # The first process of a machine collects the orphans, as an init does.
+  (exec ip netns exec "$hosts_id${machine_port[$1]}" unshare --mount --uts --pid --ipc --fork --kill-child --mount-proc bash -c '
+    hostname "$0"
+    mount --bind "$1" /root
+    mount --bind "$2" /etc/hosts
+    mount --bind "$3" /etc/shadow
+    mount -t tmpfs none /run && mkdir -p /run/sshd
+    mount -t tmpfs none /dev/shm
+    mount -t tmpfs none /tmp
+    cd /root
+    /usr/sbin/sshd -f /root/.ssh/sshd_config -E /root/.ssh/sshd.log
+    touch /root/.ssh/up
+    while :; do sleep 1000 & wait $!; done' "$1" "$home" "$folder/hosts" "$folder/shadow" </dev/null >"$home/.ssh/init.log" 2>&1) &
+  machine_init[$1]=$!
+}
+
+set_up_home() {
+  local home=$1
   mkdir -p "$home/.ssh" "$home/bin"
   cp "$folder/keys/user" "$home/.ssh/id_ed25519"
   cp "$folder/keys/user.pub" "$home/.ssh/authorized_keys"
@@ -91,19 +111,6 @@ MaxStartups 100
 Subsystem sftp internal-sftp
 SetEnv PATH=/root/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 CONFIG
-  # The first process of a machine collects the orphans, as an init does.
-  (exec ip netns exec "$hosts_id${machine_port[$1]}" unshare --mount --uts --pid --ipc --fork --kill-child --mount-proc bash -c '
-    hostname "$0"
-    mount --bind "$1" /root
-    mount --bind "$2" /etc/hosts
-    mount -t tmpfs none /run && mkdir -p /run/sshd
-    mount -t tmpfs none /dev/shm
-    mount -t tmpfs none /tmp
-    cd /root
-    /usr/sbin/sshd -f /root/.ssh/sshd_config -E /root/.ssh/sshd.log
-    touch /root/.ssh/up
-    while :; do sleep 1000 & wait $!; done' "$1" "$home" "$folder/hosts" </dev/null >"$home/.ssh/init.log" 2>&1) &
-  machine_init[$1]=$!
 }
 
 await_machine() {

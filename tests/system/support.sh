@@ -8,9 +8,9 @@ trap remove_folder EXIT
 cd "$folder"
 export LC_ALL=C
 export XDG_CONFIG_HOME=$folder/config  # of the keys that tokens are derived from
-port=$((20000 + $$ % 20000))
+port=$((10000 + $$ * 7 % 22000))  # below those that the kernel gives away, and far from those of a test next to this one
 
-# Whether the program was built with sanitizers, which take memory of their own.
+# True if the program was built with sanitizers, which take memory of their own.
 sanitized() { [[ -n ${ARTEL_SANITIZED:-} ]]; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
 contains() { grep -qF -- "$2" "$1" || { cat "$1" >&2; fail "no '$2' in $1"; }; }
@@ -96,7 +96,7 @@ wait_for_checkpoint() {
   done
 }
 
-# Of a run in the folder run whose first process is $launcher:
+# For a run in the folder run whose first process is $launcher:
 newest_step() { ls run/checkpoints | sed -n 's/^step-0*//p' | tail -1; }
 
 # start_endless_run COUNT OPTIONS...: a run that saves often and starts no worker again; its processes are $launcher and

@@ -1,8 +1,8 @@
-// What fp16, bf16, int8 and sign share: blocks of kCodecBlock values, in some codecs with a scale
-// per block.
+// Base of fp16, bf16, int8, and sign: blocks of kCodecBlock values, in some codecs with a scale per
+// block.
 //
-// A message is the scales of all blocks, if there are any, then their codes. The last block is
-// padded with zeros for processing; only the codes of real values are sent.
+// A message consists of the scales of all blocks, if the codec has scales, then their codes. The
+// last block is padded with zeros for processing; only the codes of real values are sent.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace artel::comm {
 
-// Format has a kName, kScaled, kBlockBytes (of the codes of a whole block), bytes(count) of the
-// codes of a block with `count` values, and
-//   float encode(key, block, values, count, codes): one block, of which `count` values are real;
-//     returns its scale, or anything if it has none
-//   void add(codes, scale, sum): one block
+// A Format has kName, kScaled, kBlockBytes (size of the codes of a full block), bytes(count) (size
+// of the codes of a block with `count` values), and these functions:
+//   float encode(key, block, values, count, codes)   encodes a block with `count` valid values;
+//                                                    returns its scale, if the format has one
+//   void add(codes, scale, sum)                      adds a decoded block to `sum`
 template <typename Format>
 class BlockCodec final : public Codec {
  public:

@@ -6,6 +6,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/random.h"
+#include "artel/base/registry.h"
 #include "artel/base/text.h"
 #include "artel/comm/codecs/makers.h"
 #include "artel/comm/group.h"
@@ -13,8 +14,7 @@
 namespace artel::comm {
 namespace {
 
-// Where the parts of the ranks begin; one more entry for the end. All parts but the last are whole
-// blocks.
+// Offsets of the ranks' parts, and the end. All parts but the last are whole blocks.
 std::vector<size_t> part_offsets(size_t floats, int parts) {
   const size_t blocks = codec_blocks(floats);
   std::vector<size_t> offsets;
@@ -23,48 +23,20 @@ std::vector<size_t> part_offsets(size_t floats, int parts) {
   return offsets;
 }
 
-double parse_number(std::string_view text, std::string_view number, double low, double high) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  require(
-      error == std::errc{} && end == number.data() + number.size() && value >= low && value <= high,
-      ErrorKind::invalid_argument, "[compress] '{}': got '{}', expected a number from {} to {}",
-      text, number, low, high);
-  return value;
+Registry<CodecDefinition>& codecs() {
+  static Registry<CodecDefinition> all(
+      "codec",
+      [] {
+        Registry<CodecDefinition>::Entries entries;
+        for (CodecDefinition& codec :
+             std::vector{none_codec(), fp16_codec(), bf16_codec(), int8_codec(), sign_codec(),
+                         top_k_codec(), powersgd_codec()})
+          entries.emplace_back(codec.name, std::move(codec));
+        return entries;
+      }(),
+      Names::words);
+  return all;
 }
-
-std::unique_ptr<Codec> make_top_k_from(std::string_view text, std::string_view share) {
-  require(share.ends_with('%'), ErrorKind::invalid_argument,
-          "[compress] '{}': got '{}', expected a percentage; try 'top-k 1%'", text, share);
-  share.remove_suffix(1);
-  return make_top_k(parse_number(text, share, 1e-4, 100));
-}
-
-std::unique_ptr<Codec> make_powersgd_from(std::string_view text, std::string_view rank) {
-  const double number = parse_number(text, rank, 1, 256);
-  require(number == static_cast<int>(number), ErrorKind::invalid_argument,
-          "[compress] '{}': got a rank of {}, expected a whole number; try 'powersgd 4'", text,
-          rank);
-  return make_powersgd(static_cast<int>(number));
-}
-
-using Maker = std::unique_ptr<Codec> (*)(std::string_view text, std::string_view argument);
-
-struct Entry {
-  std::string_view name;
-  std::string_view usual_argument;  // empty: takes none
-  Maker make;
-};
-
-constexpr Entry kCodecs[] = {
-    {"none", "", [](auto, auto) { return make_none(); }},
-    {"fp16", "", [](auto, auto) { return make_fp16(); }},
-    {"bf16", "", [](auto, auto) { return make_bf16(); }},
-    {"int8", "", [](auto, auto) { return make_int8(); }},
-    {"sign", "", [](auto, auto) { return make_sign(); }},
-    {"top-k", "1%", make_top_k_from},
-    {"powersgd", "4", make_powersgd_from},
-};
 
 }  // namespace
 
@@ -129,28 +101,41 @@ void Codec::all_reduce(Group& group, const CodecContext& context, ErrorFeedback&
   for (size_t part = 0; part < size; ++part) decode_add(message(part), part_of(values, part));
 }
 
+double codec_number(std::string_view codec, std::string_view argument, double low, double high) {
+  double value = 0;
+  const char* const last = argument.data() + argument.size();
+  const auto [end, error] = std::from_chars(argument.data(), last, value);
+  require(error == std::errc{} && end == last && value >= low && value <= high,
+          ErrorKind::invalid_argument,
+          "[compress] '{} {}': got '{}', expected a number from {} to {}", codec, argument,
+          argument, low, high);
+  return value;
+}
+
+void register_codec(CodecDefinition definition) {
+  require_function("codec", definition.name, definition.make);
+  std::string name = definition.name;
+  codecs().add(std::move(name), std::move(definition));
+}
+
 std::unique_ptr<Codec> make_codec(std::string_view text) {
   const std::string_view trimmed = trim(text);
   const std::string_view name = trimmed.substr(0, trimmed.find(' '));
   const std::string_view argument = trim(trimmed.substr(name.size()));
-  for (const Entry& entry : kCodecs) {
-    if (entry.name != name) continue;
-    require(argument.empty() || !entry.usual_argument.empty(), ErrorKind::invalid_argument,
-            "[compress] '{}': got '{}' after '{}', expected nothing", text, argument, name);
-    return entry.make(text, argument.empty() ? entry.usual_argument : argument);
-  }
-  std::vector<std::string> names;
-  for (const Entry& entry : kCodecs) names.emplace_back(entry.name);
-  fail(ErrorKind::not_found, "[compress] unknown codec: got '{}', expected one of {}{}", text,
-       join(codec_names(), ", "), did_you_mean(name, names));
+  const CodecDefinition* const codec = codecs().find(name);
+  require(codec, ErrorKind::not_found, "[compress] unknown codec: got '{}', expected one of {}{}",
+          text, join(codec_names(), ", "), did_you_mean(name, codecs().names()));
+  require(argument.empty() || !codec->usual_argument.empty(), ErrorKind::invalid_argument,
+          "[compress] '{}': got '{}' after '{}', expected nothing", text, argument, name);
+  return codec->make(argument.empty() ? codec->usual_argument : argument);
 }
 
 std::vector<std::string> codec_names() {
   std::vector<std::string> names;
-  for (const Entry& entry : kCodecs)
-    names.push_back(entry.usual_argument.empty()
-                        ? std::string(entry.name)
-                        : fmt::format("{} {}", entry.name, entry.usual_argument));
+  for (const CodecDefinition* codec : codecs().all())
+    names.push_back(codec->usual_argument.empty()
+                        ? codec->name
+                        : fmt::format("{} {}", codec->name, codec->usual_argument));
   return names;
 }
 

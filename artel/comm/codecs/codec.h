@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,7 +29,7 @@ namespace artel::comm {
 
 class Group;
 
-// What random numbers depend on: equal contexts give equal numbers.
+// Determines the random numbers: equal contexts give equal numbers.
 struct CodecContext {
   uint64_t seed = 0;
   int64_t step = 0;
@@ -58,9 +59,9 @@ class Codec {
   // every transport. The context names the bucket and is the same on all ranks; the feedback
   // belongs to this bucket on this rank.
   //
-  // Two stages: rank p gets the encoded part p of everybody, adds them in the order of ranks,
-  // and sends its encoded sum to all; what either stage loses is fed back. Costs two collectives,
-  // in which each rank sends and receives 2 (N-1)/N times the encoded size.
+  // Two stages: rank p gets the encoded part p of all ranks, adds them in the order of ranks, and
+  // sends its encoded sum to all. Error feedback covers the loss of both stages. Costs two
+  // collectives, in which each rank sends and receives 2 (N-1)/N times the encoded size.
   virtual void all_reduce(Group& group, const CodecContext& context, ErrorFeedback& feedback,
                           std::span<float> values, bool mean) const;
 
@@ -70,8 +71,20 @@ class Codec {
   virtual void add_read(std::span<const std::byte> in, std::span<float> sum, float scale) const = 0;
 };
 
-// "none", "fp16", "bf16", "int8", "sign", "top-k 1%" (the share that is sent) or "powersgd 4" (the
-// rank). Throws for anything else, suggesting the nearest name.
+// A codec's name in texts: a word and, for some, an argument ("top-k 1%").
+struct CodecDefinition {
+  std::string name;
+  std::string usual_argument = {};  // empty: it takes none
+  // Gets the argument of the text, or the usual one. Throws for one that makes no sense.
+  std::function<std::unique_ptr<Codec>(std::string_view argument)> make = {};
+};
+
+// Registers a custom codec. Replaces one that the program registered earlier. Throws for a built-in
+// name. All workers and servers must register the same codecs.
+void register_codec(CodecDefinition definition);
+
+// "none", "fp16", "bf16", "int8", "sign", "top-k 1%" (the share that is sent), "powersgd 4" (the
+// rank), or a registered one. Throws for anything else, suggesting the nearest name.
 std::unique_ptr<Codec> make_codec(std::string_view text);
 
 // The forms that make_codec accepts, for messages and help.

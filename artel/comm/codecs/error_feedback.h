@@ -1,11 +1,11 @@
-// Error feedback: what a lossy message leaves out is added to the next one (Seide et al. 2014;
-// Karimireddy et al. 2019). The sum of everything decoded then follows the sum of everything
-// intended, and a biased codec trains as well as an exact one, a few steps later.
+// Error feedback: the error of a lossy message is added to the next one (Seide et al. 2014;
+// Karimireddy et al. 2019). The sum of all decoded messages then follows the sum of all originals,
+// and a biased codec trains as well as an exact one, a few steps later.
 //
 //   const auto codec = artel::comm::make_codec("sign");
 //   std::vector<float> values(64, 0.1f), residual(64);
 //   std::vector<std::byte> message(codec->encoded_bytes(values.size()));
-//   // What the message lacks is in the residual, and part of the next one.
+//   // The residual keeps the error of the message and is added to the next one.
 //   compress(*codec, {.seed = 7}, values, residual, message);
 #pragma once
 
@@ -25,9 +25,9 @@ struct MatrixShape {
   size_t size() const { return rows * columns; }
 };
 
-// What one rank keeps for one bucket between steps. The vectors are sized when first used; a
-// checkpoint stores them if the run is to resume with the same bits. When the group changes,
-// `of_sum` starts from zero and the others are kept.
+// The state of one rank for one bucket between steps. Vectors are sized on first use. A checkpoint
+// stores them, so that a run resumes with the same bits. When the group changes, `of_sum` restarts
+// from zero and the others are kept.
 struct ErrorFeedback {
   // The tensors of the bucket, in order; only low-rank codecs look at them. If empty, the bucket is
   // treated as one square matrix.
@@ -42,7 +42,7 @@ struct ErrorFeedback {
 // remembered. If a sum of finite numbers overflows, it becomes the largest finite number.
 void add_to_residual(std::span<const float> values, std::span<float> residual);
 
-// Encodes values + residual and leaves in the residual what the encoding lost.
+// Encodes values + residual and stores the encoding error in the residual.
 void compress(const Codec& codec, const CodecContext& context, std::span<const float> values,
               std::span<float> residual, std::span<std::byte> out);
 

@@ -2,8 +2,8 @@
 // instructions and Highway's replacements for older machines differ in subnormals and rounding.
 //
 // fp16 is IEEE half precision: values beyond 65504 are sent as that, and error feedback carries the
-// rest. bf16 is the upper half of a float: its range, with 8 bits of precision. Codecs that send
-// single values, such as top-k, round them by brain_float.h; a test compares the two.
+// rest. Codecs that send single values as bf16, such as top-k, round them by base/bfloat16.h; a
+// test compares the two.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "artel/comm/codecs/half.cc"
 #include "hwy/foreach_target.h"
@@ -142,8 +142,14 @@ struct Bf16 {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_fp16() { return std::make_unique<BlockCodec<HalfFormat<Fp16>>>(); }
-std::unique_ptr<Codec> make_bf16() { return std::make_unique<BlockCodec<HalfFormat<Bf16>>>(); }
+CodecDefinition fp16_codec() {
+  return {.name = "fp16",
+          .make = [](auto) { return std::make_unique<BlockCodec<HalfFormat<Fp16>>>(); }};
+}
+CodecDefinition bf16_codec() {
+  return {.name = "bf16",
+          .make = [](auto) { return std::make_unique<BlockCodec<HalfFormat<Bf16>>>(); }};
+}
 
 }  // namespace artel::comm
 #endif

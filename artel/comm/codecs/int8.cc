@@ -146,7 +146,9 @@ struct Int8 {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_int8() { return std::make_unique<BlockCodec<Int8>>(); }
+CodecDefinition int8_codec() {
+  return {.name = "int8", .make = [](auto) { return std::make_unique<BlockCodec<Int8>>(); }};
+}
 
 }  // namespace artel::comm
 #endif

@@ -1,4 +1,5 @@
-// One factory per codec; make_codec chooses among them.
+// The codecs that come with Artel. To add one: its file, a declaration here, and a line in
+// codec.cc.
 #pragma once
 
 #include <memory>
@@ -12,12 +13,15 @@ inline constexpr size_t kCodecBlock = 256;
 
 inline size_t codec_blocks(size_t floats) { return (floats + kCodecBlock - 1) / kCodecBlock; }
 
-std::unique_ptr<Codec> make_none();
-std::unique_ptr<Codec> make_fp16();
-std::unique_ptr<Codec> make_bf16();
-std::unique_ptr<Codec> make_int8();
-std::unique_ptr<Codec> make_sign();
-std::unique_ptr<Codec> make_top_k(double percent);
-std::unique_ptr<Codec> make_powersgd(int rank);
+// The argument of a codec as a number. Throws for one outside of [low, high].
+double codec_number(std::string_view codec, std::string_view argument, double low, double high);
+
+CodecDefinition none_codec();
+CodecDefinition fp16_codec();
+CodecDefinition bf16_codec();
+CodecDefinition int8_codec();
+CodecDefinition sign_codec();
+CodecDefinition top_k_codec();
+CodecDefinition powersgd_codec();
 
 }  // namespace artel::comm

@@ -1,4 +1,4 @@
-// No compression: the floats themselves. The collective is the exact canonical sum.
+// No compression: sends floats unchanged. The collective computes the exact canonical sum.
 #include <cstring>
 
 #include "artel/comm/codecs/makers.h"
@@ -29,6 +29,8 @@ class None final : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_none() { return std::make_unique<None>(); }
+CodecDefinition none_codec() {
+  return {.name = "none", .make = [](auto) { return std::make_unique<None>(); }};
+}
 
 }  // namespace artel::comm

@@ -74,9 +74,9 @@ void add_scaled(float factor, const float* values, size_t count, float* sum) {
 constexpr float kShrink = 0x1p-20f;  // covers the growth by a matrix's rows times the ranks
 constexpr float kLargest = std::numeric_limits<float>::max();
 
-// Multiplies the values by a power of two that brings the largest of them down to less than
-// `bound`, itself a power of two, and more than half of it. Values of which one is not finite
-// become zeros and NaN. Returns whether they are finite and not all zero.
+// Multiplies the values by a power of two that brings the largest magnitude below `bound`, itself a
+// power of two, and above half of it. If any value is not finite, all become zeros and NaN. Returns
+// true if they are finite and not all zero.
 bool scale_to(float bound, float* values, size_t count) {
   uint32_t bits = 0;  // as integers: a NaN is larger than any number
   for (size_t i = 0; i < count; ++i)
@@ -146,7 +146,8 @@ class Pieces {
     });
   }
 
-  // Gram-Schmidt, column by column. A column that depends on those before it becomes zero.
+  // Gram-Schmidt, column by column. A column that is linearly dependent on earlier ones becomes
+  // zero.
   void orthonormalise(std::span<float> left) const {
     constexpr float kDependent = 1e-6f;
     for_each_column([&](const Piece& piece, size_t column) {
@@ -200,7 +201,7 @@ class Pieces {
     });
   }
 
-  // residual -= product, or zero for what is sent as it is.
+  // residual -= product, or zero for uncompressed values.
   void keep_lost(std::span<const float> product, std::span<float> residual) const {
     for (const Piece& piece : pieces_) {
       const auto begin = residual.begin() + static_cast<ptrdiff_t>(piece.values);
@@ -308,7 +309,16 @@ class PowerSgd final : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_powersgd(int rank) { return std::make_unique<PowerSgd>(rank); }
+CodecDefinition powersgd_codec() {
+  return {.name = "powersgd", .usual_argument = "4", .make = [](std::string_view rank) {
+            const double number = codec_number("powersgd", rank, 1, 256);
+            require(number == static_cast<int>(number), ErrorKind::invalid_argument,
+                    "[compress] 'powersgd {0}': got a rank of {0}, expected a whole number; try "
+                    "'powersgd 4'",
+                    rank);
+            return std::make_unique<PowerSgd>(static_cast<int>(number));
+          }};
+}
 
 }  // namespace artel::comm
 #endif

@@ -73,7 +73,9 @@ struct Sign {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_sign() { return std::make_unique<BlockCodec<Sign>>(); }
+CodecDefinition sign_codec() {
+  return {.name = "sign", .make = [](auto) { return std::make_unique<BlockCodec<Sign>>(); }};
+}
 
 }  // namespace artel::comm
 #endif

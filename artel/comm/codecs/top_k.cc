@@ -1,9 +1,9 @@
 // top-k: the largest values by magnitude, exactly ceil(share of n) of them, as bf16 (Aji and
-// Heafield 2017). Of equal magnitudes, the first ones.
+// Heafield 2017). Among equal magnitudes, the first are taken.
 //
 // A message holds the values, the lower byte of each index, and for each block of 256 indices the
-// number of its values in unary: as many ones, then a zero (Elias-Fano). That is 25 bits per value
-// and one per block.
+// number of its values in unary: that many ones, then a zero (Elias-Fano). That is 25 bits per
+// value and one per block.
 //
 // The selection samples a threshold that is a little too low, collects the few candidates above it
 // in one pass over memory, and selects among them exactly. The sample changes the time, never the
@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "artel/base/error.h"
-#include "artel/comm/codecs/brain_float.h"
 #include "artel/comm/codecs/makers.h"
 #include "artel/comm/codecs/unaligned.h"
 
@@ -125,7 +124,7 @@ class TopK final : public Codec {
     std::fill(unary, out + encoded_bytes(values.size()), std::byte{0});
     const std::vector<uint32_t> indices = largest(values, kept);
     for (size_t i = 0; i < kept; ++i) {
-      store_at(out, i, brain_float_of(values[indices[i]]));
+      store_at(out, i, finite_bf16_of(values[indices[i]]));
       lower[i] = static_cast<std::byte>(indices[i] % kCodecBlock);
       const size_t bit = i + indices[i] / kCodecBlock;  // the ones and zeros before it
       unary[bit / 8] |= std::byte{1} << bit % 8;
@@ -146,7 +145,7 @@ class TopK final : public Codec {
       }
       const size_t index = first + (done < kept ? std::to_integer<size_t>(lower[done]) : 0);
       if (done == kept || index >= sum.size()) damaged(done);
-      sum[index] += scale * float_of_brain_float(load_at<uint16_t>(in.data(), done));
+      sum[index] += scale * float_of_bf16(load_at<uint16_t>(in.data(), done));
       ++done;
     }
     if (done < kept) damaged(done);
@@ -161,7 +160,15 @@ class TopK final : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_top_k(double percent) { return std::make_unique<TopK>(percent); }
+CodecDefinition top_k_codec() {
+  return {.name = "top-k", .usual_argument = "1%", .make = [](std::string_view share) {
+            require(share.ends_with('%'), ErrorKind::invalid_argument,
+                    "[compress] 'top-k {0}': got '{0}', expected a percentage; try 'top-k 1%'",
+                    share);
+            share.remove_suffix(1);
+            return std::make_unique<TopK>(codec_number("top-k", share, 1e-4, 100));
+          }};
+}
 
 }  // namespace artel::comm
 #endif

@@ -7,7 +7,8 @@
 #include <charconv>
 
 #include "artel/base/host_name.h"
-#include "artel/comm/run_secret.h"
+#include "artel/comm/connection/run_secret.h"
+#include "artel/comm/failure.h"
 
 namespace artel::comm::control {
 namespace {
@@ -15,6 +16,21 @@ namespace {
 constexpr double kNewsSeconds = 1;  // twice as often there should be news
 
 }  // namespace
+
+ControlOptions control_options(const GroupOptions& options) {
+  return {.address = options.address,
+          .token = options.token,
+          .encrypt = options.encrypt,
+          .rank = options.rank,
+          .size = options.size,
+          .servers = options.servers,
+          .door = options.door,
+          .patience = options.watch.patience,
+          .deadline = Deadline::after(options.join_timeout),
+          .is_vital = [options](int rank) { return options.is_vital(rank, options.size); },
+          .meanwhile = options.while_joining,
+          .vitals = options.vitals};
+}
 
 Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
     : options_(options), hub_(std::move(hub)) {
@@ -32,7 +48,7 @@ Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
       hub_ = std::make_unique<Hub>(hub_options);
       options_.rank = 0;
     } catch (const Error&) {
-      // Somebody else listens there.
+      // A foreign process listens there.
     }
   }
   stream_ = Stream(connect_to(endpoint, options.deadline, options.meanwhile));
@@ -41,8 +57,8 @@ Control::Control(const ControlOptions& options, std::unique_ptr<Hub> hub)
   if (options_.rank < 0) receive_rank();
 }
 
-// Both sides show that they know the token. A door at that address says now and then that it lives,
-// also before it answers.
+// Both sides prove that they know the token. A door at that address sends heartbeats, even before
+// it answers.
 void Control::introduce() {
   const RunSecret secret(options_.token, options_.encrypt);
   Answerer answerer(kProtocol, secret.key, "hello",
@@ -69,7 +85,7 @@ void Control::introduce() {
     }
     require(frame->type == FrameType::proof && answerer.believes(frame->body),
             ErrorKind::communication,
-            "[comm] whoever listens at {} does not know the run's token: it is not rank 0 of this "
+            "[comm] the process at {} does not know the run's token: it is not rank 0 of this "
             "run",
             options_.address);
     return;
@@ -78,7 +94,7 @@ void Control::introduce() {
 
 void Control::receive_rank() {
   auto frame = next_frame(options_.deadline.left());
-  // A door at that address says now and then that it lives, also before it answers.
+  // A door at that address sends heartbeats, even before it answers.
   while (frame && frame->type == FrameType::beat) frame = next_frame(options_.deadline.left());
   require(frame.has_value(), ErrorKind::timeout, "[comm] rank 0 at {} did not answer",
           options_.address);
@@ -121,13 +137,14 @@ std::vector<Member> Control::exchange(std::string blob) {
            options_.rank, frame->body);
     if (frame->type == FrameType::failure) {
       const Failure failure = failure_from(frame->body);
-      throw Error(failure.kind, failure.cause);
+      throw failure_error(failure.kind, failure.cause);
     }
     if (frame->type == FrameType::doors) throw UnderWay(doors_from(frame->body));
     if (frame->type != FrameType::table) continue;
     members_ = table_from(frame->body);
     require(static_cast<int>(members_.size()) == options_.size, ErrorKind::corrupt,
             "[comm] table of ranks: got {}, expected {}", members_.size(), options_.size);
+    const MutexLock lock(mutex_);
     news_.resize(members_.size());
     vitals_.resize(members_.size());
     news_time_ = Clock::now();
@@ -161,10 +178,10 @@ void Control::work() try {
     try {
       std::string phase;
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         phase = phase_;
       }
-      // The first phase is told at once: a rank that dies young was doing something, too.
+      // Send the first phase at once, so that it is known if the rank dies early.
       if (connected && (Clock::now() >= next_beat || (said.empty() && !phase.empty()))) {
         send(FrameType::beat, phase);
         if (options_.vitals)
@@ -190,8 +207,9 @@ void Control::work() try {
     tick_();
   }
 } catch (const std::exception& error) {
-  // Whoever uses the group gets it, on all ranks; those who wait for something are still woken.
-  abort(ErrorKind::internal,
+  // Reports the error on all ranks and keeps waking waiting threads. The cause may be temporary,
+  // such as a lack of memory, so the group may be formed again.
+  abort(ErrorKind::communication,
         fmt::format("[comm] control connection of rank {}: {}", rank(), error.what()));
   for (; !stopping_; std::this_thread::sleep_for(std::chrono::milliseconds(100))) tick_();
 }
@@ -199,44 +217,44 @@ void Control::work() try {
 void Control::handle(const Frame& frame) {
   if (frame.type == FrameType::news) {
     auto news = news_from(frame.body);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (news.size() == news_.size()) news_ = std::move(news);
     news_time_ = Clock::now();
   } else if (frame.type == FrameType::vitals) {
     RankVitals vitals = vitals_from(frame.body);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (vitals.rank >= 0 && vitals.rank < std::ssize(vitals_))
       vitals_[vitals.rank] = std::move(vitals.text);
   } else if (frame.type == FrameType::failure) {
     fail_with(failure_from(frame.body));
   } else if (frame.type == FrameType::leave) {
     hub_left_ = true;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     news_[0].left = true;
   }
 }
 
 void Control::fail_with(Failure failure) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (failed_) return;
   failure_ = std::move(failure);
   failed_ = true;
 }
 
 void Control::send(FrameType type, std::string body) {
-  const std::lock_guard lock(sending_);
+  const MutexLock lock(sending_);
   stream_.send_all(encode({type, std::move(body)}), Deadline::after(10));
 }
 
 void Control::set_phase(std::string_view phase) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   phase_ = phase.substr(0, kPhaseBytes);
 }
 
 PeerStatus Control::status(int peer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Sign& sign = news_[peer];
-  // Whoever brings the news is silent if there are none; of the others nothing more is known then.
+  // The status of all ranks comes from one sender. Without its messages, the status is unknown.
   const double without_news = seconds_between(news_time_, Clock::now());
   return {.host = members_[peer].host,
           .process = members_[peer].process,
@@ -260,8 +278,8 @@ void Control::abort(ErrorKind kind, std::string_view cause) noexcept {
 
 void Control::throw_if_failed() {
   if (!failed_) return;
-  const std::lock_guard lock(mutex_);
-  throw Error(failure_.kind, failure_.cause);
+  const MutexLock lock(mutex_);
+  throw failure_error(failure_.kind, failure_.cause);
 }
 
 bool Control::explain_loss(int peer) {

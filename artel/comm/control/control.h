@@ -5,15 +5,16 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "artel/base/mutex.h"
+#include "artel/comm/connection/stream.h"
 #include "artel/comm/control/hub.h"
 #include "artel/comm/control/wire.h"
-#include "artel/comm/stream.h"
-#include "artel/comm/transport.h"
+#include "artel/comm/options.h"
+#include "artel/comm/transports/transport.h"
 
 namespace artel::comm::control {
 
@@ -30,16 +31,19 @@ struct ControlOptions {
                         // twice as many. 0: never
   Deadline deadline = Deadline::after(60);
   std::function<bool(int rank)> is_vital = {};  // for the hub
-  // Called now and then while the ranks are awaited; ends that by throwing.
+  // Called periodically while waiting for the ranks. May throw to end the wait.
   std::function<void()> meanwhile = {};
   std::function<std::string()> vitals = {};  // see GroupOptions
 };
 
+// Options for a transport whose ranks meet at an address.
+ControlOptions control_options(const GroupOptions& options);
+
 class Control {
  public:
   // Rank 0 also starts the hub, unless it is given one. Throws if rank 0 cannot be reached or
-  // refuses this rank, if whoever listens there does not know the token, and UnderWay if all ranks
-  // have already met and have doors.
+  // refuses this rank, and if the process at the address does not know the token. Throws UnderWay
+  // if all ranks have already met and have doors.
   explicit Control(const ControlOptions& options, std::unique_ptr<Hub> hub = nullptr);
   ~Control();
   Control(const Control&) = delete;
@@ -81,17 +85,17 @@ class Control {
   Stream stream_;
   FrameReader reader_;
   std::vector<Member> members_;
+  bool hub_left_ = false;  // of the thread alone
 
-  std::mutex mutex_;  // protects what follows
-  std::vector<Sign> news_;
-  std::vector<std::string> vitals_;  // by rank; at rank 0
-  Clock::time_point news_time_;
-  std::string phase_;
-  Failure failure_;
+  Mutex mutex_;  // guards the members below
+  std::vector<Sign> news_ ARTEL_GUARDED_BY(mutex_);
+  std::vector<std::string> vitals_ ARTEL_GUARDED_BY(mutex_);  // by rank; at rank 0
+  Clock::time_point news_time_ ARTEL_GUARDED_BY(mutex_);
+  std::string phase_ ARTEL_GUARDED_BY(mutex_);
+  Failure failure_ ARTEL_GUARDED_BY(mutex_);
   std::atomic<bool> failed_{false};
   std::atomic<bool> stopping_{false};
-  bool hub_left_ = false;
-  std::mutex sending_;
+  Mutex sending_;
 
   std::function<void()> tick_;
   std::thread thread_;

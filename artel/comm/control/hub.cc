@@ -8,11 +8,13 @@
 #include <atomic>
 #include <cerrno>
 #include <list>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "artel/base/plural.h"
 #include "artel/comm/control/strangers.h"
-#include "artel/comm/transport.h"
+#include "artel/comm/transports/transport.h"
 
 namespace artel::comm::control {
 namespace {
@@ -23,7 +25,8 @@ constexpr size_t kMaxUnsent = 1 << 20;
 
 struct Connection : Link {
   using Link::Link;
-  int rank = -1;  // until its hello
+  int rank = -1;               // until its hello
+  std::optional<Hello> early;  // the hello of a newcomer that waits for rank 0's
 };
 
 struct Rank {
@@ -31,7 +34,7 @@ struct Rank {
   bool has_blob = false;
   Member member;
   std::string door;
-  Clock::time_point last_seen;
+  Clock::time_point last_seen = Clock::now();  // or since when it is expected
   std::string phase;
   bool left = false;
 };
@@ -62,7 +65,7 @@ class Hub::Loop {
       for (Connection& connection : connections_) connection.flush();
     }
   } catch (const std::exception& error) {
-    // All ranks learn why there is no hub any more.
+    // Tell all ranks why the hub ended.
     fail_group({ErrorKind::internal, fmt::format("[comm] rank 0's hub: {}", error.what())});
     for (Connection& connection : connections_) connection.flush();
   }
@@ -85,8 +88,7 @@ class Hub::Loop {
   }
 
   void read(Connection& connection) {
-    // What cannot be understood comes from a stranger, or from a broken rank, whose death is
-    // reported.
+    // Invalid data comes from a foreign process, or from a broken rank, whose death is reported.
     connection.read([&](const Frame& frame) { handle(connection, frame); });
     if (connection.closed && connection.rank >= 0) lose(connection);
   }
@@ -129,7 +131,8 @@ class Hub::Loop {
   }
 
   void admit(Connection& connection, Hello hello) {
-    // Whoever comes when all ranks are taken, but have not met yet, is a newcomer to the run, too.
+    // A process that connects when all ranks are taken, but before they have met, is a newcomer,
+    // too.
     const bool met =
         complete_ || (hello.rank == kAnyRank &&
                       std::ranges::none_of(ranks_, [](const Rank& r) { return r.door.empty(); }));
@@ -141,6 +144,13 @@ class Hub::Loop {
     }
     const bool any = hello.rank < 0;
     const int workers = options_.size - options_.servers;
+    // Rank 0 knows whether a newcomer may join, and may be slower than all others.
+    if (hello.rank == kAnyRank && free_rank(1, workers) == options_.size &&
+        ranks_[0].member.process == 0) {
+      connection.known = true;
+      connection.early = std::move(hello);
+      return;
+    }
     if (hello.rank == kAnyRank) hello.rank = free_rank(1, workers);
     if (hello.rank == kAnyServer) hello.rank = free_rank(workers, options_.size);
     const std::string reason = objection(hello);
@@ -154,6 +164,9 @@ class Hub::Loop {
     rank.last_seen = Clock::now();
     if (any) connection.queue(FrameType::place, std::to_string(hello.rank));
     if (failed_) connection.queue(FrameType::failure, to_body(failure_));
+    if (connection.rank > 0) return;
+    for (Connection& other : connections_)
+      if (std::optional<Hello> early = std::exchange(other.early, {})) admit(other, *early);
   }
 
   void refuse(Connection& connection, const std::string& reason) {
@@ -161,7 +174,7 @@ class Hub::Loop {
     connection.refuse(reason);
   }
 
-  // The first free rank, or the size if there is none; rank 0 is the one that listens.
+  // The first free rank; the size if none is free. Rank 0 is the listener.
   int free_rank(int first, int last) const {
     for (int rank = first; rank < last; ++rank)
       if (ranks_[rank].member.process == 0) return rank;
@@ -172,10 +185,10 @@ class Hub::Loop {
     if (hello.size != options_.size)
       return fmt::format("got a group of {} ranks, expected {}", hello.size, options_.size);
     if (hello.rank == options_.size)
-      return options_.servers > 0 ? fmt::format("{} and {} have already joined: all that there are",
+      return options_.servers > 0 ? fmt::format("the group is full: {} and {} have already joined",
                                                 counted(options_.size - options_.servers, "worker"),
                                                 counted(options_.servers, "server"))
-                                  : fmt::format("{} have already joined: all that there are",
+                                  : fmt::format("the group is full: {} have already joined",
                                                 counted(options_.size, "rank"));
     if (hello.rank < 0 || hello.rank > options_.size)
       return fmt::format("got rank {}, expected 0 to {}", hello.rank, options_.size - 1);
@@ -204,7 +217,7 @@ class Hub::Loop {
     broadcast(FrameType::news, to_body(news));
   }
 
-  // Only rank 0 reports what the others say about themselves.
+  // Only rank 0 reports the status texts of the others.
   void pass_on(int rank, std::string vitals) {
     Connection* const zero = ranks_[0].connection;
     if (zero && !zero->closed && zero->unsent.size() < kMaxUnsent)

@@ -28,8 +28,8 @@ void Link::close(const Error& error) {
 
 namespace {
 
-// A hello is not to be taken for a knock.
-std::string topic_of(FrameType type) { return type == FrameType::knock ? "knock" : "hello"; }
+// Separate topics, so that a hello is never accepted as a request.
+std::string topic_of(FrameType type) { return type == FrameType::request ? "request" : "hello"; }
 
 }  // namespace
 
@@ -68,7 +68,7 @@ bool Link::is_part_of_the_introduction(const Frame& frame) {
     flush();
   } else if (frame.type == FrameType::proof) {
     require(answerer_->believes(frame.body), ErrorKind::communication,
-            "[comm control] whoever listens there does not know the token");
+            "[comm control] the process that listens there does not know the token");
     known = true;
   } else {
     require(frame.type == FrameType::beat, ErrorKind::corrupt,

@@ -1,14 +1,14 @@
-// One end of a control connection, for whoever serves several of them and must not wait for any.
+// One end of a control connection, nonblocking, for threads that serve several connections.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
 
+#include "artel/comm/connection/run_secret.h"
+#include "artel/comm/connection/stream.h"
 #include "artel/comm/control/socket.h"
 #include "artel/comm/control/wire.h"
-#include "artel/comm/run_secret.h"
-#include "artel/comm/stream.h"
 
 namespace artel::comm::control {
 
@@ -16,39 +16,39 @@ struct Link {
   explicit Link(FileHandle socket) : stream(std::move(socket)) {}
 
   void queue(FrameType type, std::string body) { unsent += encode({type, std::move(body)}); }
-  // Sends what the socket takes now.
+  // Sends as much as the socket accepts without blocking.
   void flush();
 
-  // Of a listener, to begin with: asks who has connected. Its answer, a hello or a knock, is to be
-  // judged. Everything after the challenge is encrypted if the run's secret says so.
+  // Listener: sends the challenge. Call it first; the caller answers with a hello or a request.
+  // Everything after the challenge is encrypted if the run's secret requires it.
   void challenge(const RunSecret& secret);
   Challenger::Verdict judge(const RunKey& key, const Frame& answer);
 
-  // Of a caller, to begin with: how it will answer the listener's challenge. Until the listener has
-  // proved itself, `read` passes nothing on but its refusal.
+  // Caller: sets the answer to the listener's challenge. Call it first. Until the listener has
+  // proved itself, `read` passes on only its refusal.
   void introduce(const RunSecret& secret, FrameType type, std::string claims);
 
   // Tells the other side why it is not heard, and closes the connection.
   void refuse(const std::string& reason);
 
-  // Gives what has arrived to `handle`, frame by frame. The link is closed afterwards if the other
-  // side has closed it, has sent something that is not a frame, or if `handle` throws an Error. A
-  // caller that is not known yet may have sent kMostOfStrangers bytes at most.
+  // Calls `handle` with each received frame. Closes the link if the other side has closed it or
+  // sent an invalid frame, or if `handle` throws an Error. An unauthenticated caller may send at
+  // most kMostOfStrangers bytes.
   static constexpr size_t kMostOfStrangers = 256 << 10;
   void read(const std::function<void(const Frame&)>& handle);
 
-  // What to wait for, with poll, until something can be read or flushed.
+  // The events to poll for.
   short events() const { return stream.events(!unsent.empty()); }
 
   Stream stream;
   Clock::time_point since = Clock::now();
-  bool known = false;  // the other side has said who it is, and was believed
+  bool known = false;  // the other side has authenticated
   FrameReader reader;
   std::string unsent;
   bool closed = false;
-  // Frames end with the introduction: what follows is left in `reader`.
+  // Stops reading frames after the introduction; later bytes stay in `reader`.
   bool only_introduces = false;
-  std::string failure;  // what was wrong with what the other side has sent
+  std::string failure;  // the error found in the other side's data
 
  private:
   bool is_part_of_the_introduction(const Frame& frame);

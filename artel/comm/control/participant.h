@@ -1,4 +1,4 @@
-// Who takes part in a run, as the others know it.
+// A participant of a run, as known to the others.
 //
 //   for (const artel::comm::control::Participant& member : cluster.membership().members)
 //     artel::println("{} on host {}", name_of(member), member.host);
@@ -15,12 +15,12 @@ struct Participant {
   std::string host;
   int32_t process = 0;
   std::string door;  // where it can be reached
-  // Which of its launcher's workers it is; one that was started again has the place of the one
-  // before it. -1: the user has started it.
+  // Its place among its launcher's workers. A restarted worker keeps the place of its predecessor.
+  // -1 if started by the user.
   int32_t place = -1;
-  // The step after which the one before it was lost; -1: there was none.
+  // The step after which its predecessor was lost; -1 without a predecessor.
   int64_t after_step = -1;
-  int32_t server = -1;  // which of the parameter servers it is; -1: a worker
+  int32_t server = -1;  // index among the parameter servers; -1 for a worker
 };
 
 // "worker 2", "server 0"

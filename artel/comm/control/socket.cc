@@ -19,7 +19,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <random>
 #include <thread>
 
 #include "artel/base/error.h"
@@ -45,6 +47,13 @@ Address local_name(const std::string& name) {
   std::copy(name.begin(), name.end(), local->sun_path + 1);
   address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
+}
+
+// The first of the ports that the kernel gives to sockets that ask for any.
+uint16_t first_ephemeral_port() {
+  uint16_t first = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
+  return first;
 }
 
 Address resolve(const Endpoint& endpoint) {
@@ -95,7 +104,7 @@ int finish_connecting(int socket, double seconds) {
   socklen_t length = sizeof(error);
   getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
   if (error != 0) return error;
-  // Whoever takes a name on this machine that a worker had is not that worker.
+  // A process of another user that takes a worker's local name is not that worker.
   if (!is_own_user(socket)) return ECONNREFUSED;
   const int yes = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
@@ -121,9 +130,9 @@ std::string explain(int error) {
              "firewall rejects it";
     case EHOSTUNREACH:
     case ENETUNREACH:
-      return "there is no route to the host: it is down, or the wrong network interface is used";
+      return "no route to the host: it is down, or the wrong network interface is used";
     case ETIMEDOUT:
-      return "there is no answer: the address is wrong, or a firewall drops the packets";
+      return "no answer: the address is wrong, or a firewall drops the packets";
     default:
       return std::strerror(error);
   }
@@ -135,7 +144,7 @@ struct Interface {
   bool loopback;
 };
 
-// Those with an address; IPv4 before IPv6 for each, as the system lists them.
+// Network interfaces with an address, in system order. For each, IPv4 comes before IPv6.
 std::vector<Interface> interfaces() {
   ifaddrs* raw = nullptr;
   require(getifaddrs(&raw) == 0, ErrorKind::io, "[comm] network interfaces: {}",
@@ -207,13 +216,28 @@ FileHandle listen_at(const Endpoint& endpoint) {
             "[comm] {}:{} is not an address of this machine, but rank 0 must listen there; try the "
             "address of the machine that runs rank 0",
             endpoint.host, endpoint.port);
-    fail(ErrorKind::communication, "[comm] {}:{}: {}; try another port", endpoint.host,
+    fail(ErrorKind::communication,
+         "[comm] {}:{}: {}; another run may be listening there; try another port", endpoint.host,
          endpoint.port, std::strerror(errno));
   }
   fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
   require(::listen(socket.get(), 1024) == 0, ErrorKind::communication, "[comm] listen: {}",
           std::strerror(errno));
   return socket;
+}
+
+Endpoint free_endpoint(const std::string& host) {
+  constexpr uint16_t kLowest = 10000;
+  constexpr int kTries = 20;
+  const uint16_t end = first_ephemeral_port();
+  std::random_device random;
+  for (int trial = 0; trial < kTries && end > kLowest; ++trial) {
+    const Endpoint endpoint{host, static_cast<uint16_t>(kLowest + random() % (end - kLowest))};
+    const Address address = resolve(endpoint);
+    const FileHandle socket = open_socket(address);
+    if (bind(socket.get(), address.get(), address.length) == 0) return endpoint;
+  }
+  return {host, port_of(listen_at({host, 0}).get())};
 }
 
 FileHandle connect_to(const Endpoint& endpoint, Deadline deadline,
@@ -266,7 +290,7 @@ std::string address_towards(const Endpoint& endpoint) {
   // Connecting a datagram socket sends nothing: it only chooses the way.
   const FileHandle socket(::socket(address.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   require(connect(socket.get(), address.get(), address.length) == 0, ErrorKind::communication,
-          "[comm] there is no way to {}: {}", endpoint.host, std::strerror(errno));
+          "[comm] no route to {}: {}", endpoint.host, std::strerror(errno));
   return local_address(socket.get());
 }
 

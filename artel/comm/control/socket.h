@@ -1,5 +1,4 @@
-// Sockets for the control connections, TCP or local to this machine: every failure says what it
-// means for the user.
+// Sockets for control connections, TCP or Unix. Every error explains its likely cause.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 #include <vector>
 
 #include "artel/base/time.h"
-#include "artel/comm/file_handle.h"
+#include "artel/comm/connection/file_handle.h"
 
 namespace artel::comm::control {
 
@@ -31,19 +30,21 @@ std::string address_of_interface(const std::string& name);
 
 // Listens at the endpoint, which must be an address of this machine; accepting there never blocks.
 FileHandle listen_at(const Endpoint& endpoint);
-// Connects, retrying until the deadline while rank 0 is not there yet. The error distinguishes an
-// unknown name, a refusal, no route and no answer. `meanwhile` is called now and then, and ends the
+// A port of this machine where another process may listen soon. The kernel does not give it to
+// sockets that ask for any port, so it is very likely still free then.
+Endpoint free_endpoint(const std::string& host);
+// Connects, retrying until the deadline while rank 0 is not reachable. The error distinguishes an
+// unknown name, a refusal, no route, and no answer. `meanwhile` is called periodically and ends the
 // wait by throwing.
 FileHandle connect_to(const Endpoint& endpoint, Deadline deadline,
                       const std::function<void()>& meanwhile = {});
-// One attempt to connect. Without a socket: either refused, so that nobody listens there, or there
-// was no answer.
+// The result of one attempt to connect: a socket, a refusal (no process listens), or no answer.
 struct Reached {
   FileHandle socket;
   bool refused = false;
 };
 Reached reach(const Endpoint& endpoint, double seconds);
-// The same without waiting.
+// One attempt to connect, without waiting.
 class Attempt {
  public:
   enum class State { pending, connected, refused, failed };
@@ -64,20 +65,19 @@ std::string address_towards(const Endpoint& endpoint);
 // The address and the port of this machine that a socket uses.
 std::string local_address(int socket);
 uint16_t port_of(int socket);
-// Whether the other side of a socket belongs to the user of this process. Of a TCP connection
-// nothing is known: true.
+// True if the other end of a Unix socket belongs to the same user. Always true for TCP.
 bool is_own_user(int socket);
-// Whether only processes of this machine, of any user, can reach the endpoint.
+// True if only processes of this machine, of any user, can reach the endpoint.
 bool is_loopback(const Endpoint& endpoint);
-// Throws without a token, except for local names, where the kernel says whose process connects.
+// Throws without a token, except for local names, where the kernel identifies the connecting user.
 void require_token(const Endpoint& endpoint, std::string_view token);
-// Where a socket's other side is.
+// The address of a socket's other end.
 std::string peer_address(int socket);
 // All addresses of this machine that others may reach, loopback addresses last.
 std::vector<std::string> own_addresses();
 
-// TCP gives the connection up when the other side has not answered for so many seconds, whether or
-// not there is something to send. Nothing for sockets local to the machine.
+// Makes TCP close the connection after `seconds` without an answer, even if it is idle. No effect
+// on Unix sockets.
 void notice_silence(int socket, double seconds);
 
 }  // namespace artel::comm::control

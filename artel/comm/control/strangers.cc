@@ -35,7 +35,7 @@ void Strangers::tidy(std::vector<Link*> strangers) {
   const Clock::time_point now = Clock::now();
   std::map<std::string, size_t> of_address;
   size_t bytes = 0;
-  // The newest first, so that the oldest are those too many.
+  // Newest first, so that the oldest exceed the limit.
   for (size_t i = strangers.size(), kept = 0; i-- > 0;) {
     Link& stranger = *strangers[i];
     size_t& from_there = of_address[peer_address(stranger.stream.socket())];

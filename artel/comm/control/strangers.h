@@ -1,5 +1,5 @@
-// Connections that have not said who they are may be anybody's: this keeps them few, short and
-// small, so that they neither fill memory nor keep a worker from joining.
+// Limits unauthenticated connections in number, time, and size, so that they neither fill memory
+// nor keep a worker from joining.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@ class Strangers {
  public:
   static constexpr size_t kMost = 256;            // connections; the oldest go first
   static constexpr size_t kMostOfAddress = 128;   // the same, of one address
-  static constexpr size_t kMostBytes = 16 << 20;  // unread, of all; of one: Link::kMostOfStrangers
+  static constexpr size_t kMostBytes = 16 << 20;  // unread bytes of all connections
   static constexpr double kMostSeconds = 10;      // from connecting to being known
 
-  // Appends a link for everybody who waits at the listener, which must not block, and asks who they
-  // are. On a socket local to this machine, processes of other users get none.
+  // Accepts all pending connections, appends a link for each, and sends it a challenge. The
+  // listener must not block. On a local socket, processes of other users get none.
   template <typename L>
   static void accept(int listener, const RunSecret& secret, std::list<L>& links) {
-    // As many as may stay: the links are read before the next ones come.
+    // Accepts at most kMost connections at a time, so that links are read before the next ones.
     for (size_t i = 0; i < kMost; ++i) {
       FileHandle socket = accept_one(listener);
       if (socket.get() < 0) return;
@@ -36,7 +36,7 @@ class Strangers {
   // Notes one that is refused, for the log.
   void note_refusal(const Link& stranger, const std::string& reason);
 
-  // Closes those that are too many, too large or too slow, and says so once a minute.
+  // Closes links that exceed the limits of number, size, or time. Logs this once a minute.
   template <typename L>
   void tidy(std::list<L>& links) {
     std::vector<Link*> strangers;

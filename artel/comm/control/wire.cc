@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "artel/comm/transport.h"
+#include "artel/comm/transports/transport.h"
 
 namespace artel::comm::control {
 namespace {
@@ -44,8 +44,8 @@ class Parser {
   }
 
   void finish() const {
-    require(rest_.empty(), ErrorKind::corrupt, "[comm control] message: got {} bytes too many",
-            rest_.size());
+    require(rest_.empty(), ErrorKind::corrupt,
+            "[comm control] message: got {} unexpected bytes at the end", rest_.size());
   }
 
  private:
@@ -123,7 +123,7 @@ std::optional<Frame> FrameReader::next() {
   if (rest.size() < sizeof(bytes) + bytes) return std::nullopt;
   const auto type = static_cast<uint8_t>(rest[sizeof(bytes)]);
   require(type >= static_cast<uint8_t>(FrameType::hello) &&
-              type <= static_cast<uint8_t>(FrameType::agree),
+              type <= static_cast<uint8_t>(FrameType::cut_off),
           ErrorKind::corrupt, "[comm control] message type: got {}", type);
   read_ += sizeof(bytes) + bytes;
   return Frame{static_cast<FrameType>(type),
@@ -140,12 +140,14 @@ std::string to_body(const Hello& hello) {
   return out;
 }
 
-std::string to_body(const Knock& knock) {
+std::string to_body(const DoorRequest& request) {
   std::string out;
-  put(out, knock.wish);
-  put(out, knock.generation);
-  put_participant(out, knock.self);
-  put_text(out, knock.introduction);
+  put(out, request.purpose);
+  put(out, request.generation);
+  put_participant(out, request.self);
+  put_text(out, request.introduction);
+  put(out, static_cast<uint32_t>(request.unreachable.size()));
+  for (const int32_t number : request.unreachable) put(out, number);
   return out;
 }
 
@@ -212,15 +214,17 @@ Hello hello_from(std::string_view body) {
   return hello;
 }
 
-Knock knock_from(std::string_view body) {
+DoorRequest door_request_from(std::string_view body) {
   Parser parser(body);
-  Knock knock;
-  knock.wish = parser.take<Knock::Wish>();
-  knock.generation = parser.take<int64_t>();
-  knock.self = take_participant(parser);
-  knock.introduction = parser.take_text();
+  DoorRequest request;
+  request.purpose = parser.take<DoorRequest::Purpose>();
+  request.generation = parser.take<int64_t>();
+  request.self = take_participant(parser);
+  request.introduction = parser.take_text();
+  request.unreachable.resize(parser.take_count(sizeof(int32_t)));
+  for (int32_t& number : request.unreachable) number = parser.take<int32_t>();
   parser.finish();
-  return knock;
+  return request;
 }
 
 Roster roster_from(std::string_view body) {

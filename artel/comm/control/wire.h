@@ -1,6 +1,5 @@
-// The messages between the ranks and rank 0 that are not data: who is there, what they are doing,
-// and what went wrong. Little endian; every length is bounded, so no message can make a reader
-// allocate more than it received.
+// Control messages between the ranks and rank 0: members, their activity, and failures. Little
+// endian. Every length is bounded, so no message can make a reader allocate more than it received.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +9,13 @@
 #include <vector>
 
 #include "artel/base/error.h"
+#include "artel/comm/connection/handshake.h"
 #include "artel/comm/control/participant.h"
-#include "artel/comm/handshake.h"
 
 namespace artel::comm::control {
 
 constexpr uint32_t kMagic = 0x4c545241;  // "ARTL"
-constexpr uint32_t kVersion = 9;
+constexpr uint32_t kVersion = 11;
 constexpr Protocol kProtocol = {kMagic, kVersion, "protocol"};
 constexpr size_t kMaxFrameBytes = 16 << 20;
 constexpr int kMaxRanks = 1 << 16;
@@ -26,20 +25,21 @@ constexpr int kAnyServer = -2;  // of a server
 enum class FrameType : uint8_t {
   hello = 1,  // rank -> hub: the answer to its challenge, with a Hello
   refusal,    // hub -> rank: reason
-  blob,       // rank -> hub: what the others should know
+  blob,       // rank -> hub: this rank's text for the others
   table,      // hub -> rank: Table
   beat,       // rank -> hub: phase; door -> worker: the number of the leader that it knows, or -1
   news,       // hub -> rank: News
   failure,    // both: Failure
   leave,      // both: this rank leaves the group in good order
   place,      // hub -> rank: the rank assigned to one that had none, in decimal
-  knock,      // worker -> door: the answer to its challenge, with a Knock
+  request,    // worker -> door: the answer to its challenge, with a DoorRequest
   roster,     // door -> worker: Roster
   doors,      // hub or door -> newcomer: where the workers of a run that is under way are found
   vitals,     // rank -> hub -> rank 0: RankVitals
-  challenge,  // hub or door -> whoever connects (comm/handshake.h)
-  proof,      // hub or door -> whom it believes
-  agree,      // worker -> door: accepts the roster that it was told
+  challenge,  // hub or door -> caller (comm/connection/handshake.h)
+  proof,      // hub or door -> authenticated caller
+  agree,      // worker -> door: accepts the roster it received
+  cut_off,    // door -> worker: why it has to leave: a path to another member is cut
 };
 
 struct Frame {
@@ -58,7 +58,7 @@ class FrameReader {
   std::optional<Frame> next();
   // Bytes that are not yet part of a frame that next() returned.
   size_t pending() const { return bytes_.size() - read_; }
-  // Moves the pending bytes out, for the reader of the rest of the stream.
+  // Moves the pending bytes out, for the reader of the remaining stream.
   std::string take_rest();
 
  private:
@@ -67,11 +67,11 @@ class FrameReader {
 };
 
 struct Hello {
-  int32_t rank = 0;  // kAnyRank, kAnyServer: whichever is free
+  int32_t rank = 0;  // or kAnyRank, kAnyServer
   int32_t size = 0;
   std::string host;
   int32_t process = 0;
-  std::string door;  // where it can be reached later; empty: nowhere
+  std::string door;  // address at which it can be reached later; empty if none
 };
 
 struct Member {
@@ -96,22 +96,24 @@ struct Failure {
   std::string cause;
 };
 
-// What a worker says at another's door.
-struct Knock {
-  enum class Wish : uint8_t {
+// A worker's message at another worker's door.
+struct DoorRequest {
+  enum class Purpose : uint8_t {
     enter,    // a member: to be part of the next membership
-    probe,    // a member: only asks whether anybody is there
+    probe,    // a member: tests whether the door answers
     join,     // a newcomer: to become a member
-    leave,    // a member: the others need not wait for it any more
-    dismiss,  // somebody else: that this worker leaves
+    leave,    // a member: the others stop waiting for it
+    dismiss,  // any process with the token: asks this worker to leave
   };
-  Wish wish = Wish::enter;
-  int64_t generation = 0;  // of the membership that it belongs to; -1: none
+  Purpose purpose = Purpose::enter;
+  int64_t generation = 0;  // of its membership; -1 without one
   Participant self;
-  std::string introduction = {};  // of a newcomer: what it is about to do
+  std::string introduction = {};  // of a newcomer: its configuration
+  // Numbers of members that live, but do not answer this one.
+  std::vector<int32_t> unreachable = {};
 };
 
-// The next membership: who is in it, by rank, where its group meets, and what has changed.
+// The next membership: its members by rank, the address of its group, and the changes.
 struct Roster {
   struct Change {
     int32_t number = 0;  // of a worker
@@ -124,8 +126,7 @@ struct Roster {
   int32_t next_number = 0;  // for the next newcomer
 };
 
-// Where a run that is under way lets newcomers in: thrown at one that has come to where its workers
-// met when it began.
+// The doors of a running training. Thrown at a process that arrives where its workers first met.
 class UnderWay : public Error {
  public:
   explicit UnderWay(std::vector<std::string> the_doors)
@@ -134,7 +135,7 @@ class UnderWay : public Error {
   std::vector<std::string> doors;
 };
 
-std::string to_body(const Knock& knock);
+std::string to_body(const DoorRequest& request);
 std::string to_body(const Roster& roster);
 std::string to_body(const Hello& hello);
 std::string to_body(const std::vector<Member>& table);
@@ -143,9 +144,9 @@ std::string to_body(const RankVitals& vitals);
 std::string to_body(const Failure& failure);
 std::string to_body(const std::vector<std::string>& doors);
 
-// Throw Error(corrupt) for anything that to_body cannot have made.
+// Throw Error(corrupt) for anything that to_body cannot have produced.
 Hello hello_from(std::string_view body);
-Knock knock_from(std::string_view body);
+DoorRequest door_request_from(std::string_view body);
 Roster roster_from(std::string_view body);
 std::vector<Member> table_from(std::string_view body);
 std::vector<Sign> news_from(std::string_view body);

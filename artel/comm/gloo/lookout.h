@@ -3,30 +3,30 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "artel/base/mutex.h"
 
 namespace artel::comm::gloo {
 
 class Lookout {
  public:
-  // Calls `look` now and then on a thread of its own. Once it has thrown, calls `give_up`, which is
-  // to end the wait; if that throws, too, the wait ends by its own deadline.
+  // Calls `look` periodically on its own thread. After `look` throws, calls `give_up`, which should
+  // end the wait. If that throws as well, the wait ends by its own deadline.
   Lookout(std::function<void()> look, std::function<void()> give_up)
       : look_(std::move(look)), give_up_(std::move(give_up)), thread_([this] { work(); }) {}
   ~Lookout() { stop(); }
   Lookout(const Lookout&) = delete;
   Lookout& operator=(const Lookout&) = delete;
 
-  // While waiting: throws what `look` has thrown.
+  // Rethrows the error of `look`. Call while waiting.
   void check() const {
     if (has_seen_) std::rethrow_exception(seen_);
   }
 
-  // When the wait is over: the same.
+  // Rethrows the error of `look`. Call when the wait is over.
   void finish() {
     stop();
     if (seen_) std::rethrow_exception(seen_);
@@ -35,7 +35,7 @@ class Lookout {
  private:
   void stop() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stopping_ = true;
     }
     changed_.notify_all();
@@ -43,8 +43,9 @@ class Lookout {
   }
 
   void work() {
-    std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, std::chrono::milliseconds(10), [this] { return stopping_; }))
+    MutexLock lock(mutex_);
+    while (!changed_.wait_for(lock, std::chrono::milliseconds(10),
+                              [this]() ARTEL_REQUIRES(mutex_) { return stopping_; }))
       try {
         look_();
       } catch (...) {
@@ -53,16 +54,16 @@ class Lookout {
         try {
           give_up_();
         } catch (const std::exception&) {
-          // The first cause is what `finish` reports.
+          // `finish` reports the first cause
         }
         return;
       }
   }
 
   std::function<void()> look_, give_up_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  bool stopping_ ARTEL_GUARDED_BY(mutex_) = false;
   std::exception_ptr seen_;
   std::atomic<bool> has_seen_{false};
   std::thread thread_;

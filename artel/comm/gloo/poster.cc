@@ -19,39 +19,39 @@ Poster::Poster(::gloo::transport::tcp::Device& device)
 Poster::~Poster() { device_.unregisterDescriptor(bell_.get(), this); }
 
 void Poster::post(Posting& posting) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   waiting_.push_back(&posting);
   // The thread that runs the first also finds the others.
   if (waiting_.size() == 1) eventfd_write(bell_.get(), 1);
 }
 
 void Poster::withdraw(Posting& posting) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   std::erase(waiting_, &posting);
-  ran_.wait(lock, [&] { return running_ != &posting; });
+  ran_.wait(lock, [&]() ARTEL_REQUIRES(mutex_) { return running_ != &posting; });
 }
 
 void Poster::throw_if_failed(const Posting& posting) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (posting.error_) std::rethrow_exception(posting.error_);
 }
 
 void Poster::handleEvents(int) {
   eventfd_t rings;
   eventfd_read(bell_.get(), &rings);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!waiting_.empty()) {
-    running_ = waiting_.front();
+    Posting* const posting = running_ = waiting_.front();
     waiting_.pop_front();
     lock.unlock();
     std::exception_ptr error;
     try {
-      running_->run();
+      posting->run();
     } catch (...) {
       error = std::current_exception();
     }
     lock.lock();
-    running_->error_ = error;
+    posting->error_ = error;
     running_ = nullptr;
     ran_.notify_all();
   }

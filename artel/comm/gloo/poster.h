@@ -1,18 +1,17 @@
-// Sends and receives are handed to Gloo by Gloo's own thread.
+// Posts sends and receives from Gloo's own thread.
 //
-// That thread skips a connection that another thread is using, and polls again at once. If it has
-// just preempted that other thread, both stand still until the scheduler's next tick: up to 4 ms.
-// So only Gloo's thread uses connections.
+// Gloo's thread skips a connection that another thread is using, and polls again at once. If it has
+// preempted that thread, both make no progress until the next scheduler tick, up to 4 ms. Therefore
+// only Gloo's thread uses connections.
 #pragma once
 
 #include <gloo/transport/tcp/device.h>
 
-#include <condition_variable>
 #include <deque>
 #include <exception>
-#include <mutex>
 
-#include "artel/comm/file_handle.h"
+#include "artel/base/mutex.h"
+#include "artel/comm/connection/file_handle.h"
 
 namespace artel::comm::gloo {
 
@@ -37,7 +36,7 @@ class Poster : private ::gloo::transport::tcp::Handler {
   void post(Posting& posting);
   // After this returns, it neither runs nor will run.
   void withdraw(Posting& posting);
-  // Throws what it threw.
+  // Rethrows the error of the posting.
   void throw_if_failed(const Posting& posting);
 
  private:
@@ -45,10 +44,10 @@ class Poster : private ::gloo::transport::tcp::Handler {
 
   ::gloo::transport::tcp::Device& device_;
   FileHandle bell_;
-  std::mutex mutex_;
-  std::condition_variable ran_;
-  std::deque<Posting*> waiting_;
-  Posting* running_ = nullptr;
+  Mutex mutex_;
+  Condition ran_;
+  std::deque<Posting*> waiting_ ARTEL_GUARDED_BY(mutex_);
+  Posting* running_ ARTEL_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace artel::comm::gloo

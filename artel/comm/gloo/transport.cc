@@ -13,23 +13,23 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <set>
 
 #include "artel/base/log.h"
+#include "artel/base/mutex.h"
 #include "artel/base/random.h"
 #include "artel/base/secret.h"
-#include "artel/comm/broken_pipe.h"
+#include "artel/comm/collectives/kernels.h"
+#include "artel/comm/connection/broken_pipe.h"
+#include "artel/comm/connection/handshake.h"
+#include "artel/comm/connection/patience.h"
 #include "artel/comm/control/control.h"
 #include "artel/comm/gloo/lookout.h"
 #include "artel/comm/gloo/poster.h"
-#include "artel/comm/handshake.h"
-#include "artel/comm/kernels.h"
-#include "artel/comm/patience.h"
 #include "artel/comm/shm/neighbours.h"
-#include "artel/comm/transports.h"
+#include "artel/comm/transports/builtin_transports.h"
 
 // Takes the place of the system's own, also for Gloo, which asks for the name of each new peer on a
 // thread where an exception ends the process. One that is gone before it was asked for has no name:
@@ -47,15 +47,15 @@ extern "C" int getpeername(int socket, sockaddr* name, socklen_t* bytes) noexcep
 namespace artel::comm {
 namespace {
 
-// Gloo closes every connection when one of its own timeouts passes, so it is not told ours: its
-// waits are interrupted from outside ten times a second instead.
+// Gloo closes every connection when one of its own timeouts passes, so it never gets ours. Instead,
+// its waits are interrupted ten times a second.
 constexpr auto kGlooForever = std::chrono::hours(24 * 30);
 
-// The waits that are going on now.
+// The waits in progress.
 class Waits {
  public:
   void interrupt_all() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto* buffer : receiving_) buffer->abortWaitRecv();
     for (auto* buffer : sending_) buffer->abortWaitSend();
   }
@@ -72,11 +72,11 @@ class Waits {
   struct Registration {
     Registration(Waits& waits, Buffers& buffers, ::gloo::transport::UnboundBuffer* buffer)
         : waits(waits), buffers(buffers), buffer(buffer) {
-      const std::lock_guard lock(waits.mutex_);
+      const MutexLock lock(waits.mutex_);
       buffers.insert(buffer);
     }
     ~Registration() {
-      const std::lock_guard lock(waits.mutex_);
+      const MutexLock lock(waits.mutex_);
       buffers.erase(buffer);
     }
     Waits& waits;
@@ -84,9 +84,9 @@ class Waits {
     ::gloo::transport::UnboundBuffer* buffer;
   };
 
-  std::mutex mutex_;
-  Buffers receiving_;
-  Buffers sending_;
+  Mutex mutex_;
+  Buffers receiving_ ARTEL_GUARDED_BY(mutex_);
+  Buffers sending_ ARTEL_GUARDED_BY(mutex_);
 };
 
 // Gives Gloo's collectives our connections.
@@ -106,17 +106,7 @@ class GlooTransport : public Transport {
       : interface_(options.interface.empty() ? ""
                                              : control::address_of_interface(options.interface)),
         timeout_(options.timeout),
-        control_({.address = options.address,
-                  .token = options.token,
-                  .rank = options.rank,
-                  .size = options.size,
-                  .servers = options.servers,
-                  .door = options.door,
-                  .patience = options.watch.patience,
-                  .deadline = Deadline::after(options.join_timeout),
-                  .is_vital = [options](int rank) { return options.is_vital(rank, options.size); },
-                  .meanwhile = options.while_joining,
-                  .vitals = options.vitals}) {
+        control_(control::control_options(options)) {
     survive_broken_pipes();
     rank_ = control_.rank();
     servers_ = options.servers;
@@ -228,9 +218,8 @@ class GlooTransport : public Transport {
     std::unique_ptr<::gloo::transport::UnboundBuffer> buffer_;
   };
 
-  // Gloo's errors are echoes of a broken connection; the cause is known to the hub a moment later.
-  // A peer that has left will never answer: returns false, and the waiting side reports what it
-  // waited for.
+  // Gloo's errors only reflect a broken connection; the hub learns the cause a moment later. For a
+  // peer that has left, returns false, and the waiting side reports its operation.
   template <typename Body>
   bool translated(int peer, Body&& body) {
     try {
@@ -244,8 +233,8 @@ class GlooTransport : public Transport {
     }
   }
 
-  // Gloo gives a connection to the first process that comes to its port. If a stranger was faster
-  // than a rank, all ranks connect anew, at other ports.
+  // Gloo gives a connection to the first process that connects to its port. If a foreign process
+  // was faster than a rank, all ranks reconnect at other ports.
   std::vector<shm::Whereabouts> connect(const GroupOptions& options, const std::string& machine) {
     for (int attempt = 1;; ++attempt) {
       GroupOptions limited = options;
@@ -276,7 +265,7 @@ class GlooTransport : public Transport {
   static constexpr int kMostAttempts = 3;
   static constexpr double kFirstSeconds = 2;  // for the first attempt; the last one has all
 
-  // What is wrong with the connections of this rank; empty: nothing.
+  // Returns the error of the attempt; empty without one.
   static std::string fault_of(const std::function<void()>& attempt) {
     try {
       attempt();
@@ -286,7 +275,7 @@ class GlooTransport : public Transport {
     }
   }
 
-  // Whether all ranks are content. Throws after the last attempt, and if a rank has died.
+  // True if all ranks succeeded. Throws after the last attempt, and if a rank has died.
   bool agree_on(const std::string& fault, int attempt) {
     const auto verdicts = control_.exchange(fault);
     for (int rank = 0; rank < std::ssize(verdicts); ++rank) {
@@ -324,7 +313,7 @@ class GlooTransport : public Transport {
   std::vector<shm::Whereabouts> connect_pairs(const std::vector<control::Member>& table,
                                               const GroupOptions& options) {
     std::vector<shm::Whereabouts> hosts;
-    // Gloo waits for each peer until its timeout, also for one that has died meanwhile.
+    // Gloo waits for each peer until its timeout, even if that peer has died.
     gloo::Lookout lookout(
         [&] {
           control_.throw_if_failed();
@@ -334,7 +323,7 @@ class GlooTransport : public Transport {
           for (int peer = 0; peer < options.size; ++peer)
             if (peer != rank_) context_->getPair(peer)->close();
         });
-    // Waits for messages end only when they are interrupted: `check` then says whether to go on.
+    // Waits for messages end only when interrupted; `check` then decides whether to continue.
     const gloo::Lookout pulse([&] { waits_.interrupt_all(); }, [] {});
     const Watch watch(lookout_, &lookout);
     for (int peer = 0; peer < options.size; ++peer) {
@@ -362,7 +351,7 @@ class GlooTransport : public Transport {
     return hosts;
   }
 
-  // While the group forms: throws if it cannot be formed any more.
+  // Called while the group forms. Throws if it can no longer be formed.
   void look_around(const GroupOptions& options) {
     check();
     if (options.while_joining) options.while_joining();
@@ -391,11 +380,12 @@ class GlooTransport : public Transport {
     const std::vector<std::string> shown =
         shm::exchange_texts(*this, ranks, proofs, "proofs", options);
     for (const int peer : ranks)
-      require(
-          peer == rank_ || same_secret(shown[peer], proof(peer, rank_)), ErrorKind::communication,
-          "[comm gloo] the data connection of rank {} to rank {} on host {} is a stranger's, who "
-          "does not know the run's token",
-          rank_, peer, hosts_[peer]);
+      require(peer == rank_ || same_secret(shown[peer], proof(peer, rank_)),
+              ErrorKind::communication,
+              "[comm gloo] the data connection of rank {} to rank {} on host {} belongs to another "
+              "process, which "
+              "does not know the run's token",
+              rank_, peer, hosts_[peer]);
   }
 
   std::string interface_;

@@ -13,9 +13,9 @@
 #include "artel/base/log.h"
 #include "artel/base/secret.h"
 #include "artel/base/text.h"
+#include "artel/comm/collectives/kernels.h"
 #include "artel/comm/control/control.h"
-#include "artel/comm/kernels.h"
-#include "artel/comm/transports.h"
+#include "artel/comm/transports/builtin_transports.h"
 
 namespace artel::comm {
 namespace {
@@ -122,8 +122,8 @@ class KeepingNan {
 constexpr size_t kUnchecked = ~size_t{0};
 constexpr double kSecondsToCancel = 1;
 
-// Waits for a collective that has begun. MPI makes progress only while it is asked, so this cannot
-// really sleep. `look` is called now and then; it ends the wait by throwing.
+// Waits for a collective in progress. MPI makes progress only inside its calls, so this cannot
+// really sleep. `look` is called periodically and ends the wait by throwing.
 template <typename Look>
 void finish_collective(MPI_Request request, std::string_view what, double seconds, Look look) {
   const Deadline deadline = Deadline::after(seconds);
@@ -332,8 +332,8 @@ class MpiTransport : public Transport {
     return names;
   }
 
-  // Signs of life travel beside MPI, over TCP. Where that is not possible, MPI still works, but a
-  // slow peer's phase is not known and a dead one is noticed only by mpirun.
+  // Heartbeats travel over TCP, separately from MPI. Without TCP, MPI still works, but a slow
+  // peer's phase is unknown, and only mpirun notices a dead peer.
   void start_control(const GroupOptions& options) {
     std::unique_ptr<control::Hub> hub;
     std::string addresses;
@@ -362,15 +362,15 @@ class MpiTransport : public Transport {
       control_.reset();
       if (rank_ == 0)
         log(LogLevel::warning,
-            "some ranks cannot reach rank 0 over TCP: messages about slow or dead ranks will say "
-            "less");
+            "some ranks cannot reach rank 0 over TCP; messages about slow or dead ranks will have "
+            "less detail");
       return;
     }
     control_->exchange({});
     control_->watch([] {});
   }
 
-  // A secret that only the ranks know: MPI has brought them together already.
+  // A secret known only to the ranks, exchanged through MPI.
   std::string shared_token() {
     std::string token = random_bytes(kDigestBytes);
     broadcast(token);

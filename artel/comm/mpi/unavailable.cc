@@ -1,4 +1,4 @@
-#include "artel/comm/transports.h"
+#include "artel/comm/transports/builtin_transports.h"
 
 namespace artel::comm {
 

@@ -4,8 +4,9 @@
 
 namespace artel::comm::shm {
 
-// Two of them in turn: a rank that is one meeting ahead must not overwrite what others still read.
-// The first two buffers, as many as most calls have, are on the cache line of the operation.
+// Two notices alternate, because a rank that is one meeting ahead must not overwrite a notice that
+// others still read. The first two buffers, enough for most calls, share the cache line of the
+// operation.
 struct alignas(64) Channel::Notice {
   Operation operation;
   std::array<uint64_t, kMaxBuffers> offsets;  // the first one is kNowhere if some are not shared
@@ -18,7 +19,7 @@ struct alignas(64) Channel::Slot {
   std::atomic<uint32_t> arrived;  // how many syncs this rank has reached
   std::atomic<int32_t> core;      // where it was then
   std::atomic<uint32_t> working;  // 1 while it works on a part
-  // How many parts there were when the part with its number was last taken; not polled by others.
+  // The total number of parts when this rank's part was last taken. Other ranks do not poll it.
   alignas(64) std::atomic<uint32_t> taken;
   Notice notices[2];
 };
@@ -101,9 +102,9 @@ bool Channel::keeps_a_core(int own) const {
   return false;
 }
 
-// At most one sleep and one wake-up per rank: all sleep on one event, and the last rank rings it.
-// It cannot miss a sleeper: it arrives before it looks for sleepers, and a sleeper counts itself
-// before it looks who has arrived.
+// Takes at most one sleep and one wake-up per rank, because all ranks sleep on one event, which the
+// last rank rings. The last rank cannot miss a sleeper: it records its arrival before it looks for
+// sleepers, and a sleeper registers before it checks the arrivals.
 void Channel::sync(Patience& patience) {
   const int core = sched_getcpu();
   slot(rank_).core.store(core, std::memory_order_relaxed);

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "artel/comm/operation.h"
-#include "artel/comm/patience.h"
+#include "artel/comm/collectives/operation.h"
+#include "artel/comm/connection/patience.h"
 #include "artel/comm/shm/segment.h"
 #include "artel/comm/traffic.h"
 
@@ -34,14 +34,14 @@ class Channel {
   // Publishes the operation and up to kMaxBuffers buffers of `bytes`, waits for all ranks, and
   // compares the operations. Throws if they differ.
   void meet(Patience& patience, std::span<std::byte* const> buffers = {}, size_t bytes = 0);
-  // Whether these bytes can be published in place.
+  // True if these bytes can be published in place.
   bool shares(const std::byte* data, size_t bytes) const { return segment_.contains(data, bytes); }
-  // After `meet`: whether every buffer of every rank is in shared memory.
+  // After `meet`: true if every buffer of every rank is in shared memory.
   bool reachable() const { return reachable_; }
   // After `meet`, if reachable: buffer `index` of a rank, in this process's addresses.
   std::byte* buffer(int rank, size_t index = 0) const;
 
-  // Counts what this rank and another one read from or write to each other's memory.
+  // Counts the bytes that this rank and another one exchange through each other's memory.
   void count(int rank, size_t sent, size_t received) const {
     traffic_[members_[static_cast<size_t>(rank)]].count_sent(sent);
     traffic_[members_[static_cast<size_t>(rank)]].count_received(received);
@@ -68,12 +68,12 @@ class Channel {
     await_parts(patience);
   }
 
-  // The kStagingBytes of each rank for this pass, or a following one: write your own, meet or sync,
-  // read the others'. There are three sets, used in turn, so the next pass may be written while
+  // The kStagingBytes of a rank for this pass or, with `ahead`, a later one. Write your own, meet
+  // or sync, then read the others'. Three sets alternate, so the next pass may be written while
   // this one is read.
   std::byte* staging(int rank, uint32_t ahead = 0) const;
   void next_staging() { ++passes_; }
-  // Whether the ranks have to share cores, so each sync is a context switch.
+  // True if ranks share cores, so each sync is a context switch.
   bool crowded() const { return segment_.crowded(); }
 
  private:

@@ -23,17 +23,17 @@ struct alignas(64) Event {
 };
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
-// How long to spin before sleeping. A pause is about 20 ns, a yield about 1 us.
+// Durations of spinning before sleeping. A pause is about 20 ns, a yield about 1 us.
 struct Spin {
   int pauses;
   int yields;
 
-  // Where ranks share cores, the rank we wait for needs ours.
+  // With more ranks than cores, the awaited rank needs this core, so do not spin.
   static Spin for_ranks(bool crowded) { return crowded ? Spin{0, 100} : Spin{2000, 20}; }
 };
 
-// For a rank that gets little of its core, a yield takes 40 ms; so it sleeps instead, and wakes in
-// time.
+// A yield that takes longer than this shows that the core is busy. The rank then sleeps instead,
+// because it would get the core back only after 40 ms.
 constexpr double kYieldSeconds = 0.004;
 
 inline void wake(Event& event) {
@@ -72,7 +72,7 @@ bool await(Event& event, Spin spin, Arrived&& arrived, Seconds&& seconds) {
   return done;
 }
 
-// Whether a counter that may wrap around has reached `wanted`.
+// True if a counter that may wrap around has reached `wanted`.
 inline bool reached(uint32_t value, uint32_t wanted) {
   return static_cast<int32_t>(value - wanted) >= 0;
 }

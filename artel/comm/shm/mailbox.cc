@@ -51,7 +51,7 @@ struct Mailbox::Message {
   bool started = false;
   bool done = false;
   size_t moved = 0;
-  std::vector<std::byte> own;  // storage of a message that nobody else keeps
+  std::vector<std::byte> own;  // storage of a message without another owner
   std::string error;
 };
 
@@ -73,7 +73,7 @@ Mailbox::Mailbox(Segment& segment, std::vector<int> names, const TrafficMeter& t
 std::unique_ptr<Transfer> Mailbox::send(int peer, uint64_t tag, std::span<const std::byte> data) {
   auto message = std::make_shared<Message>(
       Message{peer, tag, const_cast<std::byte*>(data.data()), data.size(), true});
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   peers_[peer].outgoing.push_back(message);
   push(peer);
   return std::make_unique<MailTransfer>(*this, std::move(message));
@@ -81,13 +81,13 @@ std::unique_ptr<Transfer> Mailbox::send(int peer, uint64_t tag, std::span<const 
 
 std::unique_ptr<Transfer> Mailbox::receive(int peer, uint64_t tag, std::span<std::byte> data) {
   auto message = std::make_shared<Message>(Message{peer, tag, data.data(), data.size(), false});
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto& early = peers_[peer].unexpected;
   const auto found = early.find(tag);
   if (found == early.end()) {
     peers_[peer].expected[tag].push_back(message);
   } else {
-    // Take over what has arrived so far; the rest, if any, follows into the new buffer.
+    // Copies the bytes that have arrived so far. The rest follows into the new buffer.
     const MessagePointer arrived = found->second.front();
     found->second.pop_front();
     if (found->second.empty()) early.erase(found);
@@ -110,7 +110,7 @@ bool Mailbox::wait(Message& message, double seconds) {
   while (true) {
     const uint32_t seen = bell.value.load();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!message.done) progress();
       require(message.error.empty(), ErrorKind::communication, "[comm shm] from rank {}: {}",
               names_[message.peer], message.error);
@@ -124,7 +124,7 @@ bool Mailbox::wait(Message& message, double seconds) {
 }
 
 bool Mailbox::busy() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
     return !peer.outgoing.empty() || !peer.expected.empty() || peer.arriving != nullptr;
   });
@@ -134,7 +134,7 @@ void Mailbox::attend(double seconds) {
   Event& bell = segment_.bell(segment_.rank());
   const uint32_t seen = bell.value.load();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     progress();
   }
   await(
@@ -144,7 +144,7 @@ void Mailbox::attend(double seconds) {
 void Mailbox::wake() { shm::ring(segment_.bell(segment_.rank())); }
 
 void Mailbox::give_up(const MessagePointer& message) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (message->done) return;
   Peer& peer = peers_[message->peer];
   if (message->started) {
@@ -170,7 +170,7 @@ void Mailbox::progress() {
   }
 }
 
-// Moves one piece of the first outgoing message into the ring; false if there is nothing to do.
+// Moves one piece of the first outgoing message into the ring. Returns false if there is no work.
 bool Mailbox::push(int peer) {
   auto& outgoing = peers_[peer].outgoing;
   if (outgoing.empty()) return false;
@@ -201,7 +201,7 @@ bool Mailbox::push(int peer) {
   return true;
 }
 
-// Takes one piece out of the ring; false if there is none.
+// Takes one piece out of the ring. Returns false if the ring is empty.
 bool Mailbox::pull(int from) {
   Peer& peer = peers_[from];
   Ring& ring = segment_.ring(from, segment_.rank());

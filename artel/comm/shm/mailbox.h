@@ -1,38 +1,38 @@
 // Tagged messages through the rings of a segment.
 //
 // A message is a header and its bytes, in order, in the ring of its sender and receiver. Data goes
-// straight from the sender's buffer to the ring and from the ring to the buffer of the receive that
-// is posted for its tag; a message that nobody expects yet is set aside. All progress is made by
-// waiting threads, each for all messages of this rank, not only its own.
+// straight from the sender's buffer to the ring, and from the ring to the buffer of the receive
+// posted for its tag. A message without a posted receive is set aside. Waiting threads make all
+// progress, each for all messages of this rank.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "artel/base/mutex.h"
 #include "artel/comm/shm/segment.h"
 #include "artel/comm/traffic.h"
-#include "artel/comm/transport.h"
+#include "artel/comm/transports/transport.h"
 
 namespace artel::comm::shm {
 
 class Mailbox {
  public:
-  // The segment must outlive the mailbox, and the mailbox its transfers. `names` are what errors
-  // call the ranks of the segment, and the ranks by which `traffic` counts.
+  // The segment must outlive the mailbox, and the mailbox its transfers. `names` are the rank
+  // numbers for error messages and for `traffic`.
   Mailbox(Segment& segment, std::vector<int> names, const TrafficMeter& traffic);
 
   std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> data);
   std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> data);
 
-  // Whether messages are expected or on their way.
+  // True if messages are expected or in flight.
   bool busy();
-  // Makes progress on them, then sleeps until there is more to do, `wake` is called, or `seconds`
-  // have passed.
+  // Makes progress on all messages, then sleeps until there is more to do, `wake` is called, or
+  // `seconds` have passed.
   void attend(double seconds);
   void wake();
 
@@ -50,16 +50,16 @@ class Mailbox {
 
   bool wait(Message& message, double seconds);
   void give_up(const MessagePointer& message);
-  void progress();
-  bool push(int peer);
-  bool pull(int peer);
-  void begin_arrival(int peer, uint64_t tag, uint64_t bytes);
+  void progress() ARTEL_REQUIRES(mutex_);
+  bool push(int peer) ARTEL_REQUIRES(mutex_);
+  bool pull(int peer) ARTEL_REQUIRES(mutex_);
+  void begin_arrival(int peer, uint64_t tag, uint64_t bytes) ARTEL_REQUIRES(mutex_);
 
   Segment& segment_;
   std::vector<int> names_;
   const TrafficMeter& traffic_;
-  std::mutex mutex_;
-  std::vector<Peer> peers_;
+  Mutex mutex_;
+  std::vector<Peer> peers_ ARTEL_GUARDED_BY(mutex_);
 };
 
 }  // namespace artel::comm::shm

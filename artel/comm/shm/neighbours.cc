@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "artel/base/random.h"
-#include "artel/comm/patience.h"
+#include "artel/comm/connection/patience.h"
 
 namespace artel::comm::shm {
 namespace {
 
-// How long the ranks on a machine wait for each other to share memory; all have joined already.
+// Timeout for the ranks on a machine to share memory. All have joined already.
 constexpr double kNeighbourSeconds = 10;
 constexpr uint64_t kFirstTag = ~uint64_t{0};  // no group has it
 
@@ -38,7 +38,7 @@ Neighbours::Neighbours(std::vector<int> ranks, int own_rank, const std::string& 
 
 Neighbours::~Neighbours() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_one();
@@ -63,10 +63,10 @@ std::unique_ptr<Transfer> Neighbours::receive(int rank, uint64_t tag, std::span<
 }
 
 void Neighbours::attend() try {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     if (wanted_ == 0) {
-      changed_.wait(lock, [this] { return stopping_ || wanted_ > 0; });
+      changed_.wait(lock, [this]() ARTEL_REQUIRES(mutex_) { return stopping_ || wanted_ > 0; });
       continue;
     }
     lock.unlock();
@@ -74,7 +74,7 @@ void Neighbours::attend() try {
     lock.lock();
   }
 } catch (const std::exception& error) {
-  // Nobody waits for this thread: whoever uses the group gets it.
+  // This thread is not joined for its result, so the users of the group get the error.
   segment_.record_failure(ErrorKind::internal,
                           fmt::format("[comm shm] messages of rank {}: {}",
                                       ranks_[static_cast<size_t>(segment_.rank())], error.what()));
@@ -84,7 +84,7 @@ Neighbours::Attention::Attention(Neighbours* neighbours)
     : neighbours_(neighbours != nullptr && neighbours->mailbox_.busy() ? neighbours : nullptr) {
   if (neighbours_ == nullptr) return;
   {
-    const std::lock_guard lock(neighbours_->mutex_);
+    const MutexLock lock(neighbours_->mutex_);
     ++neighbours_->wanted_;
   }
   neighbours_->changed_.notify_one();
@@ -92,7 +92,7 @@ Neighbours::Attention::Attention(Neighbours* neighbours)
 
 Neighbours::Attention::~Attention() {
   if (neighbours_ == nullptr) return;
-  const std::lock_guard lock(neighbours_->mutex_);
+  const MutexLock lock(neighbours_->mutex_);
   --neighbours_->wanted_;
 }
 
@@ -128,7 +128,7 @@ std::unique_ptr<Neighbours> meet_neighbours(Transport& transport,
   std::unique_ptr<Neighbours> neighbours;
   try {
     const auto name = fmt::format("gloo {:x}", hash_name(places[ranks[0]].contact));
-    // One of them may die meanwhile.
+    // A neighbour may die here.
     neighbours =
         std::make_unique<Neighbours>(ranks, own, name, options.token,
                                      Deadline::after(kNeighbourSeconds), look, transport.traffic());

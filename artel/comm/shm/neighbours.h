@@ -1,15 +1,14 @@
 // The ranks on this machine, which exchange messages through shared memory instead of TCP.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "artel/base/mutex.h"
 #include "artel/base/time.h"
 #include "artel/comm/options.h"
 #include "artel/comm/shm/mailbox.h"
@@ -18,10 +17,10 @@ namespace artel::comm::shm {
 
 class Neighbours {
  public:
-  // `ranks` are those on the machine, in order, at least two; `name` is the same on all of them and
-  // unique, `token` the run's. `traffic` counts their messages and outlives this object. Throws if
-  // they do not all share memory before the deadline, or what `meanwhile` throws, which is called
-  // now and then.
+  // `ranks` are the ranks on the machine, in order, at least two. `name` is unique and equal on all
+  // of them; `token` is the run's. `traffic` counts their messages and must outlive this object.
+  // `meanwhile` is called periodically and may throw. Throws if not all ranks share memory before
+  // the deadline.
   Neighbours(std::vector<int> ranks, int own_rank, const std::string& name,
              const std::string& token, Deadline deadline, std::function<void()> meanwhile,
              const TrafficMeter& traffic);
@@ -31,10 +30,10 @@ class Neighbours {
   void add(int rank);
   bool includes(int rank) const { return place_of(rank) >= 0; }
 
-  // Throws what the thread that moves messages meanwhile has failed with, on this rank or another.
+  // Throws the error of the thread that moves messages, on this rank or another.
   void check() const { segment_.throw_if_failed(); }
 
-  // Like those of Transport, for ranks that are included.
+  // Like the functions of Transport, for included ranks.
   std::unique_ptr<Transfer> send(int rank, uint64_t tag, std::span<const std::byte> data);
   std::unique_ptr<Transfer> receive(int rank, uint64_t tag, std::span<std::byte> data);
 
@@ -48,7 +47,7 @@ class Neighbours {
     Attention& operator=(const Attention&) = delete;
 
    private:
-    Neighbours* neighbours_;  // none if there is nothing to move
+    Neighbours* neighbours_;  // null if no messages need progress
   };
 
  private:
@@ -59,29 +58,28 @@ class Neighbours {
   std::vector<bool> included_;  // by place in ranks_
   Segment segment_;
   Mailbox mailbox_;
-  std::mutex mutex_;  // protects what follows
-  std::condition_variable changed_;
-  int wanted_ = 0;
-  bool stopping_ = false;
+  Mutex mutex_;  // guards the members below
+  Condition changed_;
+  int wanted_ ARTEL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ARTEL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
-// Where a rank is, as it tells the others.
+// A rank's machine and contact, as sent to the other ranks.
 struct Whereabouts {
   std::string machine;  // "": one that shares no memory
   std::string contact;  // different for all ranks of all groups
 };
 
-// Finds the ranks on this rank's machine that share memory with it, of all ranks of a transport
-// that can exchange messages already; nothing if there are none. `look` is called now and then, and
-// throws when the group cannot be formed any more.
+// Finds the ranks that share memory with this one, among all ranks of a transport that can already
+// exchange messages. Null without such ranks. `look` is called periodically and throws when the
+// group can no longer be formed.
 std::unique_ptr<Neighbours> meet_neighbours(Transport& transport,
                                             const std::vector<Whereabouts>& places,
                                             const GroupOptions& options,
                                             const std::function<void()>& look);
 
-// While a group forms: gives each of these ranks its text (all are of one length), and returns
-// theirs, by rank.
+// Exchanges texts of equal length among `ranks` while a group forms. Returns the texts by rank.
 std::vector<std::string> exchange_texts(Transport& transport, const std::vector<int>& ranks,
                                         const std::vector<std::string>& texts,
                                         std::string_view label, const GroupOptions& options);

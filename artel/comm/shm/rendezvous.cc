@@ -13,8 +13,8 @@
 
 #include "artel/base/error.h"
 #include "artel/base/secret.h"
+#include "artel/comm/connection/handshake.h"
 #include "artel/comm/control/socket.h"
-#include "artel/comm/handshake.h"
 
 namespace artel::comm::shm {
 namespace {
@@ -24,7 +24,7 @@ constexpr uint32_t kVersion = 6;  // changes with the layout of the segment
 constexpr Protocol kProtocol = {kMagic, kVersion, "shared memory"};
 constexpr const char* kTopic = "shared memory";
 
-// What a rank claims when it answers the challenge (comm/handshake.h).
+// A rank's claims in its answer to the challenge (comm/connection/handshake.h).
 struct Claims {
   int32_t size;
   int32_t rank;
@@ -104,7 +104,7 @@ std::pair<Welcome, FileHandle> receive_welcome(int socket) {
   return {welcome, FileHandle(file)};
 }
 
-// Why a rank is refused; empty: it is here now.
+// The reason for refusing a rank; empty if accepted.
 std::string objection(const Challenger::Verdict& verdict, int size, std::vector<bool>& here) {
   if (!verdict.objection.empty()) return verdict.objection;
   Claims claims{};
@@ -200,9 +200,9 @@ Admission ask_to_join(const std::string& name, const Request& request, Deadline 
     require(welcome.refusal[0] == 0, ErrorKind::communication,
             "[comm shm] group '{}': rank 0 refused rank {}: {}", name, request.rank,
             welcome.refusal.data());
-    require(answerer.believes({welcome.proof.data(), welcome.proof.size()}),
-            ErrorKind::communication,
-            "[comm shm] group '{}': whoever has this name does not know the run's token", name);
+    require(
+        answerer.believes({welcome.proof.data(), welcome.proof.size()}), ErrorKind::communication,
+        "[comm shm] group '{}': the process with this name does not know the run's token", name);
     require(file.get() >= 0, ErrorKind::communication,
             "[comm shm] group '{}': rank 0 sent no memory", name);
     return {std::move(file), welcome.arena_bytes};

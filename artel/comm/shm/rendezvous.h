@@ -1,5 +1,5 @@
-// How processes on one machine obtain a common file: rank 0 listens on a local socket with the
-// group's name and hands the file to each process of the same user that proves to know the token.
+// Gives processes on one machine a common file. Rank 0 listens on a local socket with the group's
+// name and hands the file to each process of the same user that proves to know the token.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "artel/base/time.h"
-#include "artel/comm/file_handle.h"
+#include "artel/comm/connection/file_handle.h"
 
 namespace artel::comm::shm {
 
@@ -15,7 +15,7 @@ struct Invitation {
   std::string token;
   int size = 0;
   size_t arena_bytes = 0;
-  std::function<void()> meanwhile = {};  // called now and then; ends the wait by throwing
+  std::function<void()> meanwhile = {};  // called periodically; ends the wait by throwing
 };
 
 struct Request {
@@ -34,8 +34,8 @@ struct Admission {
 class Host {
  public:
   Host(std::string name, Deadline deadline);
-  // Gives `file` to ranks 1 .. size-1; throws at the deadline. A process that does not belong is
-  // refused and told why, without disturbing the others.
+  // Gives `file` to ranks 1 .. size-1. Throws at the deadline. Refuses a process that does not
+  // belong to the group, with a reason, without disturbing the others.
   void admit_all(const Invitation& invitation, int file);
 
  private:

@@ -13,10 +13,16 @@
 #include <thread>
 
 #include "artel/base/pages.h"
+#include "artel/comm/failure.h"
 #include "artel/comm/shm/rendezvous.h"
 
 namespace artel::comm::shm {
 namespace {
+
+int64_t steady_nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+      .count();
+}
 
 constexpr size_t kPage = 4096;
 // Below this, freed memory keeps its pages: giving them back costs more than they are worth.
@@ -53,8 +59,8 @@ bool has_ended(int process_handle) {
   return poll(&poll_entry, 1, 0) == 1;
 }
 
-// For systems that refuse pidfd_open: whether there is a process of that number, which may be
-// another one by now. One that has ended but is still listed is a zombie.
+// For systems that refuse pidfd_open: true if a process has that number, possibly a different one
+// by now. A process that has ended but is still listed is a zombie.
 bool exists(pid_t process) {
   if (kill(process, 0) != 0 && errno == ESRCH) return false;
   std::ifstream file(fmt::format("/proc/{}/stat", process));
@@ -74,7 +80,7 @@ struct Segment::Header {
   std::array<char, 1000> failure_cause;
 };
 
-// Where things are: header, cards, bells, rings, arenas.
+// Offsets in the segment: header, cards, bells, rings, arenas.
 class Segment::Layout {
  public:
   Layout(int size, size_t arena_bytes) : ranks_(size), arena_bytes_(arena_bytes) {}
@@ -103,9 +109,16 @@ Segment::Segment(const SegmentOptions& options)
     join(options);
   free_[Layout(size_, arena_bytes_).arena(rank_)] = arena_bytes_;
   card(rank_).process = getpid();
+  card(rank_).give_sign_of_life();
   header().joined.fetch_add(1);
   wait_for_all(options);
   for (int peer = 0; peer < size_; ++peer) watch(card(peer).process);
+}
+
+void Card::give_sign_of_life() { last_seen = steady_nanoseconds(); }
+
+double Card::silent_seconds() const {
+  return static_cast<double>(steady_nanoseconds() - last_seen) * 1e-9;
 }
 
 Segment::~Segment() {
@@ -200,8 +213,8 @@ bool Segment::failed() const { return header().failure_state.load(std::memory_or
 
 void Segment::throw_if_failed() const {
   if (failed())
-    throw Error(static_cast<ErrorKind>(header().failure_kind.load()),
-                header().failure_cause.data());
+    throw failure_error(static_cast<ErrorKind>(header().failure_kind.load()),
+                        header().failure_cause.data());
 }
 
 bool Segment::is_dead(int rank) const {
@@ -221,7 +234,7 @@ void Segment::watch(pid_t process) {
 
 std::byte* Segment::allocate(size_t bytes) {
   const size_t wanted = align_up(std::max<size_t>(bytes, 1), 64);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = std::find_if(free_.begin(), free_.end(),
                                   [&](const auto& piece) { return piece.second >= wanted; });
   require(found != free_.end(), ErrorKind::memory,
@@ -237,7 +250,7 @@ std::byte* Segment::allocate(size_t bytes) {
 }
 
 void Segment::free(std::byte* data) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = allocated_.find(offset_of(data));
   if (found == allocated_.end()) return;
   auto [offset, bytes] = *found;

@@ -1,9 +1,9 @@
-// The memory that the ranks on one machine share, how they find it, and what they learn about each
-// other through it.
+// The memory shared by the ranks on one machine: how they find it, and the status that they publish
+// in it.
 //
-// Rank 0 creates an anonymous file and waits on a socket whose name is the group's; the others
-// connect and are given the file. Nothing is left behind when processes die, and there is no
-// daemon. The file is sparse: only touched pages exist.
+// Rank 0 creates an anonymous file and listens on a socket named after the group. The others
+// connect and receive the file. There is no daemon, and nothing is left behind when processes die.
+// The file is sparse: only touched pages take memory.
 #pragma once
 
 #include <atomic>
@@ -11,38 +11,41 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "artel/base/error.h"
+#include "artel/base/mutex.h"
 #include "artel/base/time.h"
-#include "artel/comm/file_handle.h"
+#include "artel/comm/connection/file_handle.h"
 #include "artel/comm/shm/event.h"
-#include "artel/comm/transport.h"
+#include "artel/comm/transports/transport.h"
 
 namespace artel::comm::shm {
 
 struct SegmentOptions {
   std::string name;   // the same on all ranks of a group, unique among groups that form at the same
                       // time
-  std::string token;  // ditto; a rank with another token is refused
+  std::string token;  // as for all ranks; a rank with another token is refused
   int rank = 0;
   int size = 1;
-  size_t arena_bytes = 0;  // per rank; rank 0's value counts. 0: as much as the machine has memory
+  size_t arena_bytes = 0;  // per rank; rank 0's value counts; 0 selects the machine's memory
   Deadline deadline = Deadline::after(60);
-  std::function<void()> meanwhile = {};  // called now and then; ends the wait by throwing
+  std::function<void()> meanwhile = {};  // called periodically; ends the wait by throwing
 };
 
-// What a rank tells the others about itself.
+// A rank's status as published to the others.
 struct alignas(64) Card {
   std::atomic<int32_t> process;
   std::atomic<int64_t> last_seen;  // nanoseconds of the steady clock, common to all processes
   std::atomic<uint32_t> left;      // 1 after it has closed the group
   std::atomic<uint64_t> phase[(kPhaseBytes + 1) / sizeof(uint64_t)];  // ends with a zero
   std::atomic<uint64_t> vitals[kVitalsBytes / sizeof(uint64_t)];
+
+  void give_sign_of_life();
+  double silent_seconds() const;  // since the last one
 };
 
 // A ring of bytes from one rank to another.
@@ -63,19 +66,19 @@ class Segment {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // Whether there are more ranks than cores.
+  // True if there are more ranks than cores.
   bool crowded() const { return crowded_; }
   Spin spin() const { return Spin::for_ranks(crowded_); }
 
   Card& card(int rank) const;
-  Event& bell(int rank) const;  // rung when there is something to do in a ring of that rank
+  Event& bell(int rank) const;  // rung when a ring of that rank needs attention
   Ring& ring(int from, int to) const;
 
   // The cause of the group's failure. The first one recorded stays.
   void record_failure(ErrorKind kind, std::string_view cause) noexcept;
   bool failed() const;
   void throw_if_failed() const;
-  // Whether the rank's process ended without leaving the group.
+  // True if the rank's process ended without leaving the group.
   bool is_dead(int rank) const;
 
   // Memory in this rank's arena, zeroed. Thread safe.
@@ -87,7 +90,7 @@ class Segment {
   bool contains(uint64_t offset, size_t bytes) const;
   uint64_t offset_of(const std::byte* data) const { return data - base_; }
   std::byte* at(uint64_t offset) const { return base_ + offset; }
-  // Puts the pages at this position in place of those at `address`; see Transport::map_place.
+  // Maps the pages at this position over those at `address`; see Transport::map_place.
   void map_at(uint64_t offset, std::span<std::byte> address, bool shared) const;
 
  private:
@@ -107,18 +110,18 @@ class Segment {
   size_t bytes_ = 0;
   FileHandle file_;
   std::byte* base_ = nullptr;
-  // How the end of a rank's process is noticed.
+  // Detects the end of a rank's process.
   struct Watch {
-    FileHandle handle;  // a pidfd, where there is one
+    FileHandle handle;  // a pidfd, if available
     pid_t process;
     bool visible;  // from this process
   };
   void watch(pid_t process);
   std::vector<Watch> watches_;
 
-  std::mutex mutex_;
-  std::map<uint64_t, size_t> free_;  // offset -> bytes, by offset
-  std::map<uint64_t, size_t> allocated_;
+  Mutex mutex_;
+  std::map<uint64_t, size_t> free_ ARTEL_GUARDED_BY(mutex_);  // offset -> bytes, by offset
+  std::map<uint64_t, size_t> allocated_ ARTEL_GUARDED_BY(mutex_);
 };
 
 }  // namespace artel::comm::shm

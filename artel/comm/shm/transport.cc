@@ -1,24 +1,19 @@
 #include <array>
-#include <condition_variable>
 #include <cstring>
 #include <functional>
 #include <numeric>
 #include <thread>
 
 #include "artel/base/host_name.h"
+#include "artel/base/mutex.h"
 #include "artel/comm/shm/channel.h"
 #include "artel/comm/shm/mailbox.h"
-#include "artel/comm/transports.h"
+#include "artel/comm/transports/builtin_transports.h"
 
 namespace artel::comm::shm {
 namespace {
 
-int64_t steady_nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
-      .count();
-}
-
-// Text in words that others may read at the same time; what follows it is zero.
+// Text in words that other ranks may read concurrently, padded with zeros.
 template <size_t n>
 void write_words(std::string_view text, std::atomic<uint64_t> (&to)[n]) {
   std::array<uint64_t, n> words{};
@@ -48,14 +43,14 @@ class Heartbeat {
   template <typename Beat>
   explicit Heartbeat(Beat beat)
       : thread_([this, beat] {
-          std::unique_lock lock(mutex_);
+          MutexLock lock(mutex_);
           do beat();
-          while (
-              !stop_.wait_for(lock, std::chrono::milliseconds(500), [this] { return stopped_; }));
+          while (!stop_.wait_for(lock, std::chrono::milliseconds(500),
+                                 [this]() ARTEL_REQUIRES(mutex_) { return stopped_; }));
         }) {}
   ~Heartbeat() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stopped_ = true;
     }
     stop_.notify_one();
@@ -63,9 +58,9 @@ class Heartbeat {
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopped_ = false;
+  Mutex mutex_;
+  Condition stop_;
+  bool stopped_ ARTEL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
@@ -81,12 +76,12 @@ class ShmTransport : public Transport {
           try {
             if (vitals) write_words(vitals(), card.vitals);
           } catch (const std::exception& error) {
-            // On a thread that nobody waits for: whoever uses the group gets it.
+            // This thread is not joined for its result, so the users of the group get the error.
             segment->record_failure(
                 ErrorKind::internal,
                 fmt::format("[comm shm] vitals of rank {}: {}", segment->rank(), error.what()));
           }
-          card.last_seen = steady_nanoseconds();
+          card.give_sign_of_life();
         }) {
     rank_ = options.rank;
     servers_ = servers;
@@ -133,14 +128,14 @@ class ShmTransport : public Transport {
   void set_phase(std::string_view phase) override {
     Card& card = segment_->card(rank_);
     write_words(phase.substr(0, kPhaseBytes), card.phase);
-    card.last_seen = steady_nanoseconds();
+    card.give_sign_of_life();
   }
 
   PeerStatus status(int peer) override {
     const Card& card = segment_->card(peer);
     return {.host = hosts_[peer],
             .process = card.process,
-            .silent_seconds = static_cast<double>(steady_nanoseconds() - card.last_seen) * 1e-9,
+            .silent_seconds = card.silent_seconds(),
             .phase = up_to_zero(read_words(card.phase)),
             .left = card.left != 0 || (!is_vital_(peer) && segment_->is_dead(peer)),
             .vitals = read_words(card.vitals)};

@@ -21,7 +21,7 @@ using control::Link;
 
 constexpr int kLookMilliseconds = 20;
 
-// What the caller of a connection says, and the other side expects.
+// Claims of the caller of a connection, as the listener expects them.
 std::string claims_of(int caller, int listener, const std::string& group) {
   return fmt::format("data from rank {} to rank {} of {}", caller, listener, group);
 }
@@ -50,7 +50,7 @@ class Meeting {
  private:
   struct Guest : Link {
     using Link::Link;
-    int rank = -1;        // which rank it is, or is to be
+    int rank = -1;        // the other side's rank; -1 until known
     bool called = false;  // by this one
   };
 
@@ -60,9 +60,9 @@ class Meeting {
     if (reached.socket.get() < 0)
       fail_for(peer,
                reached.refused
-                   ? "nobody listens there; wrong network interface? try naming one that both "
+                   ? "no process listens there; wrong network interface? try naming one that both "
                      "machines share"
-                   : "there is no answer; wrong network interface? try naming one that "
+                   : "no answer; wrong network interface? try naming one that "
                      "both machines share");
     Guest& guest = guests_.emplace_back(std::move(reached.socket));
     guest.rank = peer;
@@ -81,7 +81,7 @@ class Meeting {
       control::Strangers::accept(listener_.get(), options_.secret, guests_);
   }
 
-  // What it sends once it is known are messages of the group.
+  // After authentication, the connection carries messages of the group.
   void serve(Guest& guest) {
     if (!guest.known) guest.read([&](const Frame& frame) { handle(guest, frame); });
     guest.flush();
@@ -109,7 +109,7 @@ class Meeting {
     guest.known = true;
   }
 
-  // The rank that claims so and has not come yet; -1: none.
+  // The rank with these claims that has not connected yet; -1 if none.
   int caller_of(const std::string& claims) const {
     for (int peer = options_.rank + 1; peer < std::ssize(options_.addresses); ++peer)
       if (claims == claims_of(peer, options_.rank, options_.group))

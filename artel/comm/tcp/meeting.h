@@ -1,5 +1,5 @@
-// How the ranks of a group get a connection to each other: each calls those before it and listens
-// for those after it, and both ends of every connection prove that they belong to the run.
+// Connects the ranks of a group: each calls the ranks before it and listens for the ranks after it.
+// Both ends of every connection prove that they belong to the run.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "artel/base/time.h"
-#include "artel/comm/run_secret.h"
-#include "artel/comm/stream.h"
+#include "artel/comm/connection/run_secret.h"
+#include "artel/comm/connection/stream.h"
 
 namespace artel::comm::tcp {
 
@@ -16,18 +16,19 @@ struct MeetingOptions {
   int rank = 0;
   std::vector<std::string> addresses;  // of all ranks, HOST:PORT
   std::vector<std::string> hosts;      // their names, for messages
-  std::string group;                   // what only these ranks at these addresses have in common
+  std::string group;                   // a text shared by exactly these ranks at these addresses
   RunSecret secret;
   Deadline deadline;
-  std::function<void()> meanwhile = {};  // called now and then; ends the wait by throwing
+  std::function<void()> meanwhile = {};  // called periodically; ends the wait by throwing
 };
 
 struct Met {
   Stream stream;
-  std::string received;  // what has arrived already
+  std::string received;  // bytes received so far
 };
 
-// By rank; the own one has none. `listener` is where this rank is found.
+// Returns the connections by rank, empty for this rank. `listener` accepts connections to this
+// rank.
 std::vector<Met> meet(const FileHandle& listener, const MeetingOptions& options);
 
 }  // namespace artel::comm::tcp

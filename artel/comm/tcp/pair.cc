@@ -14,7 +14,7 @@
 namespace artel::comm::tcp {
 namespace {
 
-// What a call of `move` takes at most, so that other connections have their turn.
+// Bytes per call of `move` at most, so that other connections have their turn.
 constexpr size_t kTurnBytes = 512 << 10;
 // The head of a message and its first bytes travel together: about one record of TLS.
 constexpr size_t kStagedBytes = 16 << 10;
@@ -25,7 +25,7 @@ Pair::Pair(Stream stream, std::string received, PeerMeter& meter)
     : stream_(std::move(stream)), meter_(meter), early_(std::move(received)) {}
 
 void Pair::post(Message& message) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!broken_.empty()) return;
   if (!message.sends) {
     places_[message.tag].push_back({&message, message.data.size()});
@@ -44,17 +44,17 @@ void Pair::post(Message& message) {
 }
 
 bool Pair::wait(Message& message, double seconds) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   ++waiting_;
   changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                    [&] { return message.done || !broken_.empty(); });
+                    [&]() ARTEL_REQUIRES(mutex_) { return message.done || !broken_.empty(); });
   --waiting_;
   require(message.done || broken_.empty(), ErrorKind::communication, "{}", broken_);
   return message.done;
 }
 
 void Pair::withdraw(Message& message) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (message.done) return;
   if (!message.sends) {
     if (const auto found = places_.find(message.tag); found != places_.end())
@@ -73,7 +73,7 @@ void Pair::withdraw(Message& message) {
 }
 
 short Pair::events() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!broken_.empty()) return 0;
   const bool unsent = staged_sent_ < staged_.size() || current_ != nullptr || !notices_.empty() ||
                       !outgoing_.empty();
@@ -81,7 +81,7 @@ short Pair::events() {
 }
 
 bool Pair::is_settled() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!broken_.empty()) return true;
   int queued = 0;
   return current_ == nullptr && outgoing_.empty() && staged_sent_ == staged_.size() &&
@@ -89,18 +89,18 @@ bool Pair::is_settled() {
 }
 
 void Pair::give_up(const std::string& why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   break_off(why);
 }
 
 bool Pair::move() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!broken_.empty()) return false;
   try {
     const bool more = receive();
     if (broken_.empty()) return send() || more;
   } catch (const Error& error) {
-    // What has arrived before it broke still counts.
+    // Process the bytes that arrived before the connection broke.
     try {
       while (broken_.empty() && receive()) continue;
     } catch (const Error&) {
@@ -111,7 +111,7 @@ bool Pair::move() {
   return false;
 }
 
-// Whether there may be more at once.
+// Returns true if more data may be available at once.
 bool Pair::receive() {
   bool ended = false;
   size_t all = 0;
@@ -167,7 +167,7 @@ void Pair::handle_head() {
   }
   const auto found = places_.find(head_.tag);
   require(head_.kind == Kind::data && found != places_.end(), ErrorKind::corrupt,
-          "[comm tcp] got a message that nobody has asked for");
+          "[comm tcp] got a message that was not requested");
   place_ = found->second.front();
   found->second.pop_front();
   if (found->second.empty()) places_.erase(found);
@@ -191,7 +191,7 @@ void Pair::begin_to_send(Message& message, uint64_t expected) {
 void Pair::stage() {
   staged_.clear();
   staged_sent_ = 0;
-  const auto append = [&](const Head& head) {
+  const auto append = [&](const Head& head) ARTEL_REQUIRES(mutex_) {
     staged_.append(reinterpret_cast<const char*>(&head), sizeof(head));
   };
   while (!notices_.empty() && staged_.size() < kStagedBytes) {
@@ -207,7 +207,7 @@ void Pair::stage() {
   staged_.append(reinterpret_cast<const char*>(current_->data.data()), current_sent_);
 }
 
-// Whether there may be more at once.
+// Returns true if more data may be sent at once.
 bool Pair::send() {
   for (size_t all = 0; all < kTurnBytes;) {
     if (staged_sent_ == staged_.size() && current_ == nullptr) stage();

@@ -13,12 +13,12 @@
 #include "artel/comm/shm/neighbours.h"
 #include "artel/comm/tcp/meeting.h"
 #include "artel/comm/tcp/pair.h"
-#include "artel/comm/transports.h"
+#include "artel/comm/transports/builtin_transports.h"
 
 namespace artel::comm {
 namespace {
 
-// For what was sent last to arrive before the connections are closed.
+// Time for the last bytes sent to arrive before the connections are closed.
 constexpr double kSecondsToSettle = 1;
 
 // Moves the bytes of all connections.
@@ -81,23 +81,12 @@ class TcpTransport : public Transport {
   TcpTransport(const GroupOptions& options, const std::string& machine)
       : interface_(options.interface.empty() ? ""
                                              : control::address_of_interface(options.interface)),
-        control_({.address = options.address,
-                  .token = options.token,
-                  .encrypt = options.encrypt,
-                  .rank = options.rank,
-                  .size = options.size,
-                  .servers = options.servers,
-                  .door = options.door,
-                  .patience = options.watch.patience,
-                  .deadline = Deadline::after(options.join_timeout),
-                  .is_vital = [options](int rank) { return options.is_vital(rank, options.size); },
-                  .meanwhile = options.while_joining,
-                  .vitals = options.vitals}) {
+        control_(control::control_options(options)) {
     rank_ = control_.rank();
     servers_ = options.servers;
     if (interface_.empty()) interface_ = control_.local_address();
     const FileHandle listener = control::listen_at({.host = interface_});
-    // Where this rank is found, on which machine, and a number that no other group has.
+    // This rank's address, its machine, and a number unique to this group.
     const std::vector<control::Member> own = {
         {.host = to_string(control::Endpoint{interface_, control::port_of(listener.get())}),
          .process = 0,
@@ -130,10 +119,13 @@ class TcpTransport : public Transport {
     traffic_.resize(size());
     std::vector<std::unique_ptr<tcp::Pair>> pairs(met.size());
     for (size_t peer = 0; peer < met.size(); ++peer)
-      if (static_cast<int>(peer) != rank_)
+      if (static_cast<int>(peer) != rank_) {
+        if (options.watch.patience > 0)
+          control::notice_silence(met[peer].stream.socket(), 2 * options.watch.patience);
         pairs[peer] =
             std::make_unique<tcp::Pair>(std::move(met[peer].stream), std::move(met[peer].received),
                                         traffic_[static_cast<int>(peer)]);
+      }
     mover_.emplace(std::move(pairs));
     neighbours_ = shm::meet_neighbours(*this, places, options, [&] { look_around(options); });
   }
@@ -181,8 +173,8 @@ class TcpTransport : public Transport {
       try {
         return pair_.wait(message_, seconds);
       } catch (const Error& error) {
-        // The cause is known to the hub a moment later. A peer that has left will never answer: the
-        // waiting side reports what it waited for.
+        // The hub learns the cause a moment later. A peer that has left will never answer, so the
+        // waiting side reports its operation.
         if (transport_.control_.explain_loss(peer_)) return false;
         fail(ErrorKind::communication, "[comm tcp] the connection to rank {} broke: {}", peer_,
              error.what());
@@ -196,7 +188,7 @@ class TcpTransport : public Transport {
     tcp::Message message_;
   };
 
-  // While the group forms: throws if it cannot be formed any more.
+  // Called while the group forms. Throws if it can no longer be formed.
   void look_around(const GroupOptions& options) {
     check();
     if (options.while_joining) options.while_joining();

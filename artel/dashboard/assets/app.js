@@ -1,4 +1,4 @@
-// The page: runs, what is shown of them, and keeping it up to date.
+// The page: the list of runs, the views, and live updates.
 'use strict';
 
 function el(tag, properties, ...children) {
@@ -47,7 +47,7 @@ function when(seconds) {
   return `${Math.round(age / 86400)} d`;
 }
 
-// What the table knows of a run by itself, or any setting or metric of it.
+// A column of the table: a built-in property, or any setting or metric of a run.
 function valueOf(run, key) {
   if (key === 'result') return run.metric;
   return key in run ? run[key] : state.values.get(key)?.[run.name];
@@ -79,14 +79,14 @@ function removeColumn(key) {
   drawRuns();
 }
 
-// Names to choose from: the settings of the current run, and what is drawn.
+// Names to choose from: settings of the current run, and drawn metrics.
 async function suggestColumns() {
   const {settings} = state.current ? await ask('api/run?' + query({run: state.current})) : {settings: {}};
   const metrics = [...state.shown.values()].flatMap(run => Object.keys(run.series));
   $('keys-known').replaceChildren(...[...new Set([...metrics, ...Object.keys(settings)])].map(value => el('option', {value})));
 }
 
-// Words that the name, status or remark contain, and conditions such as loss<0.3 or train.batch_size=64.
+// Filters by words in name, status, or remark, and by conditions such as loss<0.3 or train.batch_size=64.
 function matches(run) {
   return wordsOfFilter().every(word => {
     const condition = conditionOf(word);
@@ -119,14 +119,14 @@ function colourOf(name) {
   return palette[hash % palette.length];
 }
 
-// Those that the user has added come first, behind the name.
+// Columns added by the user come first, after the name.
 function shownColumns() {
   const text = value => typeof value === 'number' ? short(value) : String(value ?? '');
   const added = state.columns.map(key => ({key, title: key, number: true, added: true, text: run => text(valueOf(run, key))}));
   return [columns[0], ...added, ...columns.slice(1)];
 }
 
-// The table is drawn anew each second; whoever moves through it with the Tab key stays where they are.
+// Redraws the table every second and preserves the keyboard focus.
 function keepFocus(draw) {
   const label = $('runs').contains(document.activeElement) ? document.activeElement.ariaLabel : null;
   draw();
@@ -183,7 +183,7 @@ async function loadSeries(name, whole) {
   run.count = Math.max(0, ...Object.values(run.series).map(({x}) => x.length));
 }
 
-// The last points may have become part of others.
+// The last points may have been merged with others.
 function append(points, more) {
   if (!more.x.length) return;
   while (points.x.length && points.x[points.x.length - 1] >= more.x[0]) { points.x.pop(); points.y.pop(); }
@@ -238,7 +238,7 @@ function rowsOf(object) {
     el('tr', {}, el('td', {className: 'quiet'}, key.replaceAll('_', ' ')), el('td', {className: 'number'}, typeof value === 'number' ? short(value) : value)));
 }
 
-// Drawn anew when something has changed, but never over notes that are being written.
+// Redraws after changes, but never while the user edits notes.
 let details = '', said = {};  // what is drawn, and what the last save of notes told whom
 async function drawDetails() {
   const name = state.current, row = state.runs.find(run => run.name === name);
@@ -250,7 +250,7 @@ async function drawDetails() {
   if (details.startsWith(name + ' ') && before && (before === document.activeElement || before.value !== before.defaultValue)) return;
   details = wanted;
   const {overview} = run;
-  const notes = el('textarea', {id: 'notes', defaultValue: run.notes, placeholder: 'What you want to remember about this run', ariaLabel: 'Notes'});
+  const notes = el('textarea', {id: 'notes', defaultValue: run.notes, placeholder: 'Notes about this run', ariaLabel: 'Notes'});
   const saved = el('span', {id: 'saved', className: 'quiet'}, said.run === name ? said.text : '');
   const save = el('button', {type: 'button'}, 'save notes');
   const tell = text => {
@@ -280,7 +280,7 @@ async function drawDetails() {
 async function drawCompare() {
   const names = [...state.shown.keys()];
   if (names.length < 2) {
-    $('compare').replaceChildren(el('p', {className: 'quiet'}, 'Tick two or more runs to see how they differ.'));
+    $('compare').replaceChildren(el('p', {className: 'quiet'}, 'Select two or more runs to compare them.'));
     return;
   }
   const parameters = new URLSearchParams(names.map(name => ['run', name]));
@@ -343,7 +343,7 @@ async function loadRuns() {
   const newest = [...runs].sort((a, b) => (b.status === 'running') - (a.status === 'running') || b.begun - a.begun);
   state.current ??= newest[0]?.name ?? null;
   await loadValues();
-  // Until the user chooses: what is being trained, or else the newest.
+  // Default selection: runs in progress, or else the newest.
   if (!state.chosen) {
     const running = newest.filter(run => run.status === 'running');
     for (const run of (state.shown.size ? running : newest).slice(0, mostShownAtFirst))
@@ -379,7 +379,7 @@ function listen() {
   const stream = new EventSource('api/stream');
   stream.onmessage = event => update(JSON.parse(event.data));
   stream.onerror = () => {
-    report(new Error('the dashboard does not answer; trying again'));
+    report(new Error('the dashboard does not answer; retrying'));
     if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 5000);  // refused: too many pages are open
   };
 }

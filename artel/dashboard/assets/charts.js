@@ -1,9 +1,9 @@
-// Curves: one chart for each number, with a line for each shown run.
+// Curves: one chart per metric, with a line per selected run.
 'use strict';
 
 const palette = ['#3564d8', '#e2703a', '#2e9e63', '#b8478f', '#8a6d1f', '#1f9bb5', '#7a5bd0', '#d4503e', '#5f8a2a', '#b07cc6'];
 
-// Exponential moving average, corrected for its start.
+// Bias-corrected exponential moving average.
 function smoothed(values, weight) {
   let mean = 0, total = 0;
   return values.map(value => {
@@ -37,7 +37,7 @@ function byImportance(a, b) {
   return place(a) - place(b) || a.localeCompare(b);
 }
 
-// A curve needs this many points before an average says more than the points themselves.
+// Shorter curves are not smoothed.
 const fewestSmoothed = 40;
 
 class Charts {
@@ -113,7 +113,7 @@ class Charts {
     return el('span', {}, mark, names.filter(Boolean).join(' ') || line.run.name);
   }
 
-  // Also notes in which column each line's main curve is.
+  // Also records the column of each line's main curve.
   dataOf(lines) {
     let column = 0;
     const tables = lines.map(line => {
@@ -152,7 +152,7 @@ class Charts {
     };
   }
 
-  // What the data says, or what the user has chosen.
+  // The range of the data, or the range selected by the user.
   setScales(chart) {
     const x = chart.plot.data[0];
     let [min, max] = this.range ?? [x[0], x[x.length - 1]];
@@ -215,7 +215,7 @@ class Charts {
         chart.plot.setSize({width: chart.box.clientWidth, height: 230});
   }
 
-  // The steps that are shown.
+  // The visible steps.
   shown() {
     if (this.range) return this.range;
     let min = Infinity, max = -Infinity;

@@ -1,4 +1,4 @@
-// What a run shows of its network beside numbers: mistakes as pictures, and texts that it wrote.
+// Exhibits of a run: mistakes as pictures, and generated texts.
 'use strict';
 
 const tileWidth = 92;  // pixels on the page
@@ -16,7 +16,7 @@ function mistakeTile(url, sheet, index, label) {
   return tile;
 }
 
-// Kept until other mistakes come, so that pictures are not fetched anew with each step of a run.
+// Cached until the mistakes change, so that pictures are not fetched again at each step.
 let shownMistakes = {key: '', card: null};
 
 function mistakesCard(name, sheet) {
@@ -30,7 +30,7 @@ function mistakesCard(name, sheet) {
       el('figcaption', {}, mistake.label, el('br', {}), el('span', {className: 'answer'}, mistake.answer), ` ${percent}`));
   });
   const card = el('div', {className: 'card'}, el('h2', {}, 'Mistakes'),
-    el('p', {className: 'quiet'}, `Of the ${sheet.part} part after step ${Number(sheet.step).toLocaleString('en')}: the label, the answer, and how certain the network was.`),
+    el('p', {className: 'quiet'}, `Mistakes on the ${sheet.part} part after step ${Number(sheet.step).toLocaleString('en')}: label, answer, and its probability.`),
     el('div', {className: 'mistakes'}, ...figures));
   shownMistakes = {key, card};
   return card;

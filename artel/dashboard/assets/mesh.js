@@ -1,4 +1,4 @@
-// The workers as a picture: who exchanges with whom, and how much each sends and receives.
+// A drawing of the workers: links between them, and the traffic of each.
 'use strict';
 
 const meshCell = {width: 136, height: 112};
@@ -10,7 +10,7 @@ function svg(tag, attributes, text) {
   return node;
 }
 
-// "data 1, stages 0 and 2, tensor 0" has a number for each axis; where there is no such axis, 0.
+// Parses "data 1, stages 0 and 2, tensor 0" into one number per axis; 0 for a missing axis.
 function coordinates(worker) {
   const at = axis => Number(worker.mesh?.match(new RegExp(`${axis} (\\d+)`))?.[1] ?? 0);
   return {data: at('data'), stage: at('stages?'), tensor: at('tensor')};
@@ -31,7 +31,7 @@ function alongAxis(workers, axis) {
   });
 }
 
-// Who exchanges with whom, as far as the strategy tells: [[from, to], ...].
+// The links between workers, as far as the strategy determines them: [[from, to], ...].
 function linksOf(live) {
   const workers = live.workers.filter(w => !w.server), servers = live.workers.filter(w => w.server);
   if (servers.length) return workers.flatMap(w => servers.map(server => [w, server]));

@@ -1,4 +1,4 @@
-// A step as a timeline: a bar for each worker, as a trace has recorded it, or else its average.
+// A step as a timeline with one bar per worker: the last traced step, or else the average.
 'use strict';
 
 const stepParts = [['computing', 'computing'], ['waiting_for_data', 'waiting for data'], ['waiting_for_workers', 'waiting for others'],
@@ -43,13 +43,15 @@ function recordedStep(trace, step) {
     el('p', {className: 'quiet'}, `The step of median length of ${trace.steps.toLocaleString('en')} traced ones${ago ? `, ${ago.toLocaleString('en')} steps ago` : ''}.${gains(trace.times_faster)}`));
 }
 
-// From what workers say about themselves: how long each part takes, but not when it comes.
+// The average step from live counters: durations of the parts, without their order.
 function averageStep(live, name) {
   const rows = live.workers.filter(w => !w.server && w.computing > 0 && w.seconds_per_lane > 0 && w.lanes > 0).map(w => {
     const seconds = w.seconds_per_lane * w.lanes / w.computing;
     let begin = 0;
-    const pieces = ['waiting_for_data', 'computing', 'waiting_for_workers'].map(part => {
-      const piece = [part, begin, (w[part] ?? 0) * seconds];
+    const shares = [['waiting_for_data', w.waiting_for_data], ['computing', w.computing], ['waiting_for_workers', waitingForOthers(w)],
+                    ['on_the_wire', w.waiting_for_the_wire]];
+    const pieces = shares.map(([part, share]) => {
+      const piece = [part, begin, (share ?? 0) * seconds];
       begin += piece[2];
       return piece;
     });
@@ -57,8 +59,8 @@ function averageStep(live, name) {
   });
   const card = el('div', {className: 'card wide-card', id: 'step'}, el('h2', {}, 'An average step'));
   if (rows.length) card.append(...stepBars(rows, Math.max(...rows.map(row => row.seconds))));
-  card.append(el('p', {className: 'quiet'}, rows.length ? 'Of the last five seconds. What came when, and what the wire took, ' : 'Nothing has been measured yet. What came when ',
-    el('code', {}, `artel trace ${name}`), ' records.'));
+  card.append(el('p', {className: 'quiet'}, rows.length ? 'Average of the last five seconds. For the order of events, run ' : 'No measurements yet. For a timeline, run ',
+    el('code', {}, `artel trace ${name}`), '.'));
   return card;
 }
 

@@ -1,10 +1,12 @@
-// What each worker does: now as a table, and over time as a heat map.
+// The activity of each worker: now as a table, and over time as a heat map.
 'use strict';
 
-const parts = [['computing', 'computing', 'computing'], ['data', 'waiting for data', 'waiting_for_data'],
-               ['waiting', 'waiting for others', 'waiting_for_workers'], ['wire', 'exchanging', 'on_the_wire']];
-// A part of the time that a worker waits for others: as long as the one that waits least.
-const wireWait = w => w.waiting_for_the_wire == null ? '–' : percent(w.waiting_for_the_wire);
+// Kinds of time: name of the colour and of the row in the history, text, share of a worker's last seconds. The last one overlaps with
+// the others. The wire's part of the waiting time is the wait of the worker that waits least.
+const waitingForOthers = w => w.waiting_for_workers == null ? null : w.waiting_for_workers - (w.waiting_for_the_wire ?? 0);
+const parts = [['computing', 'computing', w => w.computing], ['data', 'waiting for data', w => w.waiting_for_data],
+               ['waiting', 'waiting for others', waitingForOthers], ['wire_wait', 'waiting for the wire', w => w.waiting_for_the_wire],
+               ['wire', 'exchanging', w => w.on_the_wire]];
 
 function bytes(count) {
   if (count == null) return '–';
@@ -17,34 +19,34 @@ function bytes(count) {
 const percent = share => share == null ? '–' : `${Math.round(100 * share)} %`;
 
 function legend() {
-  return el('div', {className: 'legend'}, ...parts.map(([kind, name]) => el('span', {}, el('i', {className: kind}), name)));
+  return el('div', {className: 'legend'}, ...parts.slice(0, 4).map(([kind, name]) => el('span', {}, el('i', {className: kind}), name)));
 }
 
 function bar(worker) {
   const box = el('div', {className: 'bar'});
-  box.title = parts.map(([, name, key]) => `${name} ${percent(worker[key])}`).join(', ');
-  for (const [kind, , key] of parts.slice(0, 3)) {
+  box.title = parts.map(([, name, share]) => `${name} ${percent(share(worker))}`).join(', ');
+  for (const [kind, , share] of parts.slice(0, 4)) {
     const part = el('i', {className: kind});
-    part.style.width = `${100 * (worker[key] ?? 0)}%`;
+    part.style.width = `${100 * (share(worker) ?? 0)}%`;
     box.append(part);
   }
   return box;
 }
 
 function workerTable(live) {
-  const columns = ['who', 'mesh', 'host', 'doing', 'samples/s', 'time', 'for the wire', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale'];
+  const columns = ['who', 'mesh', 'host', 'doing', 'samples/s', 'time', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale'];
   const workers = [...live.workers].sort((a, b) => (b.name === live.culprit) - (a.name === live.culprit));
   const served = workers.some(w => w.server), arranged = workers.some(w => w.mesh);
   const shown = columns.filter(c => (c !== 'stale' || served) && (c !== 'mesh' || arranged));
   const cells = w => ({
     who: w.name, mesh: w.mesh ?? '', host: w.host, doing: w.silent_seconds >= 2 ? `silent for ${Math.round(w.silent_seconds)} s` : w.doing,
     'samples/s': w.samples_per_second == null ? '–' : short(Math.round(w.samples_per_second)), time: w.server ? '' : bar(w),
-    'for the wire': wireWait(w), exchanging: percent(w.on_the_wire), cores: w.processor == null ? '–' : `${w.processor.toFixed(1)}${w.cores ? ' of ' + w.cores : ''}`,
+    exchanging: percent(w.on_the_wire), cores: w.processor == null ? '–' : `${w.processor.toFixed(1)}${w.cores ? ' of ' + w.cores : ''}`,
     memory: bytes(w.memory_bytes), out: w.sent_per_second == null ? '–' : bytes(w.sent_per_second) + '/s',
     in: w.received_per_second == null ? '–' : bytes(w.received_per_second) + '/s', lanes: w.lanes || '–',
     stale: w.staleness == null ? '' : w.staleness.toFixed(1),
   });
-  const numeric = new Set(['samples/s', 'for the wire', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale']);
+  const numeric = new Set(['samples/s', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale']);
   const className = c => numeric.has(c) ? 'number' : '';
   return el('table', {},
     el('thead', {}, el('tr', {}, ...shown.map(c => el('th', {className: className(c)}, c)))),
@@ -54,7 +56,7 @@ function workerTable(live) {
     })));
 }
 
-// A row for each worker, a column for each moment; the darker, the larger the share.
+// One row per worker, one column per point in time. Darker means a larger share.
 function heatMap(history, kind) {
   const names = Object.keys(history.workers), moments = history.at.length, row = 24;
   const canvas = el('canvas', {className: 'heat', width: Math.max(1, moments), height: names.length * row});
@@ -62,7 +64,7 @@ function heatMap(history, kind) {
   canvas.style.imageRendering = 'pixelated';
   const context = canvas.getContext('2d');
   const style = getComputedStyle(document.documentElement);
-  context.fillStyle = style.getPropertyValue(kind === 'computing' ? '--good' : kind === 'data' ? '--data' : kind === 'waiting' ? '--bad' : '--wire');
+  context.fillStyle = style.getPropertyValue({computing: '--good', data: '--data', waiting: '--bad'}[kind] ?? '--wire');
   names.forEach((name, i) => history.workers[name][kind].forEach((share, moment) => {
     if (share == null) return;
     context.globalAlpha = 0.06 + 0.94 * Math.min(1, Math.max(0, share));
@@ -80,10 +82,10 @@ function heatMap(history, kind) {
 
 let heatKind = 'computing';
 
-// The frame of the view stays while what is in it is drawn anew, so that nobody who is just choosing something loses it.
+// Redraws the contents but keeps the frame, so that an open selection is not lost.
 function workersFrame(root) {
   if (!root.querySelector('#over-time')) {
-    const choice = el('select', {ariaLabel: 'What the heat map shows'}, ...parts.map(([kind, text]) => el('option', {value: kind}, text)));
+    const choice = el('select', {ariaLabel: 'Quantity of the heat map'}, ...parts.map(([kind, text]) => el('option', {value: kind}, text)));
     choice.addEventListener('change', () => { heatKind = choice.value; drawTab().catch(report); });
     root.replaceChildren(el('div', {id: 'now'}),
       el('div', {className: 'grid'},
@@ -108,6 +110,6 @@ function drawWorkers(root, name, view, history, trace) {
     el('div', {className: `card says ${running ? (fine ? 'fine' : '') : 'over'}`}, el('strong', {}, says), el('div', {className: 'quiet'}, progress)),
     el('div', {className: 'card wide-card'}, workerTable(live), legend()),
     stepCard(name, live, trace));
-  $('over-time').replaceChildren(history.at.length ? heatMap(history, heatKind) : el('p', {className: 'quiet'}, 'Nothing has been measured yet.'));
+  $('over-time').replaceChildren(history.at.length ? heatMap(history, heatKind) : el('p', {className: 'quiet'}, 'No measurements yet.'));
   $('mesh').replaceChildren(meshPicture(live));
 }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <queue>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -22,24 +23,32 @@ uint64_t key_of(int32_t left, int32_t right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
 }
 
+// How texts are cut before they are cut into words.
+struct Cuts {
+  std::set<std::string> marks = {std::string(kEndOfText)};  // single tokens wherever they occur
+  bool single_digits = false;                               // each digit is a word
+  bool operator==(const Cuts&) const = default;
+};
+
 class BytePairTokenizer : public Tokenizer {
  public:
   // `names` are printable; the vocabulary's file and the place of each merge are for messages.
-  BytePairTokenizer(std::vector<std::string> names, std::vector<Merge> merges,
+  BytePairTokenizer(std::vector<std::string> names, std::vector<Merge> merges, Cuts cuts,
                     const std::string& vocabulary, const std::function<std::string(size_t)>& where)
-      : names_(std::move(names)), merges_(std::move(merges)) {
+      : names_(std::move(names)), merges_(std::move(merges)), cuts_(std::move(cuts)) {
+    cuts_.marks.erase("");
     for (size_t i = 0; i < names_.size(); ++i) {
-      const bool special = names_[i] == kEndOfText;
+      const bool special = cuts_.marks.contains(names_[i]);
       bytes_.push_back(special ? names_[i] : from_printable(names_[i], vocabulary));
       if (special)
-        end_of_text_ = static_cast<int32_t>(i);
+        marks_.push_back(static_cast<int32_t>(i));
       else
         require(numbers_.emplace(bytes_[i], static_cast<int32_t>(i)).second, ErrorKind::corrupt,
                 "[{}] token '{}' occurs twice", vocabulary, names_[i]);
     }
     for (int byte = 0; byte < 256; ++byte) {
-      const std::string text(1, static_cast<char>(byte));
-      byte_numbers_[byte] = number_of(text, vocabulary);
+      const auto found = numbers_.find(std::string(1, static_cast<char>(byte)));
+      byte_numbers_[byte] = found == numbers_.end() ? kNoToken : found->second;
     }
     std::vector<bool> made(names_.size());
     for (size_t rank = 0; rank < merges_.size(); ++rank) {
@@ -51,9 +60,11 @@ class BytePairTokenizer : public Tokenizer {
                      Step{static_cast<int32_t>(rank), result});
     }
     for (size_t i = 0; i < names_.size(); ++i)
-      require(made[i] || bytes_[i].size() == 1 || is_mark(names_[i]), ErrorKind::corrupt,
-              "[{}] token '{}' of the vocabulary: no merge produces it; the file may be truncated",
-              where(merges_.size()), names_[i]);
+      require(
+          made[i] || bytes_[i].size() == 1 || is_mark(names_[i]) || cuts_.marks.contains(names_[i]),
+          ErrorKind::corrupt,
+          "[{}] token '{}' of the vocabulary: no merge produces it; the file may be truncated",
+          where(merges_.size()), names_[i]);
   }
 
   const std::vector<std::string>& names() const override { return names_; }
@@ -61,18 +72,26 @@ class BytePairTokenizer : public Tokenizer {
   std::vector<int32_t> encode(std::string_view text) const override {
     std::vector<int32_t> tokens;
     std::unordered_map<std::string_view, std::vector<int32_t>> known;
-    while (!text.empty()) {
-      const size_t end = end_of_text_ < 0 ? text.npos : text.find(kEndOfText);
-      for (std::string_view part = text.substr(0, end); !part.empty();) {
+    const auto append_words = [&](std::string_view part) {
+      while (!part.empty()) {
         const std::string_view word = first_word(part);
         const auto [found, added] = known.try_emplace(word);
         if (added) found->second = encode_word(word);
         tokens.insert(tokens.end(), found->second.begin(), found->second.end());
         part.remove_prefix(word.size());
       }
-      if (end == text.npos) break;
-      tokens.push_back(end_of_text_);
-      text.remove_prefix(end + kEndOfText.size());
+    };
+    NextMark next(*this, text);
+    for (size_t at = 0; at < text.size();) {
+      const auto [begin, mark] = next.from(at);
+      for (std::string_view part = text.substr(at, begin - at); !part.empty();) {
+        const std::string_view stretch = cuts_.single_digits ? first_without_numbers(part) : part;
+        append_words(stretch);
+        part.remove_prefix(stretch.size());
+      }
+      if (mark < 0) break;
+      tokens.push_back(mark);
+      at = begin + names_[mark].size();
     }
     return tokens;
   }
@@ -83,9 +102,69 @@ class BytePairTokenizer : public Tokenizer {
     return text;
   }
 
-  void save(const fs::path& folder) const override { save_byte_pair(folder, names_, merges_); }
+  void save(const fs::path& folder) const override {
+    if (cuts_ == Cuts())
+      save_byte_pair(folder, names_, merges_);
+    else
+      save_published(folder);
+  }
 
  private:
+  // The marks of a text from left to right, each place looked for once.
+  class NextMark {
+   public:
+    NextMark(const BytePairTokenizer& tokenizer, std::string_view text)
+        : tokenizer_(tokenizer), text_(text) {
+      for (const int32_t mark : tokenizer.marks_)
+        places_.push_back(text.find(tokenizer.names_[mark]));
+    }
+
+    // The position and number of the next mark, or the end of the text and -1. If several marks
+    // start at the same position, the longest one.
+    std::pair<size_t, int32_t> from(size_t at) {
+      size_t best = text_.size(), length = 0;
+      int32_t number = -1;
+      for (size_t i = 0; i < places_.size(); ++i) {
+        const int32_t mark = tokenizer_.marks_[i];
+        const std::string& name = tokenizer_.names_[mark];
+        if (places_[i] < at) places_[i] = text_.find(name, at);
+        if (places_[i] > best || (places_[i] == best && name.size() <= length)) continue;
+        best = places_[i];
+        length = name.size();
+        number = mark;
+      }
+      return {best, number};
+    }
+
+   private:
+    const BytePairTokenizer& tokenizer_;
+    std::string_view text_;
+    std::vector<size_t> places_;  // the next one of each mark
+  };
+
+  // As tokenizer.json, which can say how texts are cut.
+  void save_published(const fs::path& folder) const {
+    nlohmann::ordered_json vocabulary = nlohmann::ordered_json::object();
+    for (size_t i = 0; i < names_.size(); ++i) vocabulary[names_[i]] = i;
+    Json marks = Json::array(), merges = Json::array(), cuts = Json::array();
+    for (const int32_t mark : marks_)
+      marks.push_back({{"id", mark}, {"content", names_[mark]}, {"special", true}});
+    for (const auto& [left, right] : merges_)
+      merges.push_back(Json::array({to_printable(left), to_printable(right)}));
+    if (cuts_.single_digits) cuts.push_back({{"type", "Digits"}, {"individual_digits", true}});
+    cuts.push_back({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}});
+    const nlohmann::ordered_json file = {
+        {"version", "1.0"},
+        {"added_tokens", marks},
+        {"normalizer", nullptr},
+        {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", cuts}}},
+        {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", merges}}}};
+    fs::create_directories(folder);
+    write_file_atomically(folder / "tokenizer.json", file.dump() + "\n");
+  }
+
+  static constexpr int32_t kNoToken = -1;
+
   struct Step {
     int32_t rank, result;
   };
@@ -93,6 +172,13 @@ class BytePairTokenizer : public Tokenizer {
   // Marks such as <|endoftext|> are not text and are never merged.
   static bool is_mark(std::string_view name) {
     return name.starts_with('<') && name.ends_with('>');
+  }
+
+  // Published vocabularies may lack bytes that never occurred in their text.
+  int32_t token_of(unsigned char byte) const {
+    require(byte_numbers_[byte] != kNoToken, ErrorKind::invalid_argument,
+            "text: the byte 0x{:02x} has no token in this vocabulary; leave it out", byte);
+    return byte_numbers_[byte];
   }
 
   int32_t number_of(const std::string& bytes, const std::string& place) const {
@@ -113,14 +199,14 @@ class BytePairTokenizer : public Tokenizer {
     }
   };
 
-  // In time proportional to the length times its logarithm: a text without spaces is one word.
+  // Takes O(n log n) time, because a text without spaces is a single long word.
   std::vector<int32_t> encode_word(std::string_view word) const {
     constexpr int32_t kMerged = -1;  // into the token on its left
     const size_t size = word.size();
     std::vector<int32_t> tokens(size);
     std::vector<size_t> before(size), after(size);
     for (size_t i = 0; i < size; ++i) {
-      tokens[i] = byte_numbers_[static_cast<unsigned char>(word[i])];
+      tokens[i] = token_of(static_cast<unsigned char>(word[i]));
       before[i] = i - 1;
       after[i] = i + 1;
     }
@@ -152,9 +238,10 @@ class BytePairTokenizer : public Tokenizer {
   std::vector<std::string> names_, bytes_;
   std::vector<Merge> merges_;
   std::unordered_map<std::string, int32_t> numbers_;  // by bytes
-  std::array<int32_t, 256> byte_numbers_{};
-  std::unordered_map<uint64_t, Step> ranks_;  // by both parts
-  int32_t end_of_text_ = -1;
+  std::array<int32_t, 256> byte_numbers_{};           // kNoToken where the vocabulary lacks one
+  std::unordered_map<uint64_t, Step> ranks_;          // by both parts
+  Cuts cuts_;
+  std::vector<int32_t> marks_;  // those that the vocabulary has
 };
 
 std::vector<std::string> read_vocabulary(const fs::path& file) {
@@ -189,25 +276,39 @@ MergesFile read_merges(const fs::path& file) {
   return result;
 }
 
-// Throws unless texts become tokens in GPT-2's way.
-void check_kind(const Json& json, const std::string& where) {
+// How texts are cut. Throws unless it is GPT-2's way, or SmolLM's.
+Cuts cuts_of(const Json& json, const std::string& where) {
   const auto kind = [&](const char* part) {
     return json.contains(part) && json[part].is_object() ? json[part].value("type", "") : "";
   };
-  require(
-      kind("model") == "BPE" && kind("normalizer").empty() && kind("pre_tokenizer") == "ByteLevel",
-      ErrorKind::unsupported,
-      "[{}] got a {} model with normalizer '{}' and pre_tokenizer '{}', expected GPT-2's: BPE, "
-      "none "
-      "and ByteLevel",
-      where, kind("model"), kind("normalizer"), kind("pre_tokenizer"));
-  require(!json["pre_tokenizer"].value("add_prefix_space", false) &&
-              json["pre_tokenizer"].value("use_regex", true),
+  Json cutters = Json::array();
+  if (kind("pre_tokenizer") == "Sequence")
+    cutters = json["pre_tokenizer"].at("pretokenizers");
+  else if (json.contains("pre_tokenizer"))
+    cutters.push_back(json["pre_tokenizer"]);
+  const auto is_kind = [&](size_t i, const char* name) {
+    return i < cutters.size() && cutters[i].is_object() && cutters[i].value("type", "") == name;
+  };
+  Cuts cuts;
+  cuts.single_digits = is_kind(0, "Digits");
+  const size_t last = cuts.single_digits ? 1 : 0;
+  require(kind("model") == "BPE" && kind("normalizer").empty() && is_kind(last, "ByteLevel") &&
+              cutters.size() == last + 1,
+          ErrorKind::unsupported,
+          "[{}] got a {} model with normalizer '{}' and pre_tokenizer '{}', expected GPT-2's: BPE, "
+          "none and ByteLevel",
+          where, kind("model"), kind("normalizer"), kind("pre_tokenizer"));
+  require(!cutters[last].value("add_prefix_space", false) &&
+              cutters[last].value("use_regex", true) &&
+              (!cuts.single_digits || cutters[0].value("individual_digits", false)),
           ErrorKind::unsupported,
           "[{}] pre_tokenizer: got another way to cut texts into words than GPT-2's", where);
+  for (const Json& added : json.value("added_tokens", Json::array()))
+    cuts.marks.insert(added.at("content").get<std::string>());
+  return cuts;
 }
 
-// Those of "vocab", and marks that are only among "added_tokens".
+// The tokens of "vocab" and the marks that are only in "added_tokens".
 std::vector<std::string> all_tokens(const Json& json, const std::string& where) {
   Json vocabulary = json.at("model").at("vocab");
   for (const Json& added : json.value("added_tokens", Json::array()))
@@ -227,8 +328,9 @@ MergesFile merges_of(const Json& json, const std::string& where) {
 }
 
 TokenizerPtr make_byte_pair(std::vector<std::string> names, MergesFile file,
-                            const std::string& where) {
-  return std::make_shared<BytePairTokenizer>(std::move(names), std::move(file.merges), where,
+                            const std::string& where, Cuts cuts = {}) {
+  return std::make_shared<BytePairTokenizer>(std::move(names), std::move(file.merges),
+                                             std::move(cuts), where,
                                              [&](size_t i) { return file.places[i]; });
 }
 
@@ -238,11 +340,36 @@ TokenizerPtr read_byte_pair(const fs::path& tokenizer) {
   const std::string where = tokenizer.string();
   try {
     const Json json = parse_json(read_file(tokenizer), where);
-    check_kind(json, where);
-    return make_byte_pair(all_tokens(json, where), merges_of(json, where), where);
+    Cuts cuts = cuts_of(json, where);
+    return make_byte_pair(all_tokens(json, where), merges_of(json, where), where, std::move(cuts));
   } catch (const Json::exception& error) {
     fail(ErrorKind::corrupt, "[{}] {}", where, error.what());
   }
+}
+
+TokenizerPtr read_byte_pair(const Gguf& file) {
+  const std::string kind = file.text("tokenizer.ggml.model");
+  const std::string cut =
+      file.has("tokenizer.ggml.pre") ? file.text("tokenizer.ggml.pre") : std::string("gpt-2");
+  require(kind == "gpt2" && (cut == "gpt-2" || cut == "smollm"), ErrorKind::unsupported,
+          "[{}] got a tokenizer of kind '{}', which cuts texts as '{}' does, expected gpt2 and "
+          "gpt-2 or smollm",
+          file.name, kind, cut);
+  const std::vector<std::string>& names = file.texts("tokenizer.ggml.tokens");
+  const std::vector<double>& kinds = file.numbers("tokenizer.ggml.token_type");
+  require(kinds.size() == names.size(), ErrorKind::corrupt,
+          "[{}] tokenizer.ggml.token_type: got {} entries for {} tokens", file.name, kinds.size(),
+          names.size());
+  constexpr double kControl = 3, kUserDefined = 4;
+  Cuts cuts = {.marks = {}, .single_digits = cut == "smollm"};
+  for (size_t i = 0; i < names.size(); ++i)
+    if (kinds[i] == kControl || kinds[i] == kUserDefined) cuts.marks.insert(names[i]);
+  MergesFile merges;
+  for (const std::string& merge : file.texts("tokenizer.ggml.merges"))
+    merges.add(artel::split(merge, ' '),
+               fmt::format("{}: merge {}", file.name, merges.merges.size() + 1));
+  merges.places.push_back(file.name);
+  return make_byte_pair(names, std::move(merges), file.name, std::move(cuts));
 }
 
 TokenizerPtr read_byte_pair(const fs::path& vocabulary, const fs::path& merges) {
@@ -267,7 +394,8 @@ TokenizerPtr byte_pair_tokenizer(std::vector<Merge> merges) {
     names.push_back(to_printable(std::string(1, static_cast<char>(byte))));
   for (const auto& [left, right] : merges) names.push_back(to_printable(left + right));
   names.emplace_back(kEndOfText);
-  return std::make_shared<BytePairTokenizer>(std::move(names), std::move(merges), "vocabulary",
+  return std::make_shared<BytePairTokenizer>(std::move(names), std::move(merges), Cuts(),
+                                             "vocabulary",
                                              [](size_t i) { return fmt::format("merge {}", i); });
 }
 

@@ -21,16 +21,16 @@ namespace fs = std::filesystem;
 constexpr size_t kPiece = size_t{1} << 20;  // bytes of text that are tokenised at a time
 constexpr size_t kHeaderBytes = 128;
 constexpr const char* kTokensFile = "tokens.npy";
-constexpr const char* kElsewhere = "set ARTEL_DATA to a folder with room";
+constexpr const char* kElsewhere = "set ARTEL_DATA to a folder with free space";
 
 DType type_for(int64_t vocabulary) {
   if (vocabulary <= 256) return DType::u8;
   return vocabulary <= 32768 ? DType::i16 : DType::i32;
 }
 
-// Where to cut after about kPiece bytes: before white space that follows another character. All
-// tokenizers treat these characters as white space. A form feed is not among them: WordPiece drops
-// it, which joins words.
+// The end of a piece of about kPiece bytes: before white space that follows another character. Uses
+// only characters that all tokenizers treat as white space. A form feed is not one of them, because
+// WordPiece drops it, which joins words.
 size_t piece_end(std::string_view text) {
   const auto space = [&](size_t i) {
     return unicode::is_space(static_cast<unsigned char>(text[i])) && text[i] >= 0;
@@ -83,8 +83,8 @@ std::string npy_header(DType type, int64_t count) {
   return std::string("\x93NUMPY\x01\x00", 8) + length + '\0' + text + '\n';
 }
 
-// A hash of the content of a file. Reads all of it, which is much faster than tokenising it; size
-// and modification time alone could match another text.
+// A hash of the content of a file. Reads the whole file, which is much faster than tokenising it;
+// size and modification time alone could match another text.
 uint64_t stamp(const fs::path& file) { return hash_name(map_file(file).text()); }
 
 // The same for a tokenizer: a hash of its name, or of the files it is read from.
@@ -92,6 +92,7 @@ uint64_t tokenizer_stamp(const std::string& tokenizer) {
   uint64_t key = hash_name(tokenizer);
   if (!fs::exists(tokenizer)) return key;
   const fs::path path = tokenizer;
+  if (path.extension() == ".gguf") return mix_key({key, stamp(path)});
   for (const fs::path& file : tokenizer_files(fs::is_directory(path) ? path : path.parent_path()))
     key = mix_key({key, stamp(file)});
   return key;

@@ -120,7 +120,7 @@ int64_t size_in(const std::string& name) {
   return size;
 }
 
-// Whether a tokenizer.json is of GPT-2's kind.
+// True for a tokenizer.json with byte pair merges, like GPT-2's.
 bool has_merges(const fs::path& file) {
   const Json json = parse_json(read_file(file), file.string());
   return json.is_object() && json.contains("model") && json["model"].is_object() &&
@@ -165,6 +165,7 @@ std::vector<fs::path> tokenizer_files(const fs::path& folder) {
 
 TokenizerPtr open_tokenizer(const fs::path& path) {
   require(fs::exists(path), ErrorKind::not_found, "[{}] no such file or folder", path.string());
+  if (path.extension() == ".gguf") return read_byte_pair(parse_gguf(map_file(path)));
   const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
   const auto wanted = [&](const char* name) {
     return fs::is_directory(path) ? fs::exists(path / name) : path.filename() == name;

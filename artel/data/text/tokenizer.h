@@ -51,9 +51,10 @@ TokenizerPtr character_tokenizer(std::string_view text);
 TokenizerPtr character_tokenizer(std::vector<std::string> characters);
 
 // A tokenizer from a folder or file: characters.json, vocab.json with merges.txt, vocab.txt, or
-// tokenizer.json. Throws for a file that is damaged, and for a path that holds none of these.
+// tokenizer.json; or that of a language model, *.gguf. Throws for a file that is damaged, and for a
+// path that holds none of these.
 TokenizerPtr open_tokenizer(const std::filesystem::path& path);
-// Which of these files a folder has, including those that say how to read them.
+// The tokenizer files in a folder, including files that configure the tokenizer.
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder);
 
 // A tokenizer by name: "character" (the characters of the text), "byte", "bpe N" or "wordpiece N"

@@ -1,4 +1,4 @@
-// Code points and their properties: the parts of Unicode that tokenizers need.
+// Code points and their properties, as needed by tokenizers.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace artel::data::unicode {
 
-// The code point at the front of UTF-8 text, and how many bytes it takes. A byte that does not
-// start a valid sequence counts as code kInvalid of one byte. `text` is not empty.
+// The code point at the front of UTF-8 text, and its length in bytes. A byte that does not start a
+// valid sequence is kInvalid with length 1. `text` must not be empty.
 constexpr uint32_t kInvalid = 0xFFFFFFFF;
 struct CodePoint {
   uint32_t code;
@@ -27,9 +27,9 @@ bool is_punctuation(uint32_t code);  // by category
 bool is_control(uint32_t code);
 bool is_accent(uint32_t code);
 bool is_space(uint32_t code);
-bool is_chinese(uint32_t code);  // ideographs, which are words by themselves
+bool is_chinese(uint32_t code);  // ideographs, which are single words
 
-// Appends the code point in lower case without accents: canonically decomposed, marks removed.
+// Appends the code point in lower case without accents: canonically decomposed, without marks.
 void append_folded(std::string& text, uint32_t code);
 
 }  // namespace artel::data::unicode

@@ -53,7 +53,7 @@ std::shared_ptr<const WordPiece> read_json(const fs::path& file) {
   }
 }
 
-// What the file beside vocab.txt says; vocabularies without it are uncased.
+// The case setting of tokenizer_config.json; without it, vocabularies are uncased.
 bool is_lower_case(const fs::path& file) {
   if (!fs::exists(file)) return true;
   try {
@@ -81,7 +81,7 @@ std::vector<std::string> basic_words(std::string_view text, bool lower_case) {
       unicode::append_folded(folded, code);
     else
       unicode::append_utf8(folded, code);
-    // What counts is whether the letter without its accent is a mark: a crossed-out = is.
+    // Tests the character without its accent: a crossed-out = is punctuation.
     const bool ideograph = unicode::is_chinese(code);
     for (std::string_view rest = folded; !rest.empty();) {
       const auto [letter, size] = unicode::first_code_point(rest);

@@ -55,4 +55,14 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, word_follows && several ? first.last : first.end);
 }
 
+std::string_view first_without_numbers(std::string_view text) {
+  size_t end = 0;
+  while (end < text.size()) {
+    const auto [code, bytes] = unicode::first_code_point(text.substr(end));
+    if (kind_of(code) == Kind::number) return text.substr(0, end == 0 ? bytes : end);
+    end += bytes;
+  }
+  return text;
+}
+
 }  // namespace artel::data

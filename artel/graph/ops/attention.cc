@@ -6,9 +6,8 @@
 namespace artel {
 namespace {
 
-// Inputs: q, k and v, or with "packed" one value with q, k and v side by side; then the mask, if
-// there is one. Outputs: y, and the logarithm of the sum of each query's exponentials in two
-// parts.
+// Inputs: q, k, and v, or with "packed" one value with all three side by side; then the optional
+// mask. Outputs: y, and the logarithm of each query's sum of exponentials as two numbers.
 struct Operands {
   Shape q, k;  // [batch, positions, width]
   int count;   // of inputs, not counting the mask
@@ -76,13 +75,17 @@ std::vector<TensorType> infer_cached(const InferContext& context) {
   Shape y = context.shape(0);
   const Shape& cache = context.shape(1);
   const int64_t heads = context.attributes().integer("heads");
-  context.check(y.rank() == 3 && y[0] == 1 && y[2] % 3 == 0,
-                "got {}, expected [1, tokens, 3 * width]", to_string(y));
-  y[2] /= 3;
-  context.check(heads > 0 && y[2] % heads == 0,
-                "got {} heads for the width {}, expected a divisor of it", heads, y[2]);
-  context.check(cache.rank() == 3 && cache[0] == 2 && cache[1] >= y[1] && cache[2] == y[2],
-                "got a cache {}, expected [2, {} or more, {}]", to_string(cache), y[1], y[2]);
+  const int64_t key_heads = context.attributes().integer("key_heads");
+  context.check(heads > 0 && key_heads > 0 && heads % key_heads == 0,
+                "got {} heads and {} key heads, expected a multiple", heads, key_heads);
+  const int64_t parts = heads + 2 * key_heads;
+  context.check(y.rank() == 3 && y[0] == 1 && y[2] % parts == 0,
+                "got {}, expected [1, tokens, a multiple of {}]", to_string(y), parts);
+  const int64_t width = y[2] / parts;  // of a head
+  y[2] = heads * width;
+  context.check(
+      cache.rank() == 3 && cache[0] == 2 && cache[1] >= y[1] && cache[2] == key_heads * width,
+      "got a cache {}, expected [2, {} or more, {}]", to_string(cache), y[1], key_heads * width);
   context.check(context.type(2) == TensorType{DType::i32, {y[1]}},
                 "got places {}, expected i32 [{}]", to_string(context.type(2)), y[1]);
   return {{DType::f32, y}};
@@ -122,8 +125,9 @@ Value attention(Value qkv, const AttentionOptions& options) {
   return add_attention({qkv}, options, true);
 }
 
-Value cached_attention(Value qkv, Value cache, Value places, int64_t heads) {
-  return qkv.graph().add_one("cached_attention", {qkv, cache, places}, {{"heads", heads}});
+Value cached_attention(Value qkv, Value cache, Value places, int64_t heads, int64_t key_heads) {
+  return qkv.graph().add_one("cached_attention", {qkv, cache, places},
+                             {{"heads", heads}, {"key_heads", key_heads > 0 ? key_heads : heads}});
 }
 
 }  // namespace artel

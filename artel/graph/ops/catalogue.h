@@ -17,6 +17,8 @@ std::vector<OpDefinition> dropout_ops();
 std::vector<OpDefinition> softmax_ops();
 std::vector<OpDefinition> embedding_ops();
 std::vector<OpDefinition> attention_ops();
+std::vector<OpDefinition> rotary_ops();
+std::vector<OpDefinition> quantised_ops();
 std::vector<OpDefinition> recurrence_ops();
 std::vector<OpDefinition> shape_ops();
 std::vector<OpDefinition> reduction_ops();

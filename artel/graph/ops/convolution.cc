@@ -135,7 +135,7 @@ std::vector<Value> transposed_gradient(GradientContext& context) {
   if (context.inputs() == 3 && context.needs(2))
     results[2] = graph.add_one("column_sum", {dy}, {{"channels_first", int64_t{1}}});
   if (context.needs(0)) {
-    // If the output padding is at least the stride, dy has room for more windows than there were.
+    // If the output padding is at least the stride, dy has room for additional windows.
     Value dx = graph.add_one("conv2d", {dy, context.input(1)}, context.attributes());
     for (int axis = 2; axis < 4; ++axis)
       if (const int64_t extent = context.input(0).shape()[axis]; dx.shape()[axis] > extent)
@@ -166,7 +166,11 @@ std::vector<Value> with_bias(Value x, Value weight, Value bias) {
 
 std::vector<OpDefinition> convolution_ops() {
   return {
-      {"conv2d", infer_conv, conv_gradient, conv_forward_flops},
+      {.name = "conv2d",
+       .infer = infer_conv,
+       .gradient = conv_gradient,
+       .flops = conv_forward_flops,
+       .applies = {"relu"}},
       {"conv2d_backward_data", infer_like, nullptr,
        [](const InferContext& c) { return flops_of(c.shape(0), c.shape(1)); }},
       {"conv2d_backward_weights", infer_like, nullptr,

@@ -1,4 +1,4 @@
-// Element-wise ops. Chains of them become one pass over memory (exec/element_groups.h).
+// Element-wise ops. Chains of them become one pass over memory (exec/plan/element_groups.h).
 #include "artel/graph/op.h"
 #include "artel/graph/ops.h"
 #include "artel/graph/ops/catalogue.h"
@@ -27,6 +27,7 @@ std::vector<TensorType> infer_broadcast(const InferContext& context) {
 OpDefinition element_op(std::string name, int inputs, std::vector<Gradient> gradients) {
   OpDefinition op;
   op.name = std::move(name);
+  op.elementwise = true;
   op.infer = [inputs](const InferContext& context) {
     context.check_inputs(inputs, inputs);
     return infer_broadcast(context);
@@ -77,6 +78,10 @@ std::vector<OpDefinition> elementwise_ops() {
   const auto unary = [&](const char* name, Gradient gradient) {
     ops.push_back(element_op(name, 1, {std::move(gradient)}));
   };
+  const auto activation = [&](const char* name, Gradient gradient) {
+    unary(name, std::move(gradient));
+    ops.back().activation = true;
+  };
   const auto plain = [&](const char* name, int inputs) {
     ops.push_back(element_op(name, inputs, {}));
   };
@@ -126,17 +131,17 @@ std::vector<OpDefinition> elementwise_ops() {
   unary("reciprocal",
         [](C& c, Value dy) { return artel::unary("neg", mul(dy, artel::unary("square", y(c)))); });
   unary("sign", [](C&, Value dy) { return mul_scalar(dy, 0); });
-  unary("softplus", [](C& c, Value dy) { return mul(dy, artel::unary("sigmoid", x(c))); });
+  activation("softplus", [](C& c, Value dy) { return mul(dy, artel::unary("sigmoid", x(c))); });
   unary("erf", [](C& c, Value dy) {  // 2 / sqrt(pi) exp(-x^2)
     const Value bell = artel::unary("exp", artel::unary("neg", artel::unary("square", x(c))));
     return mul(dy, mul_scalar(bell, 1.1283791670955126));
   });
-  unary("relu", gradient_of("relu_grad", true));
-  unary("tanh", gradient_of("tanh_grad", true));
-  unary("sigmoid", gradient_of("sigmoid_grad", true));
-  unary("silu", gradient_of("silu_grad", false));
-  unary("gelu", gradient_of("gelu_grad", false));
-  unary("gelu_tanh", gradient_of("gelu_tanh_grad", false));
+  activation("relu", gradient_of("relu_grad", true));
+  activation("tanh", gradient_of("tanh_grad", true));
+  activation("sigmoid", gradient_of("sigmoid_grad", true));
+  activation("silu", gradient_of("silu_grad", false));
+  activation("gelu", gradient_of("gelu_grad", false));
+  activation("gelu_tanh", gradient_of("gelu_tanh_grad", false));
   unary("leaky_relu", gradient_of("leaky_relu_grad", false));
   for (const char* name : {"relu_grad", "tanh_grad", "sigmoid_grad", "silu_grad", "gelu_grad",
                            "gelu_tanh_grad", "leaky_relu_grad"})

@@ -28,7 +28,8 @@ std::vector<Value> embedding_gradient(GradientContext& context) {
   return results;
 }
 
-// Of the gradient and the indices; a third input is what the rows are added to, instead of zeros.
+// Inputs: the gradient and the indices; optionally a third value to which the rows are added
+// instead of zeros.
 std::vector<TensorType> infer_embedding_backward(const InferContext& context) {
   context.check_inputs(2, 3);
   return {{DType::f32, Shape(context.attributes().integers("shape"))}};
@@ -37,10 +38,15 @@ std::vector<TensorType> infer_embedding_backward(const InferContext& context) {
 }  // namespace
 
 std::vector<OpDefinition> embedding_ops() {
-  return {{"embedding", infer_embedding, embedding_gradient, nullptr,
-           [](const Attributes&, int input) { return input == 0; }},
-          {"embedding_backward", infer_embedding_backward, nullptr, nullptr,
-           [](const Attributes&, int input) { return input == 1; }}};
+  return {
+      {.name = "embedding",
+       .infer = infer_embedding,
+       .gradient = embedding_gradient,
+       .takes_integers = [](const Attributes&, int input) { return input == 0; },
+       .with_quantised = [](const std::vector<Value>& inputs,
+                            const QuantisedValue& table) { return embedding(inputs[0], table); }},
+      {"embedding_backward", infer_embedding_backward, nullptr, nullptr,
+       [](const Attributes&, int input) { return input == 1; }}};
 }
 
 Value embedding(Value indices, Value table) {

@@ -136,7 +136,15 @@ std::vector<OpDefinition> matmul_ops() {
         {DType::f32, channels_of(context.shape(0), context.attributes().flag("channels_first"))}};
   };
   return {{"matmul", infer_matmul, matmul_gradient, matmul_flops},
-          {"dense", infer_dense, dense_gradient, dense_flops},
+          {.name = "dense",
+           .infer = infer_dense,
+           .gradient = dense_gradient,
+           .flops = dense_flops,
+           .applies = {"relu", "gelu", "gelu_tanh"},
+           .with_quantised =
+               [](const std::vector<Value>& inputs, const QuantisedValue& matrix) {
+                 return dense(inputs[0], matrix, inputs.size() > 2 ? inputs[2] : Value());
+               }},
           {"bias_backward", infer_backward, nullptr, nullptr},
           {"column_sum", infer_sum, nullptr, nullptr}};
 }

@@ -122,9 +122,15 @@ std::vector<OpDefinition> normalisation_ops() {
       return types;
     };
   };
-  return {{"batch_norm", infer_batch_norm, batch_norm_gradient, nullptr},
+  return {{.name = "batch_norm",
+           .infer = infer_batch_norm,
+           .gradient = batch_norm_gradient,
+           .applies = {"relu"}},
           {"batch_norm_backward", infer_batch_norm_backward, nullptr, nullptr},
-          {"batch_norm_inference", infer_inference, inference_gradient, nullptr},
+          {.name = "batch_norm_inference",
+           .infer = infer_inference,
+           .gradient = inference_gradient,
+           .applies = {"relu"}},
           {"layer_norm", infer_layer_norm, layer_norm_gradient, nullptr},
           {"layer_norm_backward", vectors(2), nullptr, nullptr},
           {"rms_norm", infer_rms_norm, rms_norm_gradient, nullptr},

@@ -8,10 +8,10 @@
 namespace artel {
 namespace {
 
-// Inputs: the projected inputs [batch, positions, gates * units], the weights of the state
-// [gates * units, units], with "bias" their bias, and perhaps a mask [batch, positions]. Outputs:
-// the state at each position, the gates after their activations, and what else the gradient needs:
-// of an LSTM the cells, of a GRU the state's part of the candidate.
+// Inputs: the projected inputs [batch, positions, gates * units], the weights of the state [gates *
+// units, units], with "bias" their bias, and optionally a mask [batch, positions]. Outputs: the
+// state at each position, the gates after their activations, and further values for the gradient:
+// the cells of an LSTM, or the state's part of the candidate of a GRU.
 std::vector<TensorType> infer_recurrence(const InferContext& context, int64_t gates) {
   const int given = context.attributes().flag("bias") ? 3 : 2;
   context.check_inputs(given, given + 1);
@@ -30,8 +30,8 @@ std::vector<TensorType> infer_recurrence(const InferContext& context, int64_t ga
   return {states, context.type(0), states};
 }
 
-// Inputs: dy, the weights, then the outputs of the forward op and the mask, if there is one.
-// Outputs: the gradient of the projected inputs and, of a GRU, that of the state's part.
+// Inputs: dy, the weights, the outputs of the forward op, and optionally the mask. Outputs: the
+// gradient of the projected inputs and, for a GRU, of the state's part.
 std::vector<TensorType> infer_backward(const InferContext& context, size_t outputs) {
   return std::vector<TensorType>(outputs, context.type(3));
 }

@@ -18,7 +18,7 @@ Attributes shard_attributes(const ShardPart& part, const Split& split = {}) {
           {"blocks", int64_t{split.blocks}}};
 }
 
-// The sum over the shards [first, last) of the part, along the tree (comm/lane_tree.h).
+// The sum over the shards [first, last) of the part, along the tree (comm/collectives/lane_tree.h).
 Value tree_sum(const std::vector<Value>& partials, const ShardPart& part, int first, int last) {
   if (last - first == 1) return partials[static_cast<size_t>(first - part.first)];
   const int middle =
@@ -26,8 +26,8 @@ Value tree_sum(const std::vector<Value>& partials, const ShardPart& part, int fi
   return add(tree_sum(partials, part, first, middle), tree_sum(partials, part, middle, last));
 }
 
-// Of the tree over [first, last), the sums of the largest subtrees that the part has, from left to
-// right.
+// The sums of the largest subtrees of the tree over [first, last) that belong to the part, from
+// left to right.
 void add_subtrees(const std::vector<Value>& partials, const ShardPart& part, int first, int last,
                   std::vector<Value>& sums) {
   if (last <= part.first || part.last <= first) return;

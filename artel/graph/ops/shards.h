@@ -1,9 +1,8 @@
-// What connects layers that are cut into shards with those that are whole. The gradient of each op
-// is made of the others.
+// Ops that connect sharded layers with whole ones. The gradient of each op consists of the others.
 //
-// A graph may have all shards, or those of one worker of several: sums and gathered values then
-// need the others (exec/shard_exchange.h). The bits do not depend on it: sums over shards follow
-// the tree of comm/lane_tree.h.
+// A graph has all shards, or those of one worker of a tensor group; sums and gathered values then
+// need an exchange with the other workers (exec/shard_exchange.h). The bits are the same, because
+// sums over shards follow the tree of comm/collectives/lane_tree.h.
 //
 //   // The sum of two shards' results, both of which are here.
 //   const artel::nn::Layer halves("halves", [](artel::nn::Build&, artel::Value x) {
@@ -21,7 +20,7 @@
 
 namespace artel {
 
-// The shards of a graph, out of all.
+// The range of shards in a graph.
 struct ShardPart {
   int shards = 1;
   int first = 0, last = 1;
@@ -32,30 +31,29 @@ struct ShardPart {
   bool operator==(const ShardPart&) const = default;
 };
 
-// The value once for each shard here: what shards compute of it separately. Its gradient is the sum
-// over all shards.
+// One copy of the value per local shard. Its gradient is the sum over all shards.
 std::vector<Value> shard_copies(Value x, const ShardPart& part);
-// The sum over all shards; `partials` are those of the shards here.
+// The sum over all shards. `partials` are those of the local shards.
 Value shard_sum(const std::vector<Value>& partials, const ShardPart& part);
-// The shards here of a value that is whole.
+// The local shards of a whole value.
 std::vector<Value> shard_slices(Value x, const Split& split, const ShardPart& part);
-// The whole of which `pieces` are the shards here; its extent along the axis is `extent`.
+// The whole value whose local shards are `pieces`. Its extent along the axis is `extent`.
 Value shard_gather(const std::vector<Value>& pieces, const Split& split, int64_t extent,
                    const ShardPart& part);
 
-// Cross entropy for labels i32 [rows] and `count_top`, of scores [rows, classes] whose shards along
-// the classes are `pieces`. The loss is the mean over all rows (`over_rows`), as
-// weighted_cross_entropy has it, or over those that count.
+// Cross entropy and `count_top` for labels i32 [rows] and scores [rows, classes], whose shards
+// along the classes are `pieces`. The loss is the mean over all rows (`over_rows`), as in
+// weighted_cross_entropy, or over the rows that are not ignored.
 WeightedMean shard_cross_entropy(const std::vector<Value>& pieces, Value labels, int64_t classes,
                                  int64_t ignore_index, bool over_rows, const ShardPart& part);
 Value shard_count_top(const std::vector<Value>& pieces, Value labels, int64_t classes, int64_t k,
                       int64_t ignore_index, const ShardPart& part);
 
-// Whether kernels of this op exchange with the workers that have the other shards. All of them run
-// these in the same order, so they are never recomputed.
+// True if kernels of this op exchange with the workers that have the other shards. All workers run
+// them in the same order, so they are never recomputed.
 bool exchanges_shards(std::string_view op);
 
-// Of a node of one of these ops.
+// The shards of a node of one of these ops.
 ShardPart part_of(const Attributes& attributes);
 Split split_of(const Attributes& attributes);
 

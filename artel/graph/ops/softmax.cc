@@ -58,8 +58,14 @@ std::vector<Value> cross_entropy_gradient(GradientContext& context) {
 }  // namespace
 
 std::vector<OpDefinition> softmax_ops() {
-  return {{"softmax", infer_rows, from_output("softmax_backward"), nullptr},
-          {"log_softmax", infer_rows, from_output("log_softmax_backward"), nullptr},
+  return {{.name = "softmax",
+           .infer = infer_rows,
+           .gradient = from_output("softmax_backward"),
+           .activation = true},
+          {.name = "log_softmax",
+           .infer = infer_rows,
+           .gradient = from_output("log_softmax_backward"),
+           .activation = true},
           {"softmax_backward", infer_first, nullptr, nullptr},
           {"log_softmax_backward", infer_first, nullptr, nullptr},
           {"cross_entropy", infer_cross_entropy, cross_entropy_gradient, nullptr,

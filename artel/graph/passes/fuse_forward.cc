@@ -1,5 +1,6 @@
 #include "artel/graph/passes/fuse_forward.h"
 
+#include <algorithm>
 #include <map>
 
 #include "artel/graph/op.h"
@@ -40,46 +41,43 @@ class Fuser {
  private:
   struct Fused {
     NodeId layer;           // the node that absorbs the others
-    ValueId residual = -1;  // what was added, if anything
+    ValueId residual = -1;  // the added value; -1 if none
   };
 
-  NodeId single_producer(ValueId value, std::string_view op) const {
+  // The node whose first output is `value`, if no other node uses it and no activation is applied
+  // to it; else -1.
+  NodeId single_producer(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
-    if (producer < 0 || uses_[value] != 1 || graph_.node(producer).op->name != op) return -1;
-    const Attributes& attributes = graph_.node(producer).attributes;
-    for (const char* activation : {"relu", "gelu", "gelu_tanh"})
-      if (attributes.flag(activation)) return -1;
-    return producer;
+    if (producer < 0 || uses_[value] != 1) return -1;
+    const Node& node = graph_.node(producer);
+    return node.outputs[0] == value && !applied_activation(node) ? producer : -1;
   }
 
   void plan() {
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes().size()); ++id) {
       const Node& node = graph_.node(id);
       if (node.op->name == "clamp_max" && !differentiable_) cap(id);
-      const bool gelu = node.op->name == "gelu" || node.op->name == "gelu_tanh";
-      if (node.op->name != "relu" && !gelu) continue;
-      const ValueId x = node.inputs[0];
-      if (gelu) {
-        const NodeId layer = single_producer(x, "dense");
-        if (layer >= 0) absorb(id, {layer}, {layer});
+      if (!node.op->activation) continue;
+      const NodeId layer = single_producer(node.inputs[0]);
+      if (layer < 0) continue;
+      const OpDefinition& op = *graph_.node(layer).op;
+      if (std::ranges::count(op.applies, node.op->name) > 0)
+        absorb(id, {layer}, {layer});
+      else if (op.name == "add" && node.op->name == "relu")
+        absorb_residual(id, layer);
+    }
+  }
+
+  // The ReLU after the sum of a batch norm and another value, as in ResNets.
+  void absorb_residual(NodeId relu, NodeId sum) {
+    for (int side = 1; side >= 0; --side) {
+      const ValueId normalised = graph_.node(sum).inputs[side];
+      const ValueId residual = graph_.node(sum).inputs[1 - side];
+      const NodeId layer = single_producer(normalised);
+      if (layer < 0 || graph_.node(layer).op->name != "batch_norm" || absorbed_.contains(layer) ||
+          graph_.node(layer).inputs.size() != 3 || graph_.type(residual) != graph_.type(normalised))
         continue;
-      }
-      for (const char* op : {"dense", "conv2d", "batch_norm", "batch_norm_inference"}) {
-        const NodeId layer = single_producer(x, op);
-        if (layer >= 0 && graph_.node(layer).outputs[0] == x) absorb(id, {layer}, {layer});
-      }
-      const NodeId sum = single_producer(x, "add");
-      if (sum < 0) continue;
-      for (int side = 1; side >= 0; --side) {
-        const ValueId normalised = graph_.node(sum).inputs[side];
-        const ValueId residual = graph_.node(sum).inputs[1 - side];
-        const NodeId layer = single_producer(normalised, "batch_norm");
-        if (layer < 0 || absorbed_.contains(layer) || graph_.node(layer).inputs.size() != 3 ||
-            graph_.type(residual) != graph_.type(normalised))
-          continue;
-        absorb(id, {layer, residual}, {layer, sum});
-        break;
-      }
+      return absorb(relu, {layer, residual}, {layer, sum});
     }
   }
 

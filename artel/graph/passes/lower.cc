@@ -27,7 +27,7 @@ Graph lower(const Graph& built, const std::optional<Differentiation>& wanted,
   const bool differentiable = wanted.has_value();
   Graph graph = part.shards > 1 ? fuse_forward(split_layers(built, part), differentiable)
                                 : fuse_forward(built, differentiable);
-  // Both ways without what nobody uses: its parameters must have one layout.
+  // Prunes in both cases, because the parameters must have one layout.
   if (!wanted) return prune(graph);
   add_gradients(graph, *wanted);
   return recompute_norms(prune(graph));

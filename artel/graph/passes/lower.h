@@ -1,18 +1,17 @@
-// From the graph that layers build to the one that exec/program.h compiles: every pass, in its
-// order. Nothing else in the library calls these passes one by one.
+// Lowers the graph built by layers to the one that exec/program.h compiles, by all passes in order.
+// The only caller of these passes.
 //
-//   0. split_layers       if workers share layers: shards are layers like others to all that
-//   follows
-//   1. fuse_forward       before differentiation: the gradient rule of a fused layer undoes all of
-//                         it in one pass over memory, which no fusion afterwards would find
+//   0. split_layers       only if workers share layers. The later passes treat shards like layers.
+//   1. fuse_forward       before differentiation, because the gradient rule of a fused layer needs
+//                         one pass over memory, which later fusion would not find
 //   2. differentiate      appends the backward nodes, each with its direction
-//   3. prune              drops what gradient rules have made and nobody wants; before anything
-//                         that counts who reads a value
-//   4. recompute_norms    last, as it is about what the backward pass reads
+//   3. prune              drops unused nodes from gradient rules, before any pass that counts the
+//                         readers of a value
+//   4. recompute_norms    last, because it depends on which values the backward pass reads
 //
-// A graph that is cut into parts, as for a pipeline, is cut here. Program then makes a program plan
-// of it (layouts, groups of element-wise nodes, memory: exec/plan.h) and, only if the plan exceeds
-// the memory limit, tries `recompute` with ever smaller plans: it alone needs to know the plan.
+// Program then makes a program plan (layouts, groups of element-wise nodes, memory:
+// exec/plan/plan.h). If the plan exceeds the memory limit, Program itself tries `recompute`, which
+// needs the plan. A graph divided into parts, as for a pipeline, is cut here.
 #pragma once
 
 #include <functional>
@@ -25,13 +24,13 @@
 namespace artel {
 
 struct Differentiation {
-  // The name of a scalar input, added to the graph, by which the loss is multiplied; empty: by 1.
+  // The name of an additional scalar input that multiplies the loss. Empty means 1.
   std::string weight = {};
-  std::function<bool(const std::string&)> trained = {};  // which parameters; absent: all
+  std::function<bool(const std::string&)> trained = {};  // selects parameters; null means all
 };
 
-// With `wanted`, the result computes the gradients of the output "loss" by the trained parameters
-// (Graph::gradients).
+// With `wanted`, the result also computes the gradients of the output "loss" with respect to the
+// trained parameters (Graph::gradients).
 Graph lower(const Graph& built, const std::optional<Differentiation>& wanted = {},
             const ShardPart& part = {});
 

@@ -126,7 +126,7 @@ class Chooser {
           chosen[end] = {begin, end, false};
         }
         const double again = best[begin] + s.seconds + price * s.out;
-        // What follows the last cut is needed at once: recomputing it would gain nothing.
+        // Values after the last cut are needed immediately, so recomputing them gains nothing.
         if (s.inside <= bound && end < forward_ && again < best[end]) {
           best[end] = again;
           chosen[end] = {begin, end, true};
@@ -209,8 +209,8 @@ class Recomputer {
 
 std::vector<RecomputeChoice> recompute_choices(const Graph& graph) { return Chooser(graph).run(); }
 
-// What later segments do not read is dropped with its segment. What other workers have a part in
-// stays: they may drop other values, and all exchange in the same order.
+// Drops the values of a segment that later segments do not read. Keeps values exchanged with other
+// workers, which may drop other values but must exchange in the same order.
 Graph recompute(const Graph& graph, const RecomputeChoice& choice) {
   const NodeId forward = graph.forward_end();
   std::vector<NodeId> last_use(graph.values().size(), -1);

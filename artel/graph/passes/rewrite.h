@@ -1,4 +1,4 @@
-// The skeleton of every pass: copy a graph node by node, changing some on the way.
+// The base of every pass: copies a graph node by node with changes.
 #pragma once
 
 #include <vector>
@@ -7,17 +7,16 @@
 
 namespace artel {
 
-// How often each value is used: by nodes, as an output of the graph, by a state
-// update or as a gradient.
+// The number of uses of each value: by nodes, outputs, state updates, and gradients.
 std::vector<int> count_uses(const Graph& graph);
 
-// Leaves are copied at once; nodes by `copy`, in an order that respects their inputs.
+// The constructor copies the leaves. Call `copy` for the nodes, inputs first.
 class Rewriter {
  public:
   explicit Rewriter(const Graph& source);
 
   Graph& target() { return target_; }
-  // The value of the new graph that stands for `old`.
+  // The value of the new graph that corresponds to `old`.
   Value now(ValueId old) { return target_.handle(map_[old]); }
   // Copies a node (whose inputs are values of the source) and maps its outputs.
   std::vector<Value> copy(const Node& node);

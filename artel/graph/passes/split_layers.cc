@@ -15,14 +15,6 @@
 namespace artel {
 namespace {
 
-// Ops that compute each element from the same elements of their inputs, which may be broadcast.
-constexpr std::string_view kElementOps[] = {
-    "add",     "sub",        "mul",        "div",        "maximum",    "minimum",   "pow",
-    "greater", "equal",      "select",     "neg",        "abs",        "square",    "sqrt",
-    "rsqrt",   "reciprocal", "exp",        "log",        "sin",        "cos",       "tanh",
-    "sigmoid", "relu",       "gelu",       "gelu_tanh",  "silu",       "softplus",  "erf",
-    "sign",    "leaky_relu", "add_scalar", "mul_scalar", "pow_scalar", "clamp_min", "clamp_max"};
-
 int64_t product(const Shape& shape, int first, int last) {
   int64_t result = 1;
   for (int axis = first; axis < last; ++axis) result *= shape[axis];
@@ -44,48 +36,51 @@ class Splitter : SplitValues {
  private:
   void visit(const Node& node) {
     if (node.op->name == "attention") check_heads(node);
-    const auto rule = rules().find(node.op->name);
-    if (rule == rules().end() || !(this->*rule->second)(node)) copy(node);
+    const auto known = rules().find(node.op->name);
+    const Rule rule = known != rules().end() ? known->second
+                      : node.op->elementwise ? &Splitter::elementwise
+                                             : nullptr;
+    if (!rule || !(this->*rule)(node)) copy(node);
   }
 
-  // How ops are cut. A rule returns whether it has done so; otherwise the op stays whole.
+  // How ops that are not element-wise are cut. A rule returns whether it has done so; otherwise the
+  // op stays whole.
   using Rule = bool (Splitter::*)(const Node&);
   static const std::map<std::string_view, Rule>& rules() {
-    static const std::map<std::string_view, Rule> all = [] {
-      std::map<std::string_view, Rule> rules = {{"dense", &Splitter::dense},
-                                                {"conv2d", &Splitter::convolution},
-                                                {"embedding", &Splitter::embedding},
-                                                {"attention", &Splitter::attention},
-                                                {"cross_entropy", &Splitter::cross_entropy},
-                                                {"count_top", &Splitter::count_top},
-                                                {"dropout", &Splitter::dropout},
-                                                {"reshape", &Splitter::reshaped},
-                                                {"transpose", &Splitter::transposed},
-                                                {"slice", &Splitter::beside_axis},
-                                                {"concat", &Splitter::beside_axis},
-                                                {"batch_norm", &Splitter::batch_norm},
-                                                {"batch_norm_inference", &Splitter::batch_norm},
-                                                {"max_pool", &Splitter::pooled},
-                                                {"average_pool", &Splitter::pooled},
-                                                {"adaptive_max_pool", &Splitter::pooled},
-                                                {"adaptive_average_pool", &Splitter::pooled},
-                                                {"reduce_sum", &Splitter::reduced},
-                                                {"reduce_mean", &Splitter::reduced},
-                                                {"reduce_max", &Splitter::reduced},
-                                                {"reduce_min", &Splitter::reduced},
-                                                {"layer_norm", &Splitter::rows},
-                                                {"rms_norm", &Splitter::rows},
-                                                {"softmax", &Splitter::rows},
-                                                {"log_softmax", &Splitter::rows}};
-      for (const std::string_view op : kElementOps) rules.emplace(op, &Splitter::elementwise);
-      return rules;
-    }();
+    static const std::map<std::string_view, Rule> all = {
+        {"dense", &Splitter::dense},
+        {"conv2d", &Splitter::convolution},
+        {"embedding", &Splitter::embedding},
+        {"attention", &Splitter::attention},
+        {"rotary", &Splitter::rotary},
+        {"cross_entropy", &Splitter::cross_entropy},
+        {"count_top", &Splitter::count_top},
+        {"dropout", &Splitter::dropout},
+        {"reshape", &Splitter::reshaped},
+        {"transpose", &Splitter::transposed},
+        {"slice", &Splitter::beside_axis},
+        {"concat", &Splitter::beside_axis},
+        {"batch_norm", &Splitter::batch_norm},
+        {"batch_norm_inference", &Splitter::batch_norm},
+        {"max_pool", &Splitter::pooled},
+        {"average_pool", &Splitter::pooled},
+        {"adaptive_max_pool", &Splitter::pooled},
+        {"adaptive_average_pool", &Splitter::pooled},
+        {"reduce_sum", &Splitter::reduced},
+        {"reduce_mean", &Splitter::reduced},
+        {"reduce_max", &Splitter::reduced},
+        {"reduce_min", &Splitter::reduced},
+        {"layer_norm", &Splitter::rows},
+        {"rms_norm", &Splitter::rows},
+        {"softmax", &Splitter::rows},
+        {"log_softmax", &Splitter::rows},
+    };
     return all;
   }
 
   bool is_parameter(ValueId id) const { return source().value(id).kind == ValueKind::parameter; }
 
-  // Whether a layer with so many columns is cut into shards of these weights.
+  // True if a layer with this many columns is cut into shards of these weights.
   bool worthwhile(const Node& node, int64_t columns, const Split& weights) const {
     return columns >= kLeastColumns * part().shards && is_parameter(node.inputs[1]) &&
            can_be_cut(node.inputs[1], weights);
@@ -185,6 +180,18 @@ class Splitter : SplitValues {
     return true;
   }
 
+  bool rotary(const Node& node) {
+    const int64_t heads = node.attributes.integer("heads");
+    if (!is_split(node.inputs[0], split(2)) || heads % part().shards != 0) return false;
+    std::vector<std::vector<Value>> inputs = {pieces_of(node.inputs[0])};
+    for (size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(copies(node.inputs[i]));
+    const auto outputs = for_each_shard(node, inputs, [&](Attributes& attributes, int) {
+      attributes.set("heads", heads / part().shards);
+    });
+    set_split(node.outputs[0], split(2), outputs[0]);
+    return true;
+  }
+
   // Scores whose classes are cut, with labels. Returns the number of classes, or 0.
   int64_t split_classes(const Node& node) const {
     const Shape& scores = shape(node.inputs[0]);
@@ -235,7 +242,7 @@ class Splitter : SplitValues {
     const auto is_broadcast = [&](ValueId id) {
       return own_axis(id) < 0 || shape(id)[own_axis(id)] == 1;
     };
-    // Where something as large is whole, the result is better whole, too.
+    // If an operand of the same size is not split, do not split the result.
     for (const ValueId id : node.inputs)
       if (!is_split(id) && !is_broadcast(id) && source().value(id).kind == ValueKind::computed)
         return false;
@@ -248,7 +255,7 @@ class Splitter : SplitValues {
     return true;
   }
 
-  // Masks are those of the whole: its elements are counted.
+  // Masks are those of the unsplit value: random numbers are keyed by its element indices.
   bool dropout(const Node& node) {
     if (!is_split(node.inputs[0])) return false;
     const Split own = split_at(node.inputs[0]);
@@ -266,7 +273,7 @@ class Splitter : SplitValues {
     return true;
   }
 
-  // The axis of `to` whose shards have the elements of those of `from`, if there is one.
+  // The split of `to` whose shards contain the same elements as the shards of `from`, if any.
   std::optional<Split> reshaped_split(const Shape& from, const Split& own, const Shape& to) const {
     const int64_t before = product(from, 0, own.axis);
     const int64_t after = product(from, own.axis + 1, from.rank());

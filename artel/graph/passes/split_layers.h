@@ -27,7 +27,7 @@ inline constexpr int64_t kLeastColumns = 16;
 // And a table, this many rows.
 inline constexpr int64_t kLeastRows = 128;
 
-// Of a graph as layers build it. Throws for attention whose heads the shards do not divide.
+// Takes a graph as built by layers. Throws for attention whose heads the shards do not divide.
 Graph split_layers(const Graph& graph, const ShardPart& part);
 
 // The layers of a split graph whose weights are not cut.

@@ -48,7 +48,7 @@ const std::vector<Value>& SplitValues::pieces(ValueId id, const Split& split) {
   return held.slices.back().second;
 }
 
-// Only what may need a gradient is copied.
+// Copies only values that may need a gradient.
 const std::vector<Value>& SplitValues::copies(ValueId id) {
   Held& held = held_[id];
   const ValueData& value = source_.value(id);
@@ -96,7 +96,7 @@ Graph SplitValues::finish() {
   return std::move(target_);
 }
 
-// States are cut as what they follow is.
+// A state is cut like the value it tracks.
 void SplitValues::follow_observed(ValueId state) {
   for (const StateUpdate& update : source_.state_updates())
     if (update.state == state && is_split(update.observed) &&

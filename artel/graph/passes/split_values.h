@@ -1,5 +1,5 @@
-// The values of a graph while its layers are cut (split_layers.h): each is whole, in shards, or
-// both, and is converted when somebody asks for the other.
+// The values of a graph during sharding (split_layers.h). Each is whole, sharded, or both, and is
+// converted on demand.
 #pragma once
 
 #include <functional>
@@ -23,39 +23,39 @@ class SplitValues {
 
   bool is_split(ValueId id) const { return held_[id].split.has_value(); }
   bool is_split(ValueId id, const Split& split) const { return held_[id].split == split; }
-  // Of a value that is in shards: how, and those of the part.
+  // The split and the local shards of a sharded value.
   const Split& split_at(ValueId id) const { return held_[id].split.value(); }
   const std::vector<Value>& pieces_of(ValueId id) const { return held_[id].pieces; }
 
-  // The value as a whole: gathered, if need be.
+  // The whole value, gathered if needed.
   Value whole(ValueId id);
-  // Its shards: a leaf is cut if it can be, anything else is sliced.
+  // The shards of a value. Cuts a leaf if possible; slices other values.
   const std::vector<Value>& pieces(ValueId id, const Split& split);
-  // The whole value once for each shard.
+  // One copy of the whole value per shard.
   const std::vector<Value>& copies(ValueId id);
-  // Whether a parameter or state can lie in memory shard by shard, or does so already.
+  // True if a parameter or state can be stored by shard, or already is.
   bool can_be_cut(ValueId id, const Split& split) const;
 
   void set_whole(ValueId id, Value value) { held_[id].whole = value; }
   void set_split(ValueId id, const Split& split, std::vector<Value> pieces);
-  // Computes a node as a whole.
+  // Copies a node unsharded.
   void copy(const Node& node);
-  // One node for each shard, with these inputs; `change` may adjust what is particular to a shard.
-  // Returns the outputs of all, output by output.
+  // Adds one node per shard with these inputs; `change` may adjust attributes per shard. Returns
+  // the outputs, output by output.
   std::vector<std::vector<Value>> for_each_shard(
       const Node& node, const std::vector<std::vector<Value>>& inputs,
       const std::function<void(Attributes&, int shard)>& change = {});
 
-  // Adds leaves that nobody reads, outputs and state updates, and returns the new graph.
+  // Adds unused leaves, outputs, and state updates, and returns the new graph.
   Graph finish();
 
  private:
   struct Held {
     Value whole;
     std::optional<Split> split;
-    std::vector<Value> pieces;  // of the shards of the part
+    std::vector<Value> pieces;  // local shards
     std::vector<Value> copies;
-    std::vector<std::pair<Split, std::vector<Value>>> slices;  // of the whole
+    std::vector<std::pair<Split, std::vector<Value>>> slices;  // slices of the whole value
   };
 
   void follow_observed(ValueId state);

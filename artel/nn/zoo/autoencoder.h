@@ -1,6 +1,6 @@
-// Networks that reproduce their input through a narrow code. Their output has the shape of the
-// input, and their target is the input itself. Parameters are under "encoder" and "decoder", so a
-// trained encoder can become part of another network.
+// Autoencoders reproduce their input through a narrow code. Input, output, and target have the same
+// shape. Parameters are named "encoder" and "decoder", so a trained encoder can become part of
+// another network.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace artel::nn {
 
-// Dense layers of these widths down to the code, whose width is the last one, and back.
+// Dense layers of these widths down to the code, the last width, and back.
 Layer autoencoder(const std::vector<int64_t>& widths = {256, 64, 16});
 
 // Convolutions of stride 2 with these channels, and transposed convolutions back.

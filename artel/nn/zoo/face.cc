@@ -19,8 +19,8 @@ Layer face_body(int64_t channels, bool halves) {
                 named("conv2", face_convolution(channels, 3, false))});
 }
 
-// The shortcut averages squares of four pixels; whichever of the two branches is smaller, in
-// channels or in size, continues with zeros.
+// The shortcut averages blocks of four pixels. The branch with fewer channels or pixels is padded
+// with zeros.
 Layer halving_block(int64_t channels) {
   return {"residual", [=](Build& build, Value x) {
             Value main = face_body(channels, true)(build, x);

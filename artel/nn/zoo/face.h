@@ -1,6 +1,6 @@
-// The network by which dlib tells faces apart (King, 2017): a ResNet of 29 layers whose output for
-// two pictures of one person differs by less than 0.6 (Euclidean distance), with names as in the
-// weights for TensorFlow.js: conv32_down, conv32_1.conv1, ..., fc. Batch norms are folded into the
+// dlib's face recognition network (King, 2017): a ResNet of 29 layers. Outputs for two pictures of
+// one person differ by less than 0.6 (Euclidean distance). Names match the weights for
+// TensorFlow.js: conv32_down, conv32_1.conv1, ..., fc. Batch norms are folded into the
 // convolutions, as published.
 #pragma once
 

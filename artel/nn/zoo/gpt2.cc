@@ -10,8 +10,8 @@
 namespace artel::nn {
 namespace {
 
-// As published from the width 768 on. Narrower networks begin with larger weights, so that what a
-// layer gives is as large as there.
+// The published deviation from the width 768 on. Narrower networks start with larger weights, so
+// that layer outputs have the same magnitude.
 float initial_deviation(const Gpt2Options& o) {
   return 0.02f * std::sqrt(std::max(1.0f, 768.0f / static_cast<float>(o.width)));
 }
@@ -63,6 +63,7 @@ Layer gpt2(const Gpt2Options& o) {
         // When reading piece by piece, only the last token's scores are needed.
         if (build.places()) x = slice(x, 1, x.shape()[1] - 1, x.shape()[1]);
         x = named("ln_f", layer_norm(o.epsilon))(build, x);
+        if (o.classes > 0) return last_position_scores(build, x, o.classes);
         const Graph::Scope scope(build.graph(), "lm_head");
         if (!o.untied_head) return artel::dense(x, table);
         return artel::dense(x, build.parameter("weight", table.shape(), normal(0.02f)));

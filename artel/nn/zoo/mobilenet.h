@@ -8,11 +8,11 @@ namespace artel::nn {
 
 struct MobileNetOptions {
   int64_t classes = 1000;
-  // All numbers of channels are multiplied by it and rounded to multiples of 8; those of the last
-  // convolution, 1280, only grow.
+  // Width multiplier of all channels, rounded to multiples of 8. The last convolution has at least
+  // 1280 channels.
   double multiplier = 1;
-  // Where a convolution halves the image, it is padded at its end only, as TensorFlow pads images
-  // of even sides, not on both sides.
+  // Pads strided convolutions only at the end, as TensorFlow does for even sizes, instead of on
+  // both sides.
   bool pad_end = false;
   double dropout = 0.2;
 };

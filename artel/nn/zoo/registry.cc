@@ -4,11 +4,13 @@
 #include <optional>
 
 #include "artel/base/registry.h"
+#include "artel/graph/op.h"
 #include "artel/nn/zoo/autoencoder.h"
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/classic.h"
 #include "artel/nn/zoo/face.h"
 #include "artel/nn/zoo/gpt2.h"
+#include "artel/nn/zoo/llama.h"
 #include "artel/nn/zoo/mobilenet.h"
 #include "artel/nn/zoo/names.h"
 #include "artel/nn/zoo/resnet.h"
@@ -23,7 +25,7 @@ struct Entry {
   bool has_small_images = false, has_width = true;
   std::function<Layer(const ModelOptions&)> make;  // transformers: from complete options
   std::optional<ModelOptions> published = {};      // of transformers
-  bool any_option = false;                         // a user's: it takes what it likes
+  bool any_option = false;                         // for custom models, which may use any option
 };
 
 int64_t or_default(int64_t given, int64_t published) { return given ? given : published; }
@@ -92,23 +94,31 @@ Entry transformer_entry(ModelDescription description, ModelOptions published,
   return {std::move(description), false, true, std::move(make), std::move(published)};
 }
 
+// Four times the width, or the published multiple, in blocks of 32.
+int64_t usual_hidden(const ModelOptions& published, int64_t width) {
+  if (published.hidden == 0) return 4 * width;
+  return (published.hidden * width / published.width + 31) / 32 * 32;
+}
+
 ModelOptions completed(const ModelOptions& published, ModelOptions o) {
-  // If a model has no published classes, those of the data are tokens.
+  // For a model without published classes, the data's classes are tokens.
   const int64_t tokens = published.classes > 0 ? 0 : o.classes;
   o.vocabulary = or_default(o.vocabulary, or_default(tokens, published.vocabulary));
   o.classes = or_default(o.classes, published.classes);
   o.width = or_default(o.width, published.width);
   o.depth = or_default(o.depth, published.depth);
+  if (o.heads == 0) o.key_heads = or_default(o.key_heads, published.key_heads);
   o.heads = or_default(o.heads, published.heads);
   o.positions = or_default(o.positions, published.positions);
   o.patch = or_default(o.patch, published.patch);
-  o.hidden = or_default(o.hidden, 4 * o.width);
+  o.hidden = or_default(o.hidden, usual_hidden(published, o.width));
   if (o.activation.empty()) o.activation = published.activation;
   if (o.epsilon == 0) o.epsilon = published.epsilon;
+  if (o.rotary_base == 0) o.rotary_base = published.rotary_base;
   return o;
 }
 
-// What all transformers have.
+// Options common to all transformers.
 template <typename Options>
 Options transformer_options(const ModelOptions& o) {
   Options options;
@@ -122,28 +132,72 @@ Options transformer_options(const ModelOptions& o) {
   return options;
 }
 
-Entry gpt2_entry(const std::string& suffix, int64_t width, int64_t depth, int64_t heads) {
+// A language model, or the same network with a last layer that scores classes of texts.
+ModelDescription language_model(const std::string& name, const std::string& text, int64_t positions,
+                                bool classifies) {
+  if (!classifies) return {name, text, {positions}, DType::i32, ModelTarget::labels};
+  return {name + kClassifierSuffix,
+          text + ", for classes of texts",
+          {positions},
+          DType::i32,
+          ModelTarget::label};
+}
+
+constexpr int64_t kTextClasses = 2;  // of a classifier whose data does not say how many
+
+Entry gpt2_entry(const std::string& suffix, int64_t width, int64_t depth, int64_t heads,
+                 bool classifies) {
   const Gpt2Options published;
   return transformer_entry(
-      {"gpt2" + suffix,
-       fmt::format("GPT-2 with {} layers and width {}, names as published", depth, width),
-       {published.positions},
-       DType::i32,
-       ModelTarget::labels},
-      {.width = width,
+      language_model(
+          "gpt2" + suffix,
+          fmt::format("GPT-2 with {} layers and width {}, names as published", depth, width),
+          published.positions, classifies),
+      {.classes = classifies ? kTextClasses : 0,
+       .width = width,
        .depth = depth,
        .heads = heads,
        .positions = published.positions,
        .vocabulary = published.vocabulary,
        .activation = published.activation,
        .epsilon = published.epsilon},
-      [](const ModelOptions& o) {
+      [classifies](const ModelOptions& o) {
         auto options = transformer_options<Gpt2Options>(o);
         options.vocabulary = o.vocabulary;
         options.positions = o.positions;
         options.untied_head = o.untied_head;
+        options.classes = classifies ? o.classes : 0;
         return gpt2(options);
       });
+}
+
+Entry llama_entry(bool classifies) {
+  const LlamaOptions published;
+  return transformer_entry(language_model("llama",
+                                          "Llama-style network, the size of SmolLM2 with 135 "
+                                          "million parameters, names as published",
+                                          published.positions, classifies),
+                           {.classes = classifies ? kTextClasses : 0,
+                            .width = published.width,
+                            .depth = published.depth,
+                            .heads = published.heads,
+                            .key_heads = published.key_heads,
+                            .positions = published.positions,
+                            .vocabulary = published.vocabulary,
+                            .hidden = published.hidden,
+                            .activation = published.activation,
+                            .epsilon = published.epsilon,
+                            .rotary_base = published.rotary_base},
+                           [classifies](const ModelOptions& o) {
+                             auto options = transformer_options<LlamaOptions>(o);
+                             options.classes = classifies ? o.classes : 0;
+                             options.vocabulary = o.vocabulary;
+                             options.positions = o.positions;
+                             options.key_heads = o.key_heads;
+                             options.rotary_base = o.rotary_base;
+                             options.untied_head = o.untied_head;
+                             return llama(options);
+                           });
 }
 
 Entry bert_entry(const std::string& suffix, const std::string& text, BertHead head) {
@@ -256,10 +310,13 @@ std::vector<Entry> make_entries() {
                        const int64_t width = or_default(o.width, 16);
                        return conv_autoencoder({width, 2 * width});
                      }});
-  entries.push_back(gpt2_entry("", 768, 12, 12));
-  entries.push_back(gpt2_entry("_medium", 1024, 24, 16));
-  entries.push_back(gpt2_entry("_large", 1280, 36, 20));
-  entries.push_back(gpt2_entry("_xl", 1600, 48, 25));
+  for (const bool classifies : {false, true}) {
+    entries.push_back(gpt2_entry("", 768, 12, 12, classifies));
+    entries.push_back(gpt2_entry("_medium", 1024, 24, 16, classifies));
+    entries.push_back(gpt2_entry("_large", 1280, 36, 20, classifies));
+    entries.push_back(gpt2_entry("_xl", 1600, 48, 25, classifies));
+    entries.push_back(llama_entry(classifies));
+  }
   entries.push_back(bert_entry("_masked", "predicts masked tokens", BertHead::masked_language));
   entries.push_back(
       bert_entry("_pretraining", "masked tokens and next sentences", BertHead::pretraining));
@@ -308,6 +365,10 @@ void check_options(const Entry& entry, const ModelOptions& options) {
       "[model '{}'] depth, heads, positions, patch, vocabulary, hidden, activation, epsilon and "
       "dropout are options of transformers; leave them out",
       name);
+  const bool grouped = entry.published && entry.published->key_heads > 0;
+  require(grouped || (options.key_heads == 0 && options.rotary_base == 0),
+          ErrorKind::invalid_argument,
+          "[model '{}'] key_heads and rotary_base are options of llama; leave them out", name);
   const bool reads_tokens = entry.description.input_type == DType::i32;
   require(!reads_tokens || options.patch == 0, ErrorKind::invalid_argument,
           "[model '{}'] patch: got {}, but this network has no patches; leave it out", name,
@@ -317,7 +378,7 @@ void check_options(const Entry& entry, const ModelOptions& options) {
           "[model '{}'] positions and vocabulary are options of networks that read text; leave "
           "them out",
           name);
-  const std::vector<std::string> activations = {"gelu", "gelu_tanh", "relu", "silu"};
+  const std::vector<std::string> activations = activation_names();
   const std::string& activation = options.activation;
   require(activation.empty() ||
               std::find(activations.begin(), activations.end(), activation) != activations.end(),

@@ -17,7 +17,7 @@
 
 namespace artel::nn {
 
-// What can be varied; 0 means as published.
+// Variable properties; 0 means as published.
 struct ModelOptions {
   int64_t classes = 0;        // of the last layer, or tokens in the vocabulary; ignored by
                               // autoencoders, which have none
@@ -25,18 +25,20 @@ struct ModelOptions {
   int64_t width = 0;          // channels of the first stage, or units of the hidden layers
   // For transformers.
   int64_t depth = 0, heads = 0;
+  int64_t key_heads = 0;     // of Llama: heads share keys and values; 0 with other heads than
+                             // published: none do
   int64_t positions = 0;     // the most that a sample can have
   int64_t vocabulary = 0;    // if `classes` is something else
   int64_t patch = 0;         // side of the patches of an image
-  int64_t hidden = 0;        // units of feed-forward networks; 0: four times the width
-  std::string activation;    // of feed-forward networks: gelu, gelu_tanh, relu or silu
+  int64_t hidden = 0;        // units of feed-forward networks; 0: in proportion to the width
+  std::string activation;    // of feed-forward networks: a name of activation_names()
   double epsilon = 0;        // of layer norms
+  double rotary_base = 0;    // of Llama's rotary positions
   bool untied_head = false;  // token scores do not use the token table
   double dropout = 0;
 };
 
-// What a network is trained to output for a sample: its class, a class for each position, or the
-// sample itself.
+// The target of a sample: its class, a class for each position, or the sample itself.
 enum class ModelTarget { label, labels, input };
 
 struct ModelDescription {
@@ -53,8 +55,8 @@ TensorType target_of(const ModelDescription& model, const TensorType& sample);
 // In the order in which to list them.
 std::vector<ModelDescription> model_list();
 
-// Makes a network of your own known by its name, for configuration files and the command line.
-// Throws for a name that is taken.
+// Registers a custom network for configuration files and the command line. Replaces one that the
+// program registered earlier. Throws for a built-in name.
 void register_model(const ModelDescription& description,
                     std::function<Layer(const ModelOptions&)> make);
 

@@ -10,8 +10,8 @@ struct ResNetOptions {
   // For images of 32 x 32: the stem is a 3x3 convolution of stride 1 without pooling.
   bool small_images = false;
   int64_t width = 64;  // channels of the stem
-  // Where a block of three convolutions halves the image: in its first (1x1), as the paper has it,
-  // not in its second (3x3), as torchvision does.
+  // Position of the stride in bottleneck blocks: the first convolution (1x1), as in the paper,
+  // instead of the second (3x3), as in torchvision.
   bool stride_first = false;
 };
 

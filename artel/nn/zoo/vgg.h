@@ -12,7 +12,7 @@ struct VggOptions {
   // For images of 32 x 32: the features are followed by one dense layer named "classifier", and
   // convolutions before a batch norm have no bias.
   bool small_images = false;
-  int64_t width = 64;  // channels of the first convolution; all others are multiples of it
+  int64_t width = 64;  // channels of the first convolution; the others are multiples of it
   double dropout = 0.5;
 };
 

@@ -15,7 +15,7 @@ struct VitOptions {
   int64_t width = 192;
   int64_t depth = 12;
   int64_t heads = 3;
-  int64_t hidden = 0;  // of feed-forward networks; 0: four times the width
+  int64_t hidden = 0;  // units of feed-forward networks; 0 means 4 * width
   std::string activation = "gelu";
   double epsilon = 1e-6;  // of layer norms
   double dropout = 0;

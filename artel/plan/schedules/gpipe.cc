@@ -1,5 +1,5 @@
-// Huang et al., "GPipe" (2019): all lanes forward, then all backward. The simplest; keeps the
-// activations of all lanes, and idles for N-1 lanes' time.
+// GPipe (Huang et al., 2019): all lanes forward, then all backward. The simplest schedule. Holds
+// the activations of all lanes and idles for the time of N-1 lanes.
 #include "artel/plan/schedules/kinds.h"
 
 namespace artel::plan {

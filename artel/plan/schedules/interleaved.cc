@@ -1,10 +1,10 @@
-// Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters" (2021): with V
-// stages a worker, N apart, a lane comes by V times, and the pipeline fills and drains V times as
-// fast. The price is V times the messages, and more activations than 1f1b keeps.
+// Interleaved 1F1B (Narayanan et al., "Efficient Large-Scale Language Model Training on GPU
+// Clusters", 2021). Each worker has V stages, N apart, so the pipeline fills and drains V times as
+// fast. Costs V times the messages and more activations than 1f1b.
 //
-// Lanes go through in groups: all of a group through one stage, then all through the worker's next.
-// A group has at least N lanes, so that the first is back when the last has left; the lanes are
-// spread evenly over the groups, so that no group is too small whatever their number.
+// Lanes pass in groups: all lanes of a group pass one stage, then the worker's next stage. A group
+// has at least N lanes, so that the first is back when the last has left. Lanes are spread evenly
+// over the groups.
 #include <algorithm>
 
 #include "artel/plan/schedules/kinds.h"
@@ -14,7 +14,7 @@ namespace {
 
 int groups_of(const PipelineShape& shape) { return std::max(1, shape.lanes / shape.workers); }
 
-// In the order of one direction; the other has the stages reversed.
+// Tasks of one direction in order. The other direction reverses the stages.
 std::vector<Task> passes(const PipelineShape& shape, int worker, Work work) {
   std::vector<Task> tasks;
   const int groups = groups_of(shape), rounds = shape.stages_of_a_worker();
@@ -28,8 +28,8 @@ std::vector<Task> passes(const PipelineShape& shape, int worker, Work work) {
   return tasks;
 }
 
-// Forward passes before the first backward: all of a group but those of its last stage, and what it
-// takes until the first gradient comes back.
+// Number of forward passes before the first backward pass: those of a group except its last stage,
+// plus those until the first gradient returns.
 int passes_ahead(const PipelineShape& shape, int worker) {
   const int groups = groups_of(shape);
   const int largest_group = (shape.lanes + groups - 1) / groups;

@@ -1,6 +1,6 @@
-// Narayanan et al., "PipeDream" (2019): a worker begins with as many forward passes as it takes
-// until the first gradient comes back, then does one backward and one forward in turn. Idles as
-// long as GPipe but keeps the activations of at most N lanes.
+// 1F1B (Narayanan et al., "PipeDream", 2019). A worker makes forward passes until the first
+// gradient returns, then alternates backward and forward passes. Idles as long as GPipe but holds
+// the activations of at most N lanes.
 #include <algorithm>
 
 #include "artel/plan/schedules/kinds.h"

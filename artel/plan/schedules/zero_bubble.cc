@@ -1,10 +1,10 @@
-// The gradient of the input, which the stage before waits for, is computed apart from that of the
-// weights, which nobody waits for. The latter is put off until the worker would idle.
+// Zero-bubble schedules compute the input gradient, which the preceding stage needs, separately
+// from the weight gradient, which is deferred until the worker would idle.
 //
-// As in 1f1b a worker begins with some forward passes and then goes on in turns; each turn has a
-// weight gradient, but of a lane further back. H1 keeps as many activations as the first worker of
-// 1f1b on every worker and idles a third as long. H2 begins with about twice as many forward passes
-// and keeps twice as much; with all times equal it does not idle at all from one step to the next.
+// As in 1f1b, a worker starts with some forward passes and then alternates; each turn includes a
+// weight gradient of an earlier lane. H1 holds as many activations on every worker as 1f1b on its
+// first worker, and idles a third as long. H2 starts with about twice as many forward passes and
+// holds twice as many activations. With equal times, it does not idle between steps.
 #include <algorithm>
 
 #include "artel/plan/schedules/kinds.h"
@@ -12,7 +12,8 @@
 namespace artel::plan {
 namespace {
 
-// `ahead` forward passes before the first gradient; activations of at most `most` lanes are kept.
+// Makes `ahead` forward passes before the first gradient and holds the activations of at most
+// `most` lanes.
 std::vector<Task> put_off(const PipelineShape& shape, int worker, int ahead, int most) {
   std::vector<Task> tasks;
   int forward = 0, weights = 0;

@@ -1,4 +1,4 @@
-// Key caching: a list of keys is sent once; later messages name it by its signature.
+// Key caching: a key list is sent once; later messages refer to it by its signature.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,25 @@
 
 namespace artel::ps {
 
-// What a worker has sent to one server.
+// The lists that a worker has sent to one server.
 class SentLists {
  public:
-  // Whether the list must be sent (the server does not have it yet); it counts as sent from now on.
+  // Returns true if the server does not have the list yet, and records it as sent.
   bool must_send(uint64_t signature) { return sent_.insert(signature).second; }
 
  private:
   std::set<uint64_t> sent_;
 };
 
-// What a server has received from one worker.
+// The lists that a server has received from one worker.
 class KnownLists {
  public:
-  // At most `most_keys` in all lists together.
+  // Stores at most `most_keys` over all lists.
   explicit KnownLists(uint64_t most_keys) : room_(most_keys) {}
 
-  // Throws if there is no room left, or if the signature belongs to other keys.
+  // Throws if the limit is exceeded, or if the signature belongs to other keys.
   const std::vector<uint64_t>& remember(uint64_t signature, std::vector<uint64_t> keys);
-  // Throws for a list that was never sent.
+  // Throws for an unknown list.
   const std::vector<uint64_t>& find(uint64_t signature) const;
 
  private:

@@ -1,5 +1,5 @@
-// The update rules of training on the server: SGD, momentum, Adagrad, Adam and their relatives are
-// those of the optim layer, so both give the same bits.
+// Optimizers on the server. Uses the optim layer (SGD, momentum, Adagrad, Adam, ...), so servers
+// and workers compute the same bits.
 #include "artel/optim/optimizer.h"
 
 #include "artel/ps/rules/rule.h"
@@ -10,7 +10,8 @@ namespace {
 class OptimizerRule : public UpdateRule {
  public:
   explicit OptimizerRule(const optim::OptimizerConfig& config)
-      : optimizer_(optim::make_optimizer(config)), whole_(optim::needs_whole_parameters(config)) {}
+      : optimizer_(optim::make_optimizer(config)),
+        whole_(optimizer_->scope() != optim::Optimizer::Scope::element) {}
 
   std::vector<std::string> states() const override { return optimizer_->slots(); }
   bool needs_whole_segments() const override { return whole_; }

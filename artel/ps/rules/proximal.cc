@@ -37,7 +37,7 @@ class ProximalRule : public UpdateRule {
   }
 
  private:
-  // For the steepest key of a group; 0 for keys that no sample has.
+  // Uses the largest curvature of a group; 0 for keys without samples.
   float inverse_curvature(std::span<const std::span<float>> states, size_t first,
                           size_t count) const {
     if (!settings_.curvature) return 1;

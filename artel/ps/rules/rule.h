@@ -1,4 +1,4 @@
-// Update rules of the server: what a pushed gradient does to the values. One file per rule.
+// Update rules of the server, which apply a pushed gradient to the values. One file per rule.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 namespace artel::ps {
 
 struct Step {
-  int64_t number = 1;  // of this update of the weights, from 1; set by the server
+  int64_t number = 1;  // update number from 1; set by the server
   float learning_rate = 0;
-  float scale = 1;  // of the gradient
+  float scale = 1;  // factor of the gradient
 };
 
 // Stateless and thread safe: values and states live with the server.
@@ -24,9 +24,9 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  // The names of its states, each as long as the values and initially zero.
+  // The names of its states. Each has the size of the values and is initially zero.
   virtual std::vector<std::string> states() const = 0;
-  // Whether `apply` must see all keys of a segment at once. Otherwise they may be cut anywhere
+  // True if `apply` needs all keys of a segment at once. Otherwise they may be split anywhere
   // without changing a bit.
   virtual bool needs_whole_segments() const { return false; }
   // Updates some neighbouring keys of one segment.
@@ -35,7 +35,7 @@ class UpdateRule {
                      std::span<const std::span<float>> states) const = 0;
 };
 
-// A user's own rule, without states.
+// A user-defined rule without states.
 using UserRule = std::function<void(const Segment& segment, const Step& step,
                                     std::span<float> values, std::span<const float> gradient)>;
 using UserRules = std::map<std::string, UserRule>;
@@ -51,8 +51,8 @@ struct Proximal {
   double l1 = 0, l2 = 0;
   double group = 0;        // weight of the lengths of groups
   int64_t group_size = 1;  // neighbouring keys of a segment that form a group
-  // Each coordinate's rate is divided by its own bound on the curvature, which workers push to the
-  // state of that name before they begin.
+  // Divides each coordinate's rate by its bound on the curvature, which workers push to the state
+  // of that name at the start.
   bool curvature = false;
 
   void visit(auto&& field) {
@@ -62,16 +62,16 @@ struct Proximal {
     field("group_size", group_size);
     field("curvature", curvature);
   }
-  // The penalty of values in a segment that decays.
+  // The penalty of values in a decaying segment.
   double penalty(std::span<const float> values) const;
 };
 
-// Factories of the individual rules; make_rule chooses among them.
+// Factories of the rules, used by make_rule.
 std::unique_ptr<UpdateRule> make_optimizer_rule(const optim::Options& options);
 std::unique_ptr<UpdateRule> make_proximal_rule(const Proximal& settings);
 std::unique_ptr<UpdateRule> make_user_rule(UserRule function);
 
-// The settings of {"name", "proximal"}; throws for unknown ones or values out of range.
+// Parses the settings of the rule "proximal". Throws for unknown settings and values out of range.
 Proximal proximal_from_options(const optim::Options& options);
 
 }  // namespace artel::ps

@@ -9,18 +9,18 @@
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
-#include "artel/data/column_blocks.h"
+#include "artel/data/tables/column_blocks.h"
 #include "artel/predict/linear.h"
 #include "artel/ps/delayed_proximal.h"
+#include "artel/train/step/workload.h"
 #include "artel/train/strategies/shared_options.h"
 #include "artel/train/strategy.h"
 #include "artel/train/trainer_state.h"
-#include "artel/train/workload.h"
 
 namespace artel {
 namespace {
 
-// For this user alone, under a name that nobody can foresee.
+// A private folder of this user with an unpredictable name.
 std::filesystem::path make_private_folder() {
   std::string name = (std::filesystem::temp_directory_path() / "artel-XXXXXX").string();
   require(::mkdtemp(name.data()) != nullptr, ErrorKind::io, "[{}] cannot be created: {}", name,
@@ -53,14 +53,13 @@ ps::FilterOptions filters_of(const std::vector<std::string>& words) {
   return filters;
 }
 
-// Throws for a network, data or a loss that this strategy is not made for.
-const data::SparseRows& sparse_rows(const Fit& fit) {
+// Throws for networks, data, and losses that this strategy does not support.
+const data::SparseRows& sparse_rows(const FitView& fit) {
   require(fit.model.network().kind() == "linear", ErrorKind::invalid_argument,
           "model: got a network with the strategy \"ddpg\", expected the model \"linear\"; try "
           "without model.name and model.layers");
   require(fit.set.sparse() && fit.set.size() > 0, ErrorKind::invalid_argument,
-          "data.set: the strategy \"ddpg\" got no sparse samples, expected some, such as those of "
-          "libsvm files");
+          "data.set: the strategy \"ddpg\" needs sparse samples, such as libsvm files");
   const std::string loss = loss_name(fit.options.loss);
   require(loss == "cross_entropy" || loss == "mse", ErrorKind::invalid_argument,
           "train.loss: got \"{}\" with the strategy \"ddpg\", expected \"cross_entropy\" (logistic "
@@ -74,7 +73,7 @@ const data::SparseRows& sparse_rows(const Fit& fit) {
   return *fit.set.sparse();
 }
 
-ps::DelayedProximalOptions solver_options(const Fit& fit, int64_t features) {
+ps::DelayedProximalOptions solver_options(const FitView& fit, int64_t features) {
   const auto& own = fit.options_of<DelayedProximalOptions>();
   ps::DelayedProximalOptions options = {
       .loss = loss_name(fit.options.loss) == "mse" ? "squared" : "logistic",
@@ -95,7 +94,7 @@ ps::DelayedProximalOptions solver_options(const Fit& fit, int64_t features) {
   return options;
 }
 
-// A step is a pass over all samples, which the strategy reads and computes by itself.
+// A step is a pass over all samples, which the strategy reads and computes itself.
 class Passes final : public Workload {
  public:
   Passes(TrainerState& state, const data::Loader& loader) : s_(state), loader_(loader) {}
@@ -116,7 +115,7 @@ class Passes final : public Workload {
   const data::Loader& loader_;
 };
 
-// Right answers, and samples.
+// Metrics: correct answers and samples.
 Metrics Passes::metrics() const {
   const std::vector<Metric> wanted = s_.metrics_for(loader_.layout());
   require(wanted.size() <= 1, ErrorKind::invalid_argument,
@@ -130,10 +129,10 @@ Metrics Passes::metrics() const {
 }
 
 // The servers have the weights; this worker has all samples of its share, block by block.
-class SparseLinear final : public Strategy {
+class SparseLinear final : public Strategy, public ServedFacet {
  public:
-  explicit SparseLinear(const Fit& fit)
-      : Strategy(fit),
+  explicit SparseLinear(const FitView& fit)
+      : Strategy(fit, {.collective = false, .stops_together = true, .has_weights = false}),
         rows_(sparse_rows(fit)),
         options_(solver_options(fit, rows_.features())),
         problem_(problem()),
@@ -144,12 +143,8 @@ class SparseLinear final : public Strategy {
         solver_(client_, *fit.group(), problem_, options_) {}
 
   Outcome step(const data::Batch& batch, const StepOptions& options) override;
-  bool collective() const override { return false; }
+  ServedFacet* served() override { return this; }
   bool stops(const Outcome&, bool) const override { return solver_.done(); }
-  bool stops_together() const override { return true; }
-  bool rests_after(int64_t step) const override {
-    return fit_.cluster.rank() == 0 && (rest_ == step || solver_.done());
-  }
   bool finish() override {
     take_weights();
     return false;
@@ -173,7 +168,7 @@ class SparseLinear final : public Strategy {
   ps::Client client_;
   ps::DelayedProximal solver_;
   Traffic traffic_;
-  int64_t rest_ = -1;  // the last pass after which nothing was under way
+  int64_t rest_ = -1;  // the last pass after which nothing was in flight
   Clock::time_point rested_ = Clock::now();
 };
 
@@ -198,7 +193,7 @@ ps::SparseProblem SparseLinear::problem() const {
   return {.cuts = cuts, .constant = features, .size = rows_.size(), .samples = samples};
 }
 
-// Worker 0 gets all weights only now and then, because that interrupts the flow of blocks.
+// Worker 0 gathers all weights only periodically, because that interrupts the flow of blocks.
 bool SparseLinear::rests(int64_t pass) {
   if (fit_.cluster.rank() > 0) return false;
   const bool due = fit_.judges || (fit_.save_every > 0 ? pass % fit_.save_every == 0
@@ -213,7 +208,8 @@ bool SparseLinear::rests(int64_t pass) {
 Strategy::Outcome SparseLinear::step(const data::Batch& batch, const StepOptions& options) {
   const ps::PassReport report =
       solver_.next(fit_.stop, [this](int64_t pass) { return rests(pass); });
-  if (rests_after(options.number)) take_weights();
+  traits_.has_weights = fit_.cluster.rank() == 0 && (rest_ == options.number || solver_.done());
+  if (traits_.has_weights) take_weights();
   traffic_ = {.waited_seconds = report.seconds_waited};
   const auto samples = static_cast<double>(std::max<int64_t>(1, report.samples));
   const auto correct = static_cast<double>(report.correct);
@@ -238,22 +234,21 @@ void DelayedProximalOptions::visit(KeyVisitor& field) {
          "With `ddpg`: stop when a pass changes the loss by less than this fraction. 0: never."},
         tolerance);
   field({.name = "cluster.blocks",
-         .help = "With `ddpg`: blocks that the features are cut into.",
+         .help = "With `ddpg`: number of blocks of features.",
          .least = 1,
          .most = 1e6},
         blocks);
   field({"cluster.block_order",
-         "With `ddpg`: the numbers of the blocks in the order in which they are visited, as texts. "
-         "Empty: random order."},
+         "With `ddpg`: block numbers in the order of visits, as texts. Empty: random order."},
         block_order);
-  field({"cluster.block_rate",
-         "With `ddpg`: fraction of the safe step size that is used when there is no delay."},
+  field({"cluster.block_rate", "With `ddpg`: fraction of the safe step size, without a delay."},
         block_rate);
   field({"cluster.delay_damping",
          "With `ddpg`: the step is divided by 1 + this times (delay - 1)^2 / blocks."},
         delay_damping);
   field({"cluster.filters",
-         "With `ddpg`, what makes messages smaller: `key cache`, `changes` (servers send changed "
+         "With `ddpg`: filters that make messages smaller: `key cache`, `changes` (servers send "
+         "changed "
          "weights only), `kkt SHARE`, `skip SHARE`, or a codec such as `fp16`."},
         filters);
 }
@@ -277,7 +272,7 @@ StrategyKind ddpg_kind() {
                            const data::Dataset& set) { options.batch_size = set.size(); },
           .workload = [](TrainerState& state, data::Loader& loader,
                          const FitOptions&) { return std::make_unique<Passes>(state, loader); },
-          .make = [](const Fit& fit) { return std::make_unique<SparseLinear>(fit); }};
+          .make = [](const FitView& fit) { return std::make_unique<SparseLinear>(fit); }};
 }
 
 }  // namespace artel

@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "artel/base/text.h"
-#include "artel/train/exchange.h"
+#include "artel/train/step/exchange.h"
 
 namespace artel {
 

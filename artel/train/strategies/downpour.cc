@@ -6,7 +6,7 @@
 namespace artel {
 namespace {
 
-std::unique_ptr<Strategy> make_downpour(const Fit& fit) {
+std::unique_ptr<Strategy> make_downpour(const FitView& fit) {
   const auto& options = fit.options_of<DownpourOptions>();
   auto remote = remote_parameters(fit, {.delay = std::nullopt,
                                         .push_every = options.push_every,
@@ -16,7 +16,7 @@ std::unique_ptr<Strategy> make_downpour(const Fit& fit) {
   return std::make_unique<ServedApart>(fit, std::move(remote));
 }
 
-// DistBelief trains with Adagrad, unless another rule is asked for.
+// DistBelief trains with Adagrad unless another rule is selected.
 void choose_adagrad(TrainerOptions& options) {
   const auto* sgd = std::get_if<optim::Sgd>(&options.optimizer.rule);
   if (sgd && sgd->momentum == 0)
@@ -35,7 +35,7 @@ void DownpourOptions::visit(KeyVisitor& field) {
          .least = 1},
         fetch_every);
   field({"cluster.synchronous_epochs",
-         "With `downpour`: epochs at the start in which all workers run in step."},
+         "With `downpour`: initial epochs in which all workers run in step."},
         synchronous_epochs);
 }
 

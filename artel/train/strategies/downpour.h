@@ -1,4 +1,4 @@
-// The strategy "downpour": asynchronous steps on parameter servers, after epochs in step.
+// The strategy "downpour": asynchronous steps on parameter servers, after synchronous epochs.
 //
 //   artel::TrainerOptions options = {.strategy = "downpour"};
 //   options.strategy_options = {artel::DownpourOptions{.push_every = 4, .fetch_every = 4}};

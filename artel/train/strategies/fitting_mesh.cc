@@ -14,7 +14,7 @@ StrategyOptions fitting_mesh(const StrategyOptions& asked, int workers) {
   int64_t& tensor = options.of<TensorOptions>().tensor;
   while (workers % tensor != 0 || shards % tensor != 0) --tensor;
   if (shards > 1) options.of<ShardsOptions>().shards = shards;
-  const int64_t rest = workers / tensor;  // that can form pipelines
+  const int64_t rest = workers / tensor;  // workers that can form pipelines
   int64_t& pipeline = options.of<PipelineOptions>().pipeline;
   if (pipeline == 1) return options;
   while (pipeline < rest && rest % pipeline != 0) ++pipeline;

@@ -1,14 +1,14 @@
-// Which mesh the workers form who are left, or who have come: the one that was asked for, or the
-// nearest that their number allows. Bits do not depend on it.
+// Selects the mesh for a changed number of workers: the requested one, or the nearest that the
+// number allows. Bits do not depend on it.
 #pragma once
 
 #include "artel/train/strategy_options.h"
 
 namespace artel {
 
-// The same options with a number of workers for tensor groups and pipelines that divides `workers`.
-// A tensor group never grows, as its workers share `cluster.shards`. A pipeline rather grows than
-// shrinks, so that no worker needs more memory than before. A pure function.
+// Adjusts the options such that tensor groups and pipelines divide `workers`. A tensor group never
+// grows, because its workers share `cluster.shards`. A pipeline prefers to grow, so that no worker
+// needs more memory than before. A pure function.
 StrategyOptions fitting_mesh(const StrategyOptions& asked, int workers);
 
 }  // namespace artel

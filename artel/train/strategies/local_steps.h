@@ -1,5 +1,5 @@
-// Workers train apart, each with its own lanes, and meet every so many steps to go on from the
-// average of their weights (train/averaging.h).
+// Workers train independently with their own lanes and average their weights periodically
+// (train/strategies/averaging.h).
 //
 //   artel::TrainerOptions options = {.strategy = "ring"};
 //   options.strategy_options = {artel::LocalStepsOptions{.local_steps = 8}};

@@ -8,12 +8,15 @@
 #include "artel/base/plural.h"
 #include "artel/base/text.h"
 #include "artel/graph/passes/split_layers.h"
-#include "artel/train/agreement.h"
-#include "artel/train/exchange.h"
-#include "artel/train/mesh_axes.h"
-#include "artel/train/passing_weights.h"
-#include "artel/train/pipeline_runner.h"
-#include "artel/train/sharded_update.h"
+#include "artel/train/loop/agreement.h"
+#include "artel/train/loop/weight_readers.h"
+#include "artel/train/parts/crowding.h"
+#include "artel/train/parts/mesh_axes.h"
+#include "artel/train/parts/passing_weights.h"
+#include "artel/train/parts/pipeline_runner.h"
+#include "artel/train/parts/sharded_update.h"
+#include "artel/train/parts/tensor_group.h"
+#include "artel/train/step/exchange.h"
 #include "artel/train/strategies/divided.h"
 #include "artel/train/strategies/local_steps.h"
 #include "artel/train/strategies/pipeline.h"
@@ -21,33 +24,30 @@
 #include "artel/train/strategies/shared_options.h"
 #include "artel/train/strategies/synchronous.h"
 #include "artel/train/strategies/tensor.h"
-#include "artel/train/tensor_group.h"
 
 namespace artel {
 namespace {
 
 class Mesh final : public DividedStrategy {
  public:
-  explicit Mesh(const Fit& fit);
+  explicit Mesh(const FitView& fit);
   ~Mesh() override;
 
   Outcome step(const data::Batch& batch, const StepOptions& options) override;
-  bool computes_first() const override { return true; }
-  MeshCoordinates coordinates() const override;
-  DividedState* divided() override { return divided_.get(); }
+  DividedStateTransfer& state_transfer() override { return *divided_; }
   Traffic traffic() const override;
   ExchangePath path() const override { return exchange_->path(); }
 
  private:
-  // Something that is summed over lanes.
+  // A value that is summed over lanes.
   struct Part : SummedRegion::Part {
-    int stage = 0;    // the place in the pipeline of the worker that updates it
-    int tensor = -1;  // the place in the tensor group of the worker that has it; -1: all do
+    int stage = 0;    // pipeline index of the worker that updates it
+    int tensor = -1;  // tensor index of its worker; -1: all workers of the group have it
     size_t count() const { return bytes / sizeof(float); }
   };
 
-  // Of this worker's part, such as "stage 1, tensor 0"; and of the worker without its stages, for
-  // errors that say which of these they are about.
+  // "stage 1, tensor 0"; and the worker's name without its stages, for errors that name the stage.
+  MeshCoordinates coordinates() const;
   std::string part_name() const;
   std::string name_beside_stage() const;
   void share_layers();
@@ -56,7 +56,7 @@ class Mesh final : public DividedStrategy {
   void exchange_norms(std::vector<optim::Norms>& norms) const;
   bool has(const Part& part) const { return part.tensor < 0 || part.tensor == axes_.place.tensor; }
   bool updates(const Part& part) const { return has(part) && part.stage == axes_.place.stage; }
-  // Of several that have it, the one whose numbers count.
+  // Among several workers that have it, true on the one whose numbers count.
   bool speaks_for(const Part& part) const {
     return updates(part) && (part.tensor >= 0 || axes_.place.tensor == 0);
   }
@@ -66,7 +66,7 @@ class Mesh final : public DividedStrategy {
   Memory compute_total(const data::Batch& batch, const StepOptions& options);
   struct Sums {
     StepStatistics statistics;
-    double squares = 0;  // of the whole gradient, if it is clipped
+    double squares = 0;  // of the whole gradient, if clipped
   };
   Sums add_up(const Memory& total, int64_t step);
   void update_weights(const Memory& total, const Update::Options& how);
@@ -75,24 +75,26 @@ class Mesh final : public DividedStrategy {
   const ShardingOptions sharding_;
   MeshAxes axes_;
   std::vector<Part> parts_;  // of the whole network, in the order of one worker
-  std::vector<std::unique_ptr<TensorGroup>> groups_;  // for each lane that runs side by side
-  std::unique_ptr<PipelineRunner> runner_;            // if there are several stages
-  std::unique_ptr<ShardedUpdate> sharded_;  // if the workers across share the optimizer's memory
+  std::vector<std::unique_ptr<TensorGroup>> groups_;  // for each concurrent lane
+  std::unique_ptr<PipelineRunner> runner_;            // null for one stage
+  std::unique_ptr<ShardedUpdate> sharded_;  // if copies of a part share the optimizer state
   std::unique_ptr<Exchange> exchange_;
-  std::unique_ptr<DividedState> divided_;
+  std::unique_ptr<DividedStateTransfer> divided_;
   std::unique_ptr<PassingWeights> passing_;  // if they share weights, too
 };
 
-Mesh::Mesh(const Fit& fit)
+Mesh::Mesh(const FitView& fit)
     : DividedStrategy(fit),
       sharding_(fit.options_of<ShardingOptions>()),
-      axes_(fit.cluster.membership(), mesh_size(fit.options.strategy_options)) {
-  fit.division->divide_among(axes_.across);
+      axes_(fit.cluster.membership(), mesh_size(fit.options.strategy_options),
+            fit.options_of<MeshOptions>().speeds) {
+  fit.lane_partition->divide_among(axes_.across);
   fit.stepper->buckets(fit.batch_size);
   for (const SummedRegion::Part& part : fit.stepper->region().parts()) parts_.push_back({part});
   if (axes_.tensor) share_layers();
   if (axes_.size.pipeline > 1) cut_into_stages();
   fit.stepper->buckets(fit.batch_size);
+  traits_.coordinates = coordinates();
   find_parts();
   if (fit.stepper->shards() > 1)
     fit.stepper->update().set_norm_exchange(
@@ -110,22 +112,23 @@ Mesh::Mesh(const Fit& fit)
                       .frees_sums = sharding_.gradients(),
                       .of = part_name()},
       fit.timeline);
-  divided_ = std::make_unique<DividedState>(
+  divided_ = std::make_unique<DividedStateTransfer>(
       *fit.group(),
       divided_parts(fit.parameters, fit.stepper->update(), kept_weights(), updated()));
   if (sharded_ && sharding_.weights())
     passing_ = std::make_unique<PassingWeights>(*axes_.across.group, *fit.stepper, *sharded_,
-                                                fit.division->own().size());
+                                                fit.lane_partition->own().size());
 }
 
 Mesh::~Mesh() {
   passing_.reset();
   runner_.reset();
+  fit_.stepper->set_most_crowded();
   fit_.stepper->update().set_norm_exchange({});
   if (axes_.tensor) fit_.stepper->set_shards();
 }
 
-// Lanes that run side by side each exchange on their own, in the same order on all workers.
+// Concurrent lanes exchange separately, in the same order on all workers.
 void Mesh::share_layers() {
   Stepper& stepper = *fit_.stepper;
   const int threads = stepper.pool().threads(), size = axes_.size.tensor;
@@ -140,7 +143,7 @@ void Mesh::share_layers() {
           *least, *most, *least);
   const std::string name =
       fmt::format("worker {}, {}", fit_.cluster.rank(), to_string(coordinates()));
-  const int beside = axes_.size.pipeline > 1 ? 1 : Stepper::side_by_side(fit_.lanes, threads);
+  const int beside = axes_.size.pipeline > 1 ? 1 : std::min(fit_.lanes, threads);
   for (int i = 0; i < beside; ++i)
     groups_.push_back(
         std::make_unique<TensorGroup>(axes_.tensor->split(0), stepper.shards(), name));
@@ -161,16 +164,16 @@ void Mesh::share_layers() {
 void Mesh::cut_into_stages() {
   comm::Group& all = *fit_.group();
   const int copies = fit_.cluster.size() / axes_.size.workers();
-  const PipelineCuts cuts =
-      agreed_cuts(all, [&] { return choose_cuts(fit_, axes_.size.pipeline, copies); });
+  const PipelineCuts cuts = agreed_cuts(all, [&] { return choose_cuts(fit_, axes_.size, copies); });
   runner_ = std::make_unique<PipelineRunner>(
       *fit_.stepper, *axes_.pipeline, cuts, fit_.lanes, name_beside_stage(), coordinates(),
       [across = axes_.across](size_t bytes) { return allocate_sums(across, bytes); },
       fit_.timeline);
+  agree_on_crowding(all, *fit_.stepper, fit_.lanes);
 }
 
-// All workers of a tensor group have the same cuts: what holds for this worker's n-th shard of a
-// parameter holds for theirs.
+// All workers of a tensor group have the same cuts, so this worker's n-th shard of a parameter
+// corresponds to theirs.
 void Mesh::find_parts() {
   const int each = fit_.stepper->shards() / axes_.size.tensor;
   for (Part& part : parts_)
@@ -209,8 +212,8 @@ std::string Mesh::name_beside_stage() const {
   return fmt::format("worker {}{}{}", fit_.cluster.rank(), beside.empty() ? "" : ", ", beside);
 }
 
-// A worker keeps the weights that it updates; those of other stages come before each step. Those
-// that all have are nobody's part.
+// A worker keeps the weights that it updates, and receives those of other stages before each step.
+// Weights that all workers have belong to no part.
 KeptRanges Mesh::kept_weights() const {
   if (sharded_ && sharding_.weights()) return updated();
   KeptRanges ranges;
@@ -225,7 +228,7 @@ KeptRanges Mesh::kept_weights() const {
 KeptRanges Mesh::updated() const {
   KeptRanges ranges = sharded_ ? sharded_->kept() : KeptRanges();
   for (const Part& part : parts_) {
-    std::vector<DividedState::Range>& own = ranges[part.whole];
+    std::vector<DividedStateTransfer::Range>& own = ranges[part.whole];
     if (!sharded_ && updates(part)) own.push_back({part.first, part.count()});
   }
   return in_order(std::move(ranges));
@@ -246,22 +249,29 @@ Strategy::Outcome Mesh::step(const data::Batch& batch, const StepOptions& option
   return outcome_together(sums.statistics, batch);
 }
 
-// The sums over all lanes of this worker's part. Without stages they travel while it computes.
+// The sums over all lanes of this worker's part. Without stages they are exchanged while it
+// computes.
 Memory Mesh::compute_total(const data::Batch& batch, const StepOptions& options) {
   const std::vector<Bucket>& buckets = fit_.stepper->buckets(batch.total);
   const auto count = static_cast<int>(buckets.size());
-  exchange_->begin_step(options.number, buckets, fit_.division->layout());
+  exchange_->begin_step(options.number, buckets, fit_.lane_partition->layout());
   if (passing_) passing_->begin_step(batch.total);
   if (runner_) {
-    const std::vector<Memory> partials = runner_->run({.range = fit_.division->own(),
+    const Clock::time_point begin = Clock::now();
+    const double waited = runner_->waited_seconds();
+    const std::vector<Memory> partials = runner_->run({.range = fit_.lane_partition->own(),
                                                        .observing = {0, fit_.lanes},
                                                        .batch = batch.total,
                                                        .step = options.number,
                                                        .stop = fit_.stop,
-                                                       .trace = fit_.trace > 0},
+                                                       .trace = fit_.trace > 0,
+                                                       .leaves = fit_.leaves,
+                                                       .teacher = teacher_of(batch)},
                                                       batch.x, batch.y);
+    fit_.lane_partition->computed(seconds_between(begin, Clock::now()) -
+                                  (runner_->waited_seconds() - waited));
     for (int b = 0; b < count; ++b) {
-      if (b == count - 1 && fit_.before_change) fit_.before_change();
+      if (b == count - 1) fit_.readers.wait();
       exchange_->start(b, buckets[b], partials);
     }
   } else {
@@ -275,13 +285,13 @@ Memory Mesh::compute_total(const data::Batch& batch, const StepOptions& options)
   return total;
 }
 
-// What a worker does not compute counts as zero: adding zeros changes no bit. So all get the loss
-// and the metrics, whoever has computed them, and the squares of each part, which all add in the
-// order of one worker. When this returns, all have finished the step.
+// Values of other workers count as zero, which changes no bit. All workers get the loss, the
+// metrics, and the squares of each part, which they add in the order of one worker. Returns when
+// all have finished the step.
 Mesh::Sums Mesh::add_up(const Memory& total, int64_t step) {
   Stepper& stepper = *fit_.stepper;
   Update& update = stepper.update();
-  const size_t statistics = SummedRegion::kFirstMetric + stepper.region().metrics().sums();
+  const size_t statistics = stepper.region().statistics();
   const std::span<const float> own = total.floats().first(statistics);
   std::vector<double> sums(own.begin(), own.end());
   if (axes_.place.tensor > 0)  // the others of the group have them, too
@@ -304,8 +314,8 @@ Mesh::Sums Mesh::add_up(const Memory& total, int64_t step) {
   return {stepper.read_statistics(together, step), std::accumulate(first_square, sums.end(), 0.0)};
 }
 
-// Of LARS and LAMB: a parameter's norms are the sums over its shards, whoever has them. All of
-// those who have the network once come here, even one whose part has no shards.
+// For LARS and LAMB: a parameter's norms are the sums over its shards. All workers of a copy of the
+// network call this, even one whose part has no shards.
 void Mesh::exchange_norms(std::vector<optim::Norms>& norms) const {
   const std::vector<Update::Target>& targets = fit_.stepper->update().targets();
   std::map<std::string_view, size_t> number;
@@ -325,7 +335,7 @@ void Mesh::update_weights(const Memory& total, const Update::Options& how) {
   if (!sharded_) {
     update_to(how.step, [&] { fit_.stepper->update().apply(total, how); });
   } else {
-    // While a bucket is updated, the one before it travels, unless weights wait for the next step.
+    // A bucket is sent while the next one is updated, unless weights wait for the next step.
     std::vector<comm::Handle> gathers;
     update_to(how.step, [&] {
       sharded_->apply(total, how, [&](int bucket) {
@@ -339,8 +349,8 @@ void Mesh::update_weights(const Memory& total, const Update::Options& how) {
 }
 
 void Mesh::spread_weights() {
-  if (runner_) runner_->rest();
-  if (passing_) passing_->rest();
+  if (runner_) runner_->release_memory();
+  if (passing_) passing_->stop_sharing();
   for (int b = 0; sharded_ && b < sharded_->shards().buckets(); ++b)
     sharded_->gather_weights(*axes_.across.group, b);
   Parameters& parameters = fit_.parameters;
@@ -402,12 +412,13 @@ void check_mesh(const Situation& now) {
 }  // namespace
 
 void MeshOptions::visit(KeyVisitor& field) {
-  field({.name = "cluster.mesh",
-         .help = "`given`: by `pipeline`, `tensor` and `sharding`. `auto`: the fastest by forecast "
-                 "of those that fit into `cluster.memory`, with the same bits; it also weighs "
-                 "`tensor` if `shards` is set.",
-         .choices = {"given", "auto"}},
-        mesh);
+  field(
+      {.name = "cluster.mesh",
+       .help = "`given`: as set by `pipeline`, `tensor` and `sharding`. `auto`: the mesh with the "
+               "fastest forecast that fits into `cluster.memory`, with the same bits; includes "
+               "`tensor` if `shards` is set.",
+       .choices = {"given", "auto"}},
+      mesh);
 }
 
 MeshSize mesh_size(const StrategyOptions& options) {
@@ -421,25 +432,26 @@ StrategyKind mesh_kind() {
           .help =
               "With any of these names and `pipeline` above 1, the network is cut into stages, and "
               "each worker has only one of them; with `tensor` above 1, the workers of a group "
-              "share each layer. Those who have the same part share the lanes.",
+              "share each layer. Workers with the same part share the lanes.",
           .names = {},
           .visit_keys = keys_of<MeshOptions, PipelineOptions, TensorOptions, ShardsOptions,
                                 SynchronousOptions, ShardingOptions, MirrorOptions>(),
           .needs_all_workers =
               [](const StrategyOptions& options) {
-                const auto& [mesh, chosen] = options.of<MeshOptions>();
-                return asks_for_mesh(options) || (mesh == "auto" && !chosen);
+                const auto& mesh = options.of<MeshOptions>();
+                return asks_for_mesh(options) || (mesh.mesh == "auto" && !mesh.chosen);
               },
           .check =
               [](const Situation& now) {
                 check_tensor(now);
                 check_mesh(now);
               },
+          .follows_without_lanes = true,
           .wanted =
               [](const Situation& now) {
                 return adds_sums(now) && asks_for_mesh(now.options.strategy_options);
               },
-          .make = [](const Fit& fit) { return std::make_unique<Mesh>(fit); }};
+          .make = [](const FitView& fit) { return std::make_unique<Mesh>(fit); }};
 }
 
 }  // namespace artel

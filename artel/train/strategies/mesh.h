@@ -1,8 +1,8 @@
-// Workers in a mesh (train/mesh_axes.h): those along its pipeline axis have different stages of the
-// network, those along its tensor axis different shards of the layers, and those along its data
-// axis, who have the same part, share the lanes and add up their gradients. They may also share the
-// optimizer's memory, gradients and weights of that part (cluster.sharding). The bits are those of
-// one worker with as many lanes and shards.
+// Workers in a mesh (train/parts/mesh_axes.h). Along the pipeline axis, workers have different
+// stages of the network; along the tensor axis, different shards of the layers. Along the data
+// axis, workers have the same part, share the lanes, and add up their gradients. They may also
+// share the optimizer state, gradients, and weights of that part (cluster.sharding). The bits are
+// those of one worker with the same numbers of lanes and shards.
 //
 //   artel::TrainerOptions options = {.lanes = 16};
 //   options.strategy_options = {artel::MeshOptions{.mesh = "auto"}};
@@ -16,12 +16,14 @@ struct MeshSize;
 
 struct MeshOptions {
   std::string mesh = "given";
-  bool chosen = false;  // the options of the axes are what `auto` has found
+  bool chosen = false;  // `auto` has set the axes
+  // Measured speeds by rank on which the choice was based; empty if all are equal.
+  std::vector<double> speeds = {};
 
   void visit(KeyVisitor& field);
 };
 
-// That these options ask for.
+// The size selected by these options.
 MeshSize mesh_size(const StrategyOptions& options);
 
 StrategyKind mesh_kind();

@@ -1,19 +1,23 @@
 #include "artel/train/strategies/mesh_choice.h"
 
 #include <algorithm>
+#include <map>
 #include <sstream>
+#include <utility>
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/memory_limit.h"
 #include "artel/base/text.h"
+#include "artel/cluster/worker_name.h"
 #include "artel/data/fetch.h"
-#include "artel/plan/graph_costs.h"
+#include "artel/exec/peak.h"
+#include "artel/plan/forecast/own_machine.h"
 #include "artel/plan/measure.h"
-#include "artel/train/agreement.h"
-#include "artel/train/memory_needs.h"
-#include "artel/train/mesh_axes.h"
-#include "artel/train/mesh_forecast.h"
+#include "artel/train/loop/agreement.h"
+#include "artel/train/parts/mesh_axes.h"
+#include "artel/train/parts/mesh_forecast.h"
+#include "artel/train/step/memory_needs.h"
 #include "artel/train/strategies/mesh.h"
 #include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/sharded.h"
@@ -23,8 +27,15 @@
 namespace artel {
 namespace {
 
-// A forecast is from above: what a machine seems to have too little of by less than this may fit.
+// Forecasts are upper bounds. A network that exceeds a machine's memory by less than this may fit.
 constexpr double kDoubt = 1.25;
+
+// Five periods of a quota.
+constexpr double kSpeedSeconds = 0.5;
+// Speed differences below this share count as equal, because other programs come and go.
+constexpr double kSpeedNoise = 0.2;
+// Minimum forecast speedup of another mesh that justifies moving the state.
+constexpr double kWorthMoving = 0.1;
 
 int64_t largest_lane(const MeshTask& task) {
   const int lanes = task.stepper.lanes();
@@ -36,9 +47,13 @@ std::vector<int> machines(const Cluster& cluster) {
   return group ? group->host_numbers() : std::vector<int>{0};
 }
 
+bool spreads_over_machines(const std::vector<int>& hosts) {
+  return std::ranges::count(hosts, hosts[0]) < std::ssize(hosts);
+}
+
 int slots_of(Stepper& stepper) { return static_cast<int>(stepper.update().memory().size()); }
 
-// Of this worker, if nobody has said: the machine's, divided among those who work there.
+// This worker's memory if not configured: the machine's, divided by its number of workers.
 double detected_memory(const Cluster& cluster) {
   const std::vector<int> hosts = machines(cluster);
   const auto here = std::ranges::count(hosts, hosts[static_cast<size_t>(cluster.rank())]);
@@ -63,30 +78,67 @@ MeshQuestion question_of(const MeshTask& task, const TrainerOptions& options) {
                                           : detected_memory(task.cluster),
       .mirrors = task.cluster.elastic() && strategy.of<MirrorOptions>().mirror_every > 0,
       .hosts = machines(task.cluster),
+      .speeds = strategy.of<MeshOptions>().speeds,
       .graph = [&stepper, samples](const ShardPart& part) { return stepper.graph(samples, part); },
       .seconds =
           [&stepper, measures](const Graph& graph) {
             return measures ? plan::measured_node_seconds(graph, stepper.choices(),
                                                           data::data_folder() / "costs")
-                            : plan::estimated_node_seconds(graph);
+                            : plan::own_node_seconds(graph, data::data_folder());
           }};
 }
 
-// By worker 0: pipeline, tensor and sharding; or, after a colon, why there is nothing to choose.
-std::string best_choice(const MeshQuestion& question) {
+// Collective. Speeds relative to the fastest worker, by rank. Workers of one machine share its
+// cores, so they have equal speeds. Empty if all are about equally fast.
+std::vector<double> measured_speeds(const MeshTask& task) {
+  comm::Group& group = *task.cluster.membership().group;
+  const std::vector<int> hosts = group.host_numbers();
+  if (!spreads_over_machines(hosts)) return {};
+  group.barrier({.label = "speeds"});  // all measure at the same time, as they will train
+  const double own = measure_sustained_flops(task.stepper.pool(), kSpeedSeconds);
+  std::vector<double> all(hosts.size());
+  group.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
+                   {.label = "speeds"});
+  std::map<int, std::pair<double, int>> of_host;  // sum, workers
+  for (size_t i = 0; i < all.size(); ++i) {
+    of_host[hosts[i]].first += all[i];
+    ++of_host[hosts[i]].second;
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto& [sum, workers] = of_host.at(hosts[i]);
+    all[i] = sum / workers;
+  }
+  const double fastest = std::ranges::max(all);
+  for (double& speed : all) speed /= fastest;
+  if (std::ranges::min(all) > 1 - kSpeedNoise) return {};
+  return all;
+}
+
+// "; worker 2 on n03 computes at 0.08 of the speed of the fastest".
+std::string slow_workers(const comm::Group& group, const std::vector<double>& speeds) {
+  std::string text;
+  for (int rank = 0; rank < static_cast<int>(speeds.size()); ++rank)
+    if (speeds[rank] <= 1 - kSpeedNoise)
+      text += fmt::format("; {} computes at {:.2g} of the speed of the fastest",
+                          worker_name(group, rank), speeds[rank]);
+  return text;
+}
+
+// On worker 0: pipeline, tensor, and sharding; or, after a colon, the reason for having no choice.
+std::string best_choice(const comm::Group& group, const MeshQuestion& question) {
   const std::vector<MeshForecast> meshes = forecast_meshes(question);
   const std::optional<MeshForecast> best = best_mesh(meshes, question.memory);
   if (!best)
     return fmt::format(
         ":cluster.mesh: got {} workers with {} each, expected more, as no mesh of theirs has room "
         "for the network; try {}",
-        question.workers, format_bytes(question.memory), what_would_fit(question));
-  log(LogLevel::info, "mesh: {}: {}", to_string(*best),
-      reasons_for(*best, meshes, question.memory));
+        question.workers, format_bytes(question.memory), suggest_fit(question));
+  log(LogLevel::info, "mesh: {}: {}{}", to_string(*best),
+      reasons_for(*best, meshes, question.memory), slow_workers(group, question.speeds));
   return fmt::format("{} {} {}", best->size.pipeline, best->size.tensor, best->sharding);
 }
 
-// Of the mesh that the options say: memory, and that of copies.
+// The memory of the configured mesh, and that of copies.
 MeshForecast needed_memory(const MeshTask& task, const TrainerOptions& options,
                            const MeshQuestion& question) {
   const MeshSize size = mesh_size(options.strategy_options);
@@ -95,14 +147,40 @@ MeshForecast needed_memory(const MeshTask& task, const TrainerOptions& options,
   const int workers = task.cluster.size();
   const int own = (task.stepper.lanes() + workers - 1) / workers;
   const ShardingOptions parts = workers > 1 ? sharding : ShardingOptions();
-  const MemoryNeeds needs =
-      memory_needs(task.stepper.program(largest_lane(task)), own, std::min(own, question.threads),
-                   question.slots, workers, parts);
+  const MemoryNeeds needs = memory_needs(task.stepper.program(largest_lane(task)), own,
+                                         question.threads, question.slots, workers, parts);
   return {.memory = static_cast<double>(needs.total()) + kProgramBytes,
           .mirrors = question.mirrors ? static_cast<double>(needs.mirrors) : 0};
 }
 
+// True if some worker's speed has changed.
+bool differ(const std::vector<double>& before, const std::vector<double>& now) {
+  const MeshWorkers old = {{}, before}, fresh = {{}, now};
+  for (size_t i = 0; i < std::max(before.size(), now.size()); ++i) {
+    const double ratio = fresh.speed(i) / old.speed(i);
+    if (std::max(ratio, 1 / ratio) > 1 / (1 - kSpeedNoise)) return true;
+  }
+  return false;
+}
+
+// Collective: all workers adopt worker 0's choice.
+void take_best_choice(const MeshTask& task, TrainerOptions& options) {
+  comm::Group& group = *task.cluster.membership().group;
+  const std::string text = broadcast_text(
+      group, group.rank() == 0 ? best_choice(group, question_of(task, options)) : "");
+  if (text.starts_with(':')) throw Error(ErrorKind::memory, text.substr(1));
+  std::istringstream choice(text);
+  choice >> options.strategy_options.of<PipelineOptions>().pipeline >>
+      options.strategy_options.of<TensorOptions>().tensor >>
+      options.strategy_options.of<ShardingOptions>().sharding;
+}
+
 }  // namespace
+
+bool chooses_mesh(const Cluster& cluster, const StrategyOptions& options) {
+  const auto& mesh = options.of<MeshOptions>();
+  return mesh.mesh == "auto" && mesh.chosen && spreads_over_machines(machines(cluster));
+}
 
 void choose_mesh(const MeshTask& task, TrainerOptions& options) {
   MeshOptions& mesh = options.strategy_options.of<MeshOptions>();
@@ -114,15 +192,33 @@ void choose_mesh(const MeshTask& task, TrainerOptions& options) {
       "for both; try that, or cluster.mesh = \"given\"",
       asked.pipeline, asked.tensor);
   mesh.chosen = true;
-  comm::Group* const group = task.cluster.membership().group.get();
-  if (!group) return;
-  const std::string text =
-      broadcast_text(*group, group->rank() == 0 ? best_choice(question_of(task, options)) : "");
-  if (text.starts_with(':')) throw Error(ErrorKind::memory, text.substr(1));
-  std::istringstream choice(text);
-  choice >> options.strategy_options.of<PipelineOptions>().pipeline >>
-      options.strategy_options.of<TensorOptions>().tensor >>
-      options.strategy_options.of<ShardingOptions>().sharding;
+  if (!task.cluster.membership().group) return;
+  mesh.speeds = measured_speeds(task);
+  take_best_choice(task, options);
+}
+
+bool reconsider_mesh(const MeshTask& task, const StrategyOptions& asked, TrainerOptions& options) {
+  comm::Group& group = *task.cluster.membership().group;
+  TrainerOptions other = options;
+  other.strategy_options = asked;
+  MeshOptions& mesh = other.strategy_options.of<MeshOptions>();
+  mesh.chosen = true;
+  mesh.speeds = measured_speeds(task);
+  std::string verdict;
+  if (group.rank() == 0) {
+    const StrategyOptions& present = options.strategy_options;
+    const MeshQuestion question = question_of(task, other);
+    const MeshSize size = mesh_size(present);
+    const bool recut = size.pipeline > 1 && differ(present.of<MeshOptions>().speeds, mesh.speeds);
+    const double now =
+        forecast_mesh(question, size, present.of<ShardingOptions>().sharding).seconds;
+    const auto best = best_mesh(forecast_meshes(question), question.memory);
+    if (recut || (best && best->seconds < now * (1 - kWorthMoving))) verdict = "other";
+  }
+  if (broadcast_text(group, verdict).empty()) return false;
+  take_best_choice(task, other);
+  options.strategy_options = other.strategy_options;
+  return true;
 }
 
 void spare_mirrors(const MeshTask& task, TrainerOptions& options) {
@@ -151,14 +247,19 @@ void spare_mirrors(const MeshTask& task, TrainerOptions& options) {
 
 void check_worker_memory(const MeshTask& task, const TrainerOptions& options) {
   const bool is_given = options.worker_memory > 0;
-  if (!is_given && mesh_size(options.strategy_options).workers() > 1) return;
   const MeshQuestion question = question_of(task, options);
-  const double needed = needed_memory(task, options, question).memory;
-  if (needed <= question.memory * (is_given ? 1 : kDoubt)) return;
+  const double network = needed_memory(task, options, question).memory - kProgramBytes;
+  const double taken = std::max(kProgramBytes, task.taken);
+  if (taken + network / (is_given ? 1 : kDoubt) <= question.memory) return;
+  MeshQuestion rest = question;  // remaining memory for the network
+  rest.memory -= taken - kProgramBytes;
+  const std::string data =
+      task.taken > kProgramBytes ? fmt::format(" and {} for its data", format_bytes(taken)) : "";
   fail(ErrorKind::memory,
-       "{}: got {} for worker {}, expected at least {} for its part of the network; try {}",
+       "{}: got {} for worker {}, expected at least {} for its part of the network{}; try {}",
        is_given ? "cluster.memory" : "memory of this machine", format_bytes(question.memory),
-       task.cluster.rank(), format_bytes(needed), what_would_fit(question));
+       task.cluster.rank(), format_bytes(network + (data.empty() ? taken : 0)), data,
+       suggest_fit(rest));
 }
 
 }  // namespace artel

@@ -1,5 +1,4 @@
-// The options of all strategies that come with Artel, as TrainerOptions::strategy_options takes
-// them.
+// The options of all built-in strategies, for TrainerOptions::strategy_options.
 //
 //   artel::TrainerOptions options = {.strategy = "ring"};
 //   options.strategy_options = {artel::LocalStepsOptions{.local_steps = 8, .outer_momentum = 0.9}};

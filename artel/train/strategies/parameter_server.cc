@@ -6,7 +6,7 @@
 namespace artel {
 namespace {
 
-std::unique_ptr<Strategy> make_parameter_server(const Fit& fit) {
+std::unique_ptr<Strategy> make_parameter_server(const FitView& fit) {
   const std::optional<int64_t> delay = fit.options_of<DelayOptions>().delay;
   auto remote = remote_parameters(fit, {.delay = delay});
   if (delay == 0) return std::make_unique<ServedTogether>(fit, std::move(remote));
@@ -18,8 +18,8 @@ std::unique_ptr<Strategy> make_parameter_server(const Fit& fit) {
 StrategyKind parameter_server_kind() {
   return {.title = "Parameter servers",
           .help =
-              "Servers sum the gradients and update the weights; workers run in step, or apart "
-              "within a limit.",
+              "Servers sum the gradients and update the weights. Workers run in step, or "
+              "independently within a limit.",
           .names = {"ps"},
           .needs_servers = true,
           .takes_batches = false,

@@ -1,4 +1,4 @@
-// The strategy "ps": parameter servers make each update, in step or with a delay.
+// The strategy "ps": parameter servers make each update, synchronously or with a delay.
 #pragma once
 
 #include "artel/train/strategies/registry.h"

@@ -5,10 +5,13 @@
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/data/fetch.h"
+#include "artel/plan/forecast/own_machine.h"
 #include "artel/plan/measure.h"
 #include "artel/plan/pipeline.h"
-#include "artel/train/agreement.h"
-#include "artel/train/pipeline_runner.h"
+#include "artel/train/loop/agreement.h"
+#include "artel/train/parts/mesh_axes.h"
+#include "artel/train/parts/pipeline_runner.h"
+#include "artel/train/strategies/mesh.h"
 #include "artel/train/strategy.h"
 
 namespace artel {
@@ -34,7 +37,7 @@ PipelineCuts cuts_in(const std::string& text) {
   return cuts;
 }
 
-// With the cuts that are best by their times, or with equal ones to compare these with.
+// Uses the best cuts by time, or equal ones for comparison.
 plan::PipelinePlan planned(const plan::GraphCosts& costs, const std::string& cuts,
                            plan::PipelineRequest request) {
   plan::PipelinePlan best = plan::plan_pipeline(costs, request);
@@ -48,7 +51,8 @@ plan::PipelinePlan planned(const plan::GraphCosts& costs, const std::string& cut
 
 }  // namespace
 
-PipelineCuts choose_cuts(const Fit& fit, int workers, int copies) {
+PipelineCuts choose_cuts(const FitView& fit, const MeshSize& size, int copies) {
+  const int workers = size.pipeline;
   const std::string& wanted = fit.options_of<PipelineOptions>().schedule;
   const int each = wanted != "auto" && plan::schedule_kind(wanted).several_stages ? 2 : 1;
   const int64_t samples = (fit.batch_size + fit.lanes - 1) / fit.lanes;
@@ -57,11 +61,13 @@ PipelineCuts choose_cuts(const Fit& fit, int workers, int copies) {
   const plan::GraphCosts costs(
       graph, options.cuts == "measured" ? plan::measured_node_seconds(graph, fit.stepper->choices(),
                                                                       data::data_folder() / "costs")
-                                        : plan::estimated_node_seconds(graph));
+                                        : plan::own_node_seconds(graph, data::data_folder()));
   const plan::PipelinePlan plan =
       planned(costs, options.cuts,
-              {.shape = {workers, workers * each, fit.lanes / copies},
+              {.shape = {workers, workers * each, std::max(1, fit.lanes / copies)},
                .schedule = wanted,
+               .speeds = stage_speeds(
+                   {fit.group()->host_numbers(), fit.options_of<MeshOptions>().speeds}, size),
                .slots = static_cast<int>(fit.stepper->update().memory().size())});
   PipelineCuts cuts = {plan.schedule.name, {}};
   for (const plan::PlannedStage& stage : plan.stages) {
@@ -80,21 +86,20 @@ PipelineCuts agreed_cuts(comm::Group& group, const std::function<PipelineCuts()>
 
 void PipelineOptions::visit(KeyVisitor& field) {
   field({.name = "cluster.pipeline",
-         .help = "Workers of a pipeline, each with a part of the network; must divide the workers. "
-                 "1: each worker has all of it.",
+         .help = "Workers per pipeline, each with a part of the network; must divide the number of "
+                 "workers. 1: each worker has the whole network.",
          .least = 1},
         pipeline);
-  static const std::vector<std::string> names = schedule_choices();
-  field(
-      {.name = "cluster.schedule",
-       .help = "With `pipeline`: in which order the parts work (`artel plan` draws them); `auto`: "
-               "the fastest by estimate.",
-       .choices = {names.begin(), names.end()}},
-      schedule);
+  const std::vector<std::string> names = schedule_choices();
+  field({.name = "cluster.schedule",
+         .help = "With `pipeline`: the schedule of the stages (`artel plan` draws it); `auto`: the "
+                 "fastest by estimate.",
+         .choices = {names.begin(), names.end()}},
+        schedule);
   field({.name = "cluster.cuts",
-         .help = "With `pipeline`: by which times the network is cut, `estimated` by a model of a "
-                 "processor, or `measured` by worker 0 before the first step; or, to compare with, "
-                 "into stages of equally many `layers` or `parameters`.",
+         .help = "With `pipeline`: times by which the network is cut: `estimated` by a model of a "
+                 "processor, or `measured` by worker 0 before the first step. For comparison: "
+                 "stages of equally many `layers` or `parameters`.",
          .choices = {"estimated", "measured", "layers", "parameters"}},
         cuts);
 }

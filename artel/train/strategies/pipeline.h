@@ -1,4 +1,4 @@
-// Where a network is cut into the stages of a pipeline, and in which order they work.
+// Cuts a network into the stages of a pipeline and chooses their schedule.
 //
 //   artel::TrainerOptions options = {.lanes = 16};
 //   options.strategy_options = {artel::PipelineOptions{.pipeline = 4}};
@@ -11,23 +11,24 @@
 namespace artel {
 
 struct PipelineCuts;
+struct MeshSize;
 namespace comm {
 class Group;
 }  // namespace comm
 
 struct PipelineOptions {
-  int64_t pipeline = 1;  // workers of a pipeline
+  int64_t pipeline = 1;  // workers per pipeline
   std::string schedule = "auto";
   std::string cuts = "estimated";
 
   void visit(KeyVisitor& field);
 };
 
-// For pipelines of so many workers, each with one of the `copies` of the network that share the
-// lanes. The network is the one that the stepper now compiles.
-PipelineCuts choose_cuts(const Fit& fit, int workers, int copies);
+// Chooses cuts for the pipelines of a mesh, each with one of the `copies` of the network that share
+// the lanes. Slow workers get small stages. The network is the one that the stepper now compiles.
+PipelineCuts choose_cuts(const FitView& fit, const MeshSize& size, int copies);
 
-// A collective call: all get what worker 0 chooses.
+// Collective. Sends worker 0's choice to all.
 PipelineCuts agreed_cuts(comm::Group& group, const std::function<PipelineCuts()>& choose);
 
 }  // namespace artel

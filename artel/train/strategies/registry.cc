@@ -18,8 +18,8 @@
 namespace artel {
 namespace {
 
-// By title, as some have no name, and others several. The set of names is the language that
-// configurations are written in: one for the program.
+// By title, because some have no name and others several. The set of names is part of the language
+// of configurations: one for the program.
 Registry<StrategyKind>& registered_strategies() {
   static Registry<StrategyKind> all("strategy", [] {
     Registry<StrategyKind>::Entries entries;
@@ -38,10 +38,15 @@ void register_strategy(StrategyKind kind) {
   require_function("strategy", kind.title, kind.make);
   require(!kind.names.empty() || kind.wanted, ErrorKind::invalid_argument,
           "the strategy '{}' has neither names nor a condition to be wanted by", kind.title);
-  const std::vector<std::string> known = strategy_names();
+  const auto is_taken = [&](const std::string& name) {
+    for (const StrategyKind* other : strategy_kinds())
+      if (other->title != kind.title &&
+          std::find(other->names.begin(), other->names.end(), name) != other->names.end())
+        return true;
+    return false;
+  };
   for (const std::string& name : kind.names)
-    require(is_word(name) && std::find(known.begin(), known.end(), name) == known.end(),
-            ErrorKind::invalid_argument,
+    require(is_word(name) && !is_taken(name), ErrorKind::invalid_argument,
             "the strategy '{}': got the name '{}', expected a word that is not taken", kind.title,
             name);
   std::string title = kind.title;
@@ -137,7 +142,7 @@ bool divides_state(const Situation& situation) {
          kind.needs_all_workers(situation.options.strategy_options);
 }
 
-std::unique_ptr<Strategy> make_strategy(const Fit& fit) {
+std::unique_ptr<Strategy> make_strategy(const FitView& fit) {
   const Situation situation = {fit.cluster, fit.options, fit.kept};
   const StrategyKind& kind = strategy_at_work(situation);
   std::vector<const StrategyKind*> at_work = {&kind};

@@ -1,4 +1,4 @@
-// All strategies, and how each of them describes itself.
+// The registry of strategies and their descriptions.
 //
 //   struct PatientOptions {
 //     int64_t rounds = 1;
@@ -12,9 +12,9 @@
 //                             .visit_keys = artel::keys_of<PatientOptions>(),
 //                             .make = artel::find_strategy("auto").make});
 //
-// A strategy is a file under train/strategies and a line in registry.cc, or, in a user's program, a
-// call of register_strategy; after that, configurations, their reference, `artel train --help` and
-// the agreement of workers know it and its keys.
+// A built-in strategy is a file in train/strategies and a line in registry.cc; a custom one calls
+// register_strategy. Configurations, their reference, `artel train --help`, and the agreement of
+// workers then know it and its keys.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ namespace artel {
 class Cluster;
 class Strategy;
 class Workload;
-struct Fit;
+struct FitView;
 struct FitOptions;
 struct TrainerOptions;
 struct TrainerState;
@@ -42,85 +42,83 @@ class Dataset;
 class Loader;
 }  // namespace data
 
-// What decides which strategy is at work.
+// The inputs for choosing a strategy.
 struct Situation {
   const Cluster& cluster;
   const TrainerOptions& options;
-  const StrategyStates& kept;  // the values of them; the tensors may be elsewhere
+  const StrategyStates& kept;  // their values; tensors may be elsewhere
 };
 
 struct StrategyKind {
   std::string title;
-  std::string help;                // what it does, in a sentence
+  std::string help;                // one sentence about the strategy
   std::vector<std::string> names;  // values of cluster.strategy
   bool needs_servers = false;
-  // Whether a caller may provide the batch of a step (Trainer::train_on_batch).
+  // True if a caller may provide the batch of a step (Trainer::train_on_batch).
   bool takes_batches = true;
-  // The samples have to be sparse rows.
+  // The samples must be sparse rows.
   bool sparse_data = false;
-  std::string model = {};  // of the zoo, if the configuration names none
-  // Its keys: see keys_of. None: it has no options.
-  std::function<void(StrategyOptions&, KeyVisitor&)> visit_keys = {};
-  // What other keys mean with it, by their names: a sentence each.
+  std::string model = {};  // model of the zoo if the configuration names none
+  // Its keys; see keys_of. Empty without options.
+  VisitKeys visit_keys = {};
+  // The meaning of other keys with this strategy: key and sentence.
   std::map<std::string, std::string> notes = {};
-  // Whether a run goes on when a worker other than the first dies. None: never.
+  // True if a run survives the death of a worker other than worker 0. Empty: never.
   std::function<bool(const StrategyOptions&)> outlives_workers = {};
-  // Whether these options ask for parts that only one worker has, so that a run cannot go on
-  // without any one of them. None: never.
+  // True if some parts have only one owner, so that a run cannot continue without any one of the
+  // workers. Empty: never.
   std::function<bool(const StrategyOptions&)> needs_all_workers = {};
-  // Whether those who are left can form another group and go on (Cluster::regroup).
+  // True if the remaining workers can form another group and continue (Cluster::regroup).
   bool elastic = true;
-  // Adjusts the options of a trainer that asks for it by name. None: leaves them alone.
+  // Adjusts the options of a trainer that selects it by name. Empty for none.
   std::function<void(TrainerOptions&)> adjust = {};
-  // Adjusts the options of a fit on these samples. None: leaves them alone.
+  // Adjusts the options of a fit on these samples. Empty for none.
   std::function<void(FitOptions&, const data::Dataset&)> adjust_fit = {};
-  // What its steps work on (train/workload.h). None: batches, and the network compiled for them.
+  // The workload of its steps (train/step/workload.h). Empty: batches, and the network compiled for
+  // them.
   std::function<std::unique_ptr<Workload>(TrainerState&, data::Loader&, const FitOptions&)>
       workload = {};
-  // Throws for options that do not go together, whichever strategy is at work.
+  // Throws for incompatible options. Called for every strategy, whichever one is used.
   std::function<void(const Situation&)> check = {};
-  // One without names takes the place of a named one when this holds,
+  // True if a worker, or in a mesh a copy of the network, can take part in a step without lanes.
+  bool follows_without_lanes = false;
+  // A strategy without names replaces a named one if this holds.
   std::function<bool(const Situation&)> wanted = {};
-  // and may do so in the course of a fit when this does: its keys have an effect, too.
+  // It may replace a named one during a fit if this holds; then its keys have an effect.
   std::function<bool(const Situation&)> may_follow = {};
-  // What comparisons (`artel compare`) call it, such as "ring" or "local STEPS", and the settings
-  // that these words stand for.
+  // Its names in comparisons (`artel compare`), such as "ring" or "local STEPS", and the settings
+  // for them.
   std::vector<std::string> compared_as = {};
   std::function<std::vector<std::string>(const std::string& words)> compared_settings = {};
-  // Whether in each step workers add up the lanes of all exactly, and tell each other of newcomers
-  // with these sums; so a worker can take part in a step without lanes. None: never.
+  // True if workers add up all lanes exactly in each step and announce newcomers with these sums.
+  // Empty: never.
   std::function<bool(const TrainerOptions&)> adds_exactly = {};
-  std::function<std::unique_ptr<Strategy>(const Fit&)> make = {};
+  std::function<std::unique_ptr<Strategy>(const FitView&)> make = {};
 };
 
-// The keys that some structs of options list in their `void visit(KeyVisitor&)`.
-template <typename... T>
-std::function<void(StrategyOptions&, KeyVisitor&)> keys_of() {
-  return [](StrategyOptions& options, KeyVisitor& field) { (options.of<T>().visit(field), ...); };
-}
-
-// From any thread. Throws for a name that is taken, or that is not a word.
+// Any thread may call it. Replaces a strategy with the same title that the program registered
+// earlier. Throws if another strategy has one of the names, or if a name is not a word.
 void register_strategy(StrategyKind kind);
 
-// In the order in which people should read them. Their addresses do not change.
+// In the order of the documentation. Their addresses do not change.
 std::vector<const StrategyKind*> strategy_kinds();
 std::vector<std::string> strategy_names();
-// Throws for an unknown name, with the nearest known one.
+// Throws for an unknown name, suggesting the nearest known one.
 const StrategyKind& find_strategy(const std::string& name);
 // The strategy of a run: with servers, "auto" means the first strategy that needs them. Throws for
 // servers with a strategy that does not need any.
 const StrategyKind& find_strategy(const std::string& name, int servers);
 
-// The strategy that a fit begins with. Throws for options that do not go together.
+// The initial strategy of a fit. Throws for incompatible options.
 const StrategyKind& strategy_at_work(const Situation& situation);
 
-// Whether it gives each worker only a part of the weights or of what the optimizer remembers.
+// True if each worker gets only a part of the weights or of the optimizer state.
 bool divides_state(const Situation& situation);
 
-// Visits the keys of all strategies; a key that several have, more than once.
+// Visits the keys of all strategies. A key of several strategies is visited several times.
 void visit_strategy_keys(StrategyOptions& options, KeyVisitor& field);
 
-// What strategies say about a key that is not theirs; one sentence after another.
+// The strategies' sentences about a key that is not their own.
 std::string strategy_notes(const std::string& key);
 // Each key of each strategy once, with its value as text.
 std::vector<std::pair<std::string, std::string>> strategy_values(StrategyOptions options);

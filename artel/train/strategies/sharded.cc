@@ -4,10 +4,10 @@
 #include <numeric>
 
 #include "artel/base/error.h"
-#include "artel/train/exchange.h"
-#include "artel/train/mesh_axes.h"
-#include "artel/train/passing_weights.h"
-#include "artel/train/sharded_update.h"
+#include "artel/train/parts/mesh_axes.h"
+#include "artel/train/parts/passing_weights.h"
+#include "artel/train/parts/sharded_update.h"
+#include "artel/train/step/exchange.h"
 #include "artel/train/strategies/divided.h"
 #include "artel/train/strategies/local_steps.h"
 #include "artel/train/strategies/mesh.h"
@@ -20,13 +20,11 @@ namespace {
 
 class Sharded final : public DividedStrategy {
  public:
-  explicit Sharded(const Fit& fit);
+  explicit Sharded(const FitView& fit);
 
   Outcome step(const data::Batch& batch, const StepOptions& options) override;
   void after_step(int64_t step) override;
-  // Of weights that lie in parts, only those of others come and go while it computes.
-  bool computes_first() const override { return true; }
-  DividedState* divided() override { return &divided_; }
+  DividedStateTransfer& state_transfer() override { return divided_; }
   Traffic traffic() const override;
   ExchangePath path() const override { return exchange_.path(); }
 
@@ -37,11 +35,11 @@ class Sharded final : public DividedStrategy {
   const ShardingOptions sharding_;
   ShardedUpdate update_;
   Exchange exchange_;
-  DividedState divided_;
+  DividedStateTransfer divided_;
   std::unique_ptr<PassingWeights> passing_;  // if each worker keeps a part of the weights
 };
 
-Sharded::Sharded(const Fit& fit)
+Sharded::Sharded(const FitView& fit)
     : DividedStrategy(fit),
       sharding_(fit.options_of<ShardingOptions>()),
       update_(fit.cluster.membership(), *fit.stepper),
@@ -56,7 +54,7 @@ Sharded::Sharded(const Fit& fit)
                              sharding_.weights() ? update_.kept() : KeptRanges(), update_.kept())) {
   if (sharding_.weights())
     passing_ = std::make_unique<PassingWeights>(*fit.group(), *fit.stepper, update_,
-                                                fit.division->own().size());
+                                                fit.lane_partition->own().size());
   whole_ = !passing_;
   adds_gradients_ = true;
 }
@@ -64,7 +62,7 @@ Sharded::Sharded(const Fit& fit)
 Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& options) {
   Stepper& stepper = *fit_.stepper;
   const std::vector<Bucket>& buckets = stepper.buckets(batch.total);
-  exchange_.begin_step(options.number, buckets, fit_.division->layout());
+  exchange_.begin_step(options.number, buckets, fit_.lane_partition->layout());
   if (passing_) {
     if (std::exchange(whole_, false)) divided_.forget_weights();
     passing_->begin_step(batch.total);
@@ -91,7 +89,7 @@ Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& opt
     else
       stepper.update().measure_norm(squares, how.gradient_scale);
   }
-  // While a bucket is updated, the one before it travels, unless weights wait for the next step.
+  // A bucket is sent while the next one is updated, unless weights wait for the next step.
   std::vector<comm::Handle> gathers;
   update_to(options.number, [&] {
     update_.apply(total, how, [&](int bucket) {
@@ -108,11 +106,11 @@ Strategy::Outcome Sharded::step(const data::Batch& batch, const StepOptions& opt
 
 void Sharded::after_step(int64_t step) {
   DividedStrategy::after_step(step);
-  if (!passing_ && step % Division::kBalanceEvery == 0) fit_.division->balance(step);
+  if (!passing_ && step % LanePartition::kBalanceEvery == 0) fit_.lane_partition->balance(step);
 }
 
 void Sharded::spread_weights() {
-  if (passing_) passing_->rest();
+  if (passing_) passing_->stop_sharing();
   for (int b = 0; b < update_.shards().buckets(); ++b) update_.gather_weights(*fit_.group(), b);
 }
 
@@ -139,6 +137,7 @@ void check_sharding(const Situation& now) {
   refuse(options.of<LocalStepsOptions>().local_steps > 1, "local steps", "cluster.local_steps = 1");
   refuse(options.of<SynchronousOptions>().reduction == "fast", "cluster.reduction = \"fast\"",
          "\"exact\"");
+  refuse(now.options.optimizer.lazy_rows, "train.optimizer.lazy_rows = true", "lazy_rows = false");
   refuse(sharding == "weights" && options.of<PipelineOptions>().pipeline > 1, "pipelines",
          "\"gradients\"");
 }
@@ -147,30 +146,31 @@ void check_sharding(const Situation& now) {
 
 void ShardingOptions::visit(KeyVisitor& field) {
   field({.name = "cluster.sharding",
-         .help = "What each worker keeps only a part of: what the `optimizer` remembers; "
-                 "`gradients`, too; or `weights`, too. The bits stay the same.",
+         .help = "Divides state among workers: the `optimizer` state; also `gradients`; or also "
+                 "`weights`. The bits stay the same.",
          .choices = {"none", "optimizer", "gradients", "weights"}},
         sharding);
 }
 
-// It has no name of its own: sums may take any way.
+// A strategy without a name: sums may use any algorithm.
 StrategyKind sharded_kind() {
   return {.title = "In parts",
           .help =
               "With any of these names and `sharding`, each worker keeps only a part of the "
-              "optimizer's memory, the gradients or the weights, and updates that part.",
+              "optimizer state, the gradients, or the weights, and updates that part.",
           .names = {},
           .visit_keys = keys_of<ShardingOptions, ShardsOptions, MeshOptions, MirrorOptions>(),
           .needs_all_workers =
               [](const StrategyOptions& options) { return options.of<ShardingOptions>().any(); },
           .check = check_sharding,
+          .follows_without_lanes = true,
           .wanted =
               [](const Situation& now) {
                 const StrategyOptions& options = now.options.strategy_options;
                 return now.cluster.size() > 1 && adds_sums(now) &&
                        options.of<ShardingOptions>().any() && mesh_size(options).workers() == 1;
               },
-          .make = [](const Fit& fit) { return std::make_unique<Sharded>(fit); }};
+          .make = [](const FitView& fit) { return std::make_unique<Sharded>(fit); }};
 }
 
 }  // namespace artel

@@ -1,6 +1,5 @@
-// Every step is one update by the sum of all lanes, as in step, but each worker keeps only a part
-// of what the optimizer remembers, of the gradients, or of the weights. The bits are those of one
-// worker.
+// Synchronous training with sharded optimizer state, gradients, or weights. Every step is one
+// update by the sum of all lanes. The bits are those of a single worker.
 //
 //   artel::TrainerOptions options = {.optimizer = artel::optim::adam(1e-3)};
 //   options.strategy_options = {artel::ShardingOptions{.sharding = "optimizer"}};
@@ -14,7 +13,7 @@ struct ShardingOptions {
   std::string sharding = "none";
 
   bool any() const { return sharding != "none"; }
-  // Each keeps what those before it do, too.
+  // Each level includes the previous ones.
   bool gradients() const { return sharding == "gradients" || weights(); }
   bool weights() const { return sharding == "weights"; }
 

@@ -1,4 +1,4 @@
-// Options that several strategies have in common.
+// Options shared by several strategies.
 //
 //   artel::TrainerOptions options = {.strategy = "ps"};
 //   options.strategy_options = {artel::DelayOptions{.delay = 4}, artel::PackingOptions{"int8"}};
@@ -9,22 +9,21 @@
 namespace artel {
 
 struct PackingOptions {
-  std::string compress = {};  // a codec; empty: none
+  std::string compress = {};  // codec; empty means none
 
   void visit(KeyVisitor& field) {
-    field({"cluster.compress",
-           "How gradients are compressed for the network, such as `\"top-k 1%\"`."},
+    field({"cluster.compress", "Compression of gradients on the network, such as `\"top-k 1%\"`."},
           compress);
   }
 };
 
 struct ShardsOptions {
-  int64_t shards = 0;  // 0: as many as workers that share a layer
+  int64_t shards = 0;  // 0 means the number of workers that share a layer
 
   void visit(KeyVisitor& field) {
     field({.name = "cluster.shards",
-           .help = "Number of parts that layers are cut into. The same number of shards gives the "
-                   "same bits, whatever `cluster.tensor` is, which must divide it; 0: as many as "
+           .help = "Number of parts per layer. The bits depend on it, not on `cluster.tensor`, "
+                   "which must divide it. 0: as many as "
                    "`cluster.tensor`.",
            .least = 0},
           shards);
@@ -36,22 +35,22 @@ struct MirrorOptions {
 
   void visit(KeyVisitor& field) {
     field({.name = "cluster.mirror_every",
-           .help = "Steps after which what only one worker keeps is copied into the memory of "
-                   "another one, from where the run goes on if a worker is lost; `0`: never, the "
-                   "run then ends and is resumed from a checkpoint. Costs each worker up to four "
-                   "times the memory of what it keeps, but never more than a quarter of what is "
-                   "free: then there are no copies.",
+           .help = "Steps between copies of each worker's part of the state to another worker. "
+                   "The run continues from them if a worker is lost. `0`: no copies; the run then "
+                   "ends and must be resumed from a checkpoint. Copies need up to four times the "
+                   "memory of the part, and are disabled if that exceeds a quarter of the free "
+                   "memory.",
            .least = 0},
           mirror_every);
   }
 };
 
-struct EconomyOptions {
+struct AllowLossyOptions {
   bool allow_lossy = false;
 
   void visit(KeyVisitor& field) {
     field({.name = "cluster.allow_lossy",
-           .help = "Let `auto` choose compression and local steps too.",
+           .help = "Allow `auto` to use lossy compression and local steps.",
            .with = {"auto"}},
           allow_lossy);
   }
@@ -61,22 +60,21 @@ struct ReplicaOptions {
   int64_t replicas = 1;
 
   void visit(KeyVisitor& field) {
-    field(
-        {.name = "cluster.replicas",
-         .help = "On how many parameter servers each part of the weights is kept: with 2, any one "
-                 "server may die.",
-         .least = 1,
-         .most = 2},
-        replicas);
+    field({.name = "cluster.replicas",
+           .help = "Number of parameter servers with a copy of each part of the weights. With 2, "
+                   "any one server may die.",
+           .least = 1,
+           .most = 2},
+          replicas);
   }
 };
 
 struct DelayOptions {
-  std::optional<int64_t> delay = 0;  // nothing: no limit
+  std::optional<int64_t> delay = 0;  // empty means no limit
 
   void visit(KeyVisitor& field) {
     field({"cluster.delay",
-           "How many iterations a worker may be ahead of the slowest; `\"none\"`: no limit."},
+           "Iterations by which a worker may be ahead of the slowest; `\"none\"`: no limit."},
           delay);
   }
 };

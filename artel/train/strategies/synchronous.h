@@ -1,4 +1,5 @@
-// Every step is one update by the sum of all lanes of all workers: all hold the same weights.
+// Synchronous training: every step is one update by the sum of all lanes, and all workers hold the
+// same weights.
 //
 //   artel::TrainerOptions options = {.strategy = "coordinator"};
 //   options.strategy_options = {artel::SynchronousOptions{.coordinators = 2}};
@@ -15,8 +16,8 @@ struct SynchronousOptions {
   void visit(KeyVisitor& field);
 };
 
-// "exact" or "fast", where the options say "auto": fast with a strategy that names an algorithm,
-// exact otherwise, and wherever state is sharded.
+// Resolves "auto" to "exact" or "fast": fast for a strategy that names an algorithm, exact
+// otherwise and with sharded state.
 std::string reduction_of(const TrainerOptions& options);
 
 StrategyKind synchronous_kind();

@@ -10,8 +10,8 @@ namespace artel {
 void TensorOptions::visit(KeyVisitor& field) {
   field(
       {.name = "cluster.tensor",
-       .help = "Workers that share the layers of a network, each with some of their columns, rows "
-               "and heads; must divide the workers. 1: each worker has whole layers.",
+       .help = "Workers per tensor group, which share the columns, rows, and heads of each layer; "
+               "must divide the number of workers. 1: each worker has whole layers.",
        .least = 1},
       tensor);
 }

@@ -1,4 +1,4 @@
-// Tensor groups: their workers share the layers of one network, each with some of their shards
+// Tensor groups, whose workers share the layers of one network; each has some shards
 // (graph/passes/split_layers.h).
 //
 //   artel::TrainerOptions options = {.lanes = 2};
@@ -15,13 +15,13 @@ struct TensorOptions {
   void visit(KeyVisitor& field);
 };
 
-// Of the layers of a network that these options ask for.
+// The number of shards per layer with these options.
 int shards_of(const StrategyOptions& options);
-// The workers of a tensor group, of so many; 1 if there are no groups. Throws if the groups do not
-// divide the workers.
+// The number of workers per tensor group; 1 without groups. Throws if groups do not divide the
+// workers.
 int workers_sharing_layers(const StrategyOptions& options, int workers);
 
-// Throws for options that do not go together with shards.
+// Throws for options that are incompatible with shards.
 void check_tensor(const Situation& now);
 
 }  // namespace artel

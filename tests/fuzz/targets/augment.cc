@@ -1,4 +1,4 @@
-#include "artel/data/augment.h"
+#include "artel/data/images/augment.h"
 #include "artel/base/text.h"
 #include "tests/fuzz/target.h"
 

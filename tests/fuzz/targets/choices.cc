@@ -1,4 +1,4 @@
-#include "artel/exec/choices.h"
+#include "artel/exec/plan/choices.h"
 
 #include "tests/fuzz/target.h"
 

@@ -1,4 +1,4 @@
-#include "artel/data/cifar.h"
+#include "artel/data/images/cifar.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/pictures.h"
 

@@ -1,10 +1,10 @@
-#include "artel/run/config.h"
+#include "artel/run/config/config.h"
 #include "artel/base/error.h"
 #include "tests/fuzz/target.h"
 
 namespace artel::fuzz::config {
 
-// What can be read can be written and read again.
+// Every readable configuration can be written and read again.
 void read(const Bytes& bytes) {
   const RunConfig config = parse_config(
       {reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size()}, bytes.name);

@@ -10,7 +10,7 @@ using comm::control::Frame;
 using comm::control::FrameType;
 using comm::control::to_body;
 
-// What can be read, and written, is read as the same again.
+// Every message that can be read and written is read as the same again.
 template <typename T>
 void read_twice(std::string_view body, T (*from)(std::string_view)) {
   const std::string written = to_body(from(body));
@@ -29,8 +29,8 @@ void read_frame(const Frame& frame) {
       return read_twice(frame.body, control::news_from);
     case FrameType::failure:
       return read_twice(frame.body, control::failure_from);
-    case FrameType::knock:
-      return read_twice(frame.body, control::knock_from);
+    case FrameType::request:
+      return read_twice(frame.body, control::door_request_from);
     case FrameType::roster:
       return read_twice(frame.body, control::roster_from);
     case FrameType::doors:
@@ -49,7 +49,7 @@ void read_frame(const Frame& frame) {
 
 }  // namespace
 
-// What arrives at a control connection, in two pieces.
+// Data of a control connection, in two pieces.
 void read(const Bytes& bytes) {
   with_name(bytes, [&] {
     comm::control::FrameReader reader;
@@ -73,7 +73,7 @@ std::vector<std::string> seeds() {
       frame(FrameType::table, to_body(std::vector<control::Member>{{"n01", 7, "blob"}})) +
           frame(FrameType::news, to_body(std::vector<control::Sign>{{0.5f, "step 7", false}})),
       frame(FrameType::failure, to_body(control::Failure{.cause = "[worker 1] died"})),
-      frame(FrameType::knock, to_body(control::Knock{.self = who})) +
+      frame(FrameType::request, to_body(control::DoorRequest{.self = who})) +
           frame(FrameType::roster,
                 to_body(control::Roster{
                     .address = "n01:8", .members = {who}, .changes = {{2, "ended"}}})),

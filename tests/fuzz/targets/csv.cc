@@ -1,5 +1,5 @@
 #include "artel/base/error.h"
-#include "artel/data/table_encoder.h"
+#include "artel/data/tables/table_encoder.h"
 #include "tests/fuzz/target.h"
 
 namespace artel::fuzz::csv {

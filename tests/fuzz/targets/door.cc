@@ -9,7 +9,7 @@
 
 namespace artel::fuzz::door {
 
-// What a stranger says at the door of a worker that trains.
+// Data from a foreign process at the door of a worker that trains.
 void read(const Bytes& bytes) {
   using comm::control::Endpoint;
   static const Endpoint place = {fmt::format("@artel-fuzz-door-{}", ::getpid()), 0};
@@ -21,8 +21,9 @@ void read(const Bytes& bytes) {
 std::vector<std::string> seeds() {
   using namespace comm::control;
   const Participant who = {.number = 3, .host = "n01", .process = 7, .door = "n01:9"};
-  return {encode({FrameType::knock, to_body(Knock{.self = who})}),
-          encode({FrameType::knock, to_body(Knock{.wish = Knock::Wish::dismiss, .self = who})}),
+  return {encode({FrameType::request, to_body(DoorRequest{.self = who})}),
+          encode({FrameType::request,
+                  to_body(DoorRequest{.purpose = DoorRequest::Purpose::dismiss, .self = who})}),
           encode({FrameType::hello, to_body(Hello{.size = 3})})};
 }
 

@@ -1,4 +1,4 @@
-#include "artel/comm/handshake.h"
+#include "artel/comm/connection/handshake.h"
 
 #include "artel/base/error.h"
 #include "tests/fuzz/target.h"
@@ -10,7 +10,7 @@ constexpr comm::Protocol kProtocol = {0x4c545241, 7, "protocol"};
 
 }  // namespace
 
-// What a stranger says in place of an answer, a challenge or a proof: it is never believed.
+// Arbitrary data in place of an answer, a challenge, or a proof is never accepted.
 void read(const Bytes& bytes) {
   static const comm::RunKey key("secret");
   comm::Challenger listener(kProtocol);

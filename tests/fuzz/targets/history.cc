@@ -1,10 +1,10 @@
-#include "artel/train/history.h"
+#include "artel/train/loop/history.h"
 
 #include "tests/fuzz/target.h"
 
 namespace artel::fuzz::history {
 
-// What a worker that joins a run is told of it.
+// The history that a newcomer receives.
 void read(const Bytes& bytes) {
   with_name(bytes, [&] {
     const std::string written = to_text(history_from_text(bytes.text()));

@@ -9,7 +9,7 @@
 
 namespace artel::fuzz::hub {
 
-// What a stranger says to rank 0 of a group that is being formed.
+// Data from a foreign process at rank 0 of a group that is being formed.
 void read(const Bytes& bytes) {
   using comm::control::Endpoint;
   static const Endpoint place = {fmt::format("@artel-fuzz-hub-{}", ::getpid()), 0};

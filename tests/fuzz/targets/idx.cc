@@ -1,4 +1,4 @@
-#include "artel/data/idx.h"
+#include "artel/data/images/idx.h"
 #include "artel/base/compress.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/gzip.h"

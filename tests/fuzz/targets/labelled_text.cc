@@ -1,5 +1,6 @@
-#include "artel/data/labelled_text.h"
+#include "artel/data/text/labelled_text.h"
 #include "artel/base/log.h"
+#include "artel/data/text/word_piece.h"
 #include "tests/fuzz/target.h"
 
 namespace artel::fuzz::labelled_text {

@@ -1,4 +1,4 @@
-#include "artel/data/libsvm.h"
+#include "artel/data/tables/libsvm.h"
 #include "tests/fuzz/target.h"
 
 namespace artel::fuzz::libsvm {

@@ -25,7 +25,7 @@ struct Kept {
 
 }  // namespace
 
-// What a pipeline plan remembers of times: whatever is there, times come out that can be used.
+// The measured times stored by a pipeline plan: any content gives usable times.
 void read(const Bytes& bytes) {
   static const Kept kept;
   write_input(kept.file, bytes.text());

@@ -1,4 +1,4 @@
-#include "artel/data/image.h"
+#include "artel/data/images/image.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/pictures.h"
 

@@ -16,7 +16,7 @@ void read_twice(std::string_view text, T (*from)(std::string_view)) {
 
 }  // namespace
 
-// What servers and workers tell each other as text; the first byte says what.
+// Texts exchanged by servers and workers; the first byte selects the kind.
 void read(const Bytes& bytes) {
   if (bytes.data.empty()) return;
   const std::string_view text = bytes.text().substr(1);

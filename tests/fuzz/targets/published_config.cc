@@ -1,4 +1,4 @@
-#include "artel/run/published_config.h"
+#include "artel/run/config/published_config.h"
 #include "tests/fuzz/target.h"
 
 namespace artel::fuzz::published_config {

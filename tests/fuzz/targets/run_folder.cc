@@ -1,12 +1,12 @@
-#include "artel/run/run_folder.h"
+#include "artel/run/folder/run_folder.h"
 
 #include "artel/observe/live_history.h"
 #include "artel/observe/metrics.h"
 #include "artel/observe/metrics_tail.h"
-#include "artel/run/export.h"
-#include "artel/run/live_view.h"
-#include "artel/run/overview.h"
-#include "artel/run/trace_request.h"
+#include "artel/run/folder/overview.h"
+#include "artel/run/report/export.h"
+#include "artel/run/report/live_view.h"
+#include "artel/run/report/trace_request.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_folder.h"
 

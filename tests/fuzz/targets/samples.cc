@@ -1,4 +1,4 @@
-#include "artel/run/samples.h"
+#include "artel/run/samples/samples.h"
 
 #include "artel/base/file.h"
 #include "artel/tensor/npy.h"
@@ -13,7 +13,7 @@ constexpr const char* kEndings[] = {"npy", "npz", "png", "jpg", "idx"};
 
 }  // namespace
 
-// What `artel predict` is given for a network for pictures; the first byte says what it is called.
+// Input files of `artel predict` for a network for pictures; the first byte selects the name.
 void read(const Bytes& bytes) {
   static const TemporaryFolder folder;
   if (bytes.data.empty()) return;

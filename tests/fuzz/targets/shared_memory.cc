@@ -56,7 +56,7 @@ class Waiting {
 
 }  // namespace
 
-// What a stranger says to rank 0 of workers on one machine, as one message.
+// Data from a foreign process at rank 0 of workers on one machine, as one message.
 void read(const Bytes& bytes) {
   static const Waiting waiting;
   if (!bytes.data.empty()) say(waiting.connect(), bytes.text());

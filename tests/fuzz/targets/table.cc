@@ -1,6 +1,6 @@
 #include "artel/base/file.h"
-#include "artel/data/csv_reader.h"
-#include "artel/data/table_encoder.h"
+#include "artel/data/tables/csv_reader.h"
+#include "artel/data/tables/table_encoder.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "artel/data/text_archive.h"
+#include "artel/data/text/text_archive.h"
 
 #include "tests/fuzz/target.h"
 #include "tests/support/gzip.h"
@@ -6,7 +6,8 @@
 
 namespace artel::fuzz::text_archive {
 
-// The inside of a compressed archive of texts: nobody guesses the checksum of the outside.
+// The inside of a compressed archive of texts, because random data never has the right outer
+// checksum.
 void read(const Bytes& bytes) {
   static const TemporaryFolder folder;
   const auto file = folder / "fuzz.tgz";

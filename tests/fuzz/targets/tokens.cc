@@ -1,6 +1,6 @@
 #include "artel/base/file.h"
-#include "artel/data/masked_text.h"
-#include "artel/data/text.h"
+#include "artel/data/text/masked_text.h"
+#include "artel/data/text/text.h"
 #include "artel/tensor/npy.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_folder.h"

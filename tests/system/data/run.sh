@@ -22,7 +22,7 @@ test_paths() {
   grep -q "^path = \"$folder/other.csv\"" override/config.toml || fail "$(grep path override/config.toml)"
   mv project/data.csv .
   expect 0 "$artel" train project/run.toml --out fallback
-  contains err "[project/run.toml] data.path: there is no 'data.csv' beside this file; the one in the working folder is meant: $folder/data.csv"
+  contains err "[project/run.toml] data.path: no 'data.csv' next to this file; using the one in the working folder: $folder/data.csv"
   "$artel" verify override fallback >out || fail "$(cat out)"
   rm data.csv
   expect 1 "$artel" train project/run.toml --out missing
@@ -41,7 +41,7 @@ test_changed() {
   contains err "the newest checkpoint of run"
   sed -i '200s/^[^,]*/0.123456/' data.csv
   expect 0 "$artel" evaluate run
-  contains err "the data at $folder/data.csv is not what the network was trained on"
+  contains err "the data at $folder/data.csv differs from the training data"
   expect 1 "$artel" train run.toml --out run --resume --set train.epochs=5
   contains err "other samples in the data"
   expect 0 "$artel" evaluate run --set data.path=data.csv
@@ -149,7 +149,7 @@ test_large() {
   expect 0 "$artel" train run.toml --out one
   ! grep -q "parsing the table" err || fail "$(cat err)"
   expect 0 "$artel" verify one three
-  # A kept table that is not whole is parsed again, and one that nobody has used for a month goes.
+  # An incomplete kept table is parsed again, and one without use for a month is deleted.
   mkdir kept/tables/forgotten
   touch -d "40 days ago" kept/tables/forgotten
   printf 'x' | dd of="$(echo kept/tables/*/train_inputs.npy)" bs=1 seek=5000000 conv=notrunc 2>dd.txt
@@ -161,7 +161,7 @@ test_large() {
   { cat part1.csv; tail -n +2 part1.csv; tail -n +2 part1.csv; } >other.csv
   kept=$(ls kept/tables | grep -v lock)
   ARTEL_TABLES_GB=0.001 expect 0 "$artel" train run.toml --out other --set data.path=other.csv
-  contains err "$kept makes room for others"
+  contains err "$kept to make room"
   [[ $(ls kept/tables | grep -vc lock) -eq 1 && ! -e kept/tables/$kept ]] || fail "$(ls kept/tables)"
   ARTEL_TABLES_GB=many expect 1 "$artel" train run.toml --out wrong
   contains err "ARTEL_TABLES_GB: got 'many', expected a number of gigabytes"
@@ -286,7 +286,7 @@ test_pictures() {
   for workers in 1 3; do
     expect 0 "$artel" predict run new --top 1 -o broken.csv -n $workers
     contains err "new/0.png"
-    contains err "it is left out"
+    contains err "skipped"
     grep -v '^new/0.png,' one.csv | cmp - broken.csv || fail "$(head broken.csv)"
     rm broken.csv
     expect 1 "$artel" predict run new/1.png new/0.png -o broken.csv -n $workers

@@ -1,7 +1,10 @@
 """check.py ARTEL PROJECT: what the pages say exists.
 
-Links lead to files and headings that are there, each decision has a number of its own, and every command, option and
-configuration key that a page mentions is known to the program.
+Links lead to files and headings that are there, each decision has a number of its own, every command, option and
+configuration key that a page mentions is known to the program, and each key opens one row of a table in all pages.
+
+Sample outputs: a command that ends with an error of its arguments is run, and prints what the page shows. Elsewhere, each
+word that a page shows occurs in a text of the program or in the command. Tutorials have a test of their own, which runs them.
 """
 
 import pathlib
@@ -11,9 +14,9 @@ import sys
 from functools import cache
 
 ARTEL, PROJECT = sys.argv[1], pathlib.Path(sys.argv[2])
-SECTIONS = "data|model|train|cluster|observe"
+SECTIONS = "data|model|train|distil|prune|cluster|observe"
 # Words after "artel" in running text and in commands that are no commands of the program.
-NO_COMMANDS = {"COMMAND", "is", "and", "has", "or"}
+NO_COMMANDS = {"COMMAND", "is", "and", "has", "or", "import"}
 problems = []
 
 
@@ -103,6 +106,49 @@ def check_decisions():
             problems.append(f"docs/decisions: {' and '.join(names)} have the same number")
 
 
+def samples_in(text):
+    """Commands after a "$ " in a block of code, each with the lines below it."""
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.M | re.S):
+        for sample in re.findall(r"^\$ (.*?)(?=^\$ |\Z)", "" if language else block, re.M | re.S):
+            command, _, output = sample.partition("\n")
+            yield command, output
+
+
+@cache
+def words_of_program():
+    """The words of all texts in the sources: of messages, titles of columns, and names."""
+    words = set()
+    for file in (PROJECT / "artel").glob("**/*.[ch]*"):
+        for literal in re.findall(r'"((?:[^"\\\n]|\\.)*)"', file.read_text()):
+            words.update(re.findall(r"[a-z]+", literal.lower()))
+    return words
+
+
+def check_sample(page, command, output):
+    if output.startswith("artel: error: [--"):
+        done = subprocess.run([ARTEL, *command.split()[1:]], cwd=PROJECT, capture_output=True, text=True, timeout=20)
+        if done.stderr != output:
+            problems.append(f"{page}: '{command}' prints {done.stderr!r}, not {output!r}")
+        return
+    known = words_of_program() | set(re.findall(r"[a-z]+", command.lower()))
+    for word in re.findall(r"(?<![\w.])[a-z]{4,}(?![\w.])", output):
+        if word not in known:
+            problems.append(f"{page}: the program has no word '{word}', which '{command}' prints there")
+
+
+def check_rows():
+    """Each key opens one row of all tables: what it means is said in one place."""
+    rows = {}
+    for page in sorted((PROJECT / "docs").glob("*.md")):
+        for key in re.findall(rf"^\| `((?:{SECTIONS})\.[\w.]+)", page.read_text(), re.M):
+            rows.setdefault(key, []).append(page.name)
+    for key, found in rows.items():
+        if len(found) > 1:
+            problems.append(f"docs: {key} opens rows in {', '.join(found)}")
+    return len(rows)
+
+
+samples = 0
 pages = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").glob("**/*.md"))]
 for page in pages:
     text = page.read_text()
@@ -112,8 +158,11 @@ for page in pages:
     for words in commands_in(text):
         check_command(page.relative_to(PROJECT), words)
     check_keys(page.relative_to(PROJECT), text)
+    for command, output in samples_in(text) if not page.name.startswith("tutorial_") else ():
+        samples += 1
+        check_sample(page.relative_to(PROJECT), command, output)
 check_decisions()
-if len(commands_of()) < 20 or len(known_keys()) < 50 or len(pages) < 20:
+if len(commands_of()) < 20 or len(known_keys()) < 50 or len(pages) < 20 or check_rows() < 50 or samples < 5:
     problems.append("the check itself has read nothing")
 print("\n".join(problems) or f"{len(pages)} pages are right")
 sys.exit(1 if problems else 0)

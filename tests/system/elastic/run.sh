@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# run.sh ARTEL CASE: kills, stops, adds and removes workers of a run (a function test_CASE below); those who are left go on
-# with the bits of an undisturbed run.
+# run.sh ARTEL CASE: kills, stops, adds, and removes workers of a run (a function test_CASE below). The others continue with the bits of an
+# undisturbed run.
 set -euo pipefail
 artel=$1 case=$2
 source "$(dirname "$0")/../support.sh"
 trap 'kill $(jobs -p) 2>/dev/null || true; kill -CONT "${workers[@]}" 2>/dev/null || true; wait; remove_folder' EXIT
 
-# goes_on [STEPS]: waits until the run has saved a step at least so many (100) after the present one.
+# goes_on [STEPS]: waits until the run has saved a step at least STEPS (100) after the present one.
 goes_on() {
   local tries=0 from
   from=$(newest_step)
@@ -40,7 +40,7 @@ PYTHON
   done
 }
 
-# Whoever reports comes last: each time another worker is the first one.
+# The reporting worker comes last: each time another worker is the first one.
 test_one_after_another() {
   start_endless_run 4
   local number
@@ -49,7 +49,7 @@ test_one_after_another() {
     goes_on
     contains err "worker $number (process ${workers[$number]} on host"
   done
-  contains err "going on with 1 worker"
+  contains err "continuing with 1 worker"
   same_as_undisturbed
   python3 - <<'PYTHON'
 import json
@@ -67,8 +67,8 @@ test_together() {
   same_as_undisturbed
 }
 
-# Each worker has only a part of the network: another one has a copy of it, steps are repeated from there, and those who are
-# left form another mesh. The last one has all of it.
+# Each worker has only a part of the network, and another one has a copy. Steps are repeated from there, and the remaining workers form
+# another mesh. The last one has the whole network.
 test_mesh() {
   local options
   for options in cluster.pipeline=3 "cluster.sharding=weights --set cluster.transport=gloo"; do
@@ -77,7 +77,7 @@ test_mesh() {
     start_endless_run 3 --set train.save_every=5 --set $options
     kill_worker 1
     goes_on 20
-    contains err "ended: going on with 2 workers"
+    contains err "ended: continuing with 2 workers"
     kill_worker 0
     goes_on 20
     same_as_undisturbed
@@ -89,22 +89,26 @@ test_mesh() {
 test_mesh_restart() {
   start_endless_run 4 --set cluster.pipeline=2 --set cluster.restarts=8 --set cluster.sharding=optimizer --set train.save_every=5
   kill_worker 3
-  awaits "joins: going on with 4 workers"
+  awaits "joins: continuing with 4 workers"
   goes_on 20
   kill_worker 0
-  awaits "going on with 4 workers" 2
+  awaits "continuing with 4 workers" 2
   goes_on 20
   same_as_undisturbed
 }
 
-# A worker that leaves a mesh hands its part over; one that joins gets a part.
+# A worker that leaves a mesh hands its part over; one that joins gets a part. Of two that are asked to leave together, one waits
+# until the other one's part is in place.
 test_mesh_leave() {
   start_endless_run 3 --set cluster.pipeline=3 --set train.save_every=5
   kill -TERM "${workers[1]}"
-  awaits "worker 1 (process ${workers[1]} on host $(hostname)) left: going on with 2 workers"
+  awaits "worker 1 (process ${workers[1]} on host $(hostname)) left: continuing with 2 workers"
   goes_on 20
   join_as newcomer --join run --set cluster.pipeline=3 --set train.save_every=5
-  awaits "joins: going on with 3 workers"
+  awaits "joins: continuing with 3 workers"
+  goes_on 20
+  kill -TERM "${workers[2]}" $joined
+  awaits "left: continuing with 1 worker"
   goes_on 20
   same_as_undisturbed
 }
@@ -220,17 +224,17 @@ ends_with() {
 test_restart() {
   start_endless_run 3 --set cluster.restarts=8
   kill_worker 1
-  awaits "joins: going on with 3 workers"
+  awaits "joins: continuing with 3 workers"
   goes_on
   kill_worker 0 2
-  awaits "going on with 3 workers" 2
+  awaits "continuing with 3 workers" 2
   goes_on
   # The launcher calls those that it has started again by their numbers in the run.
   local again
   again=$(pgrep -n -P $launcher)
   kill -KILL "$again"
-  awaits "(process $again) was ended by signal 9"
-  grep -qE "worker [45] \(process $again\) was ended" err || fail "the launcher gives another number: $(cat err)"
+  awaits "(process $again) was killed by signal 9"
+  grep -qE "worker [45] \(process $again\) was killed by signal" err || fail "the launcher gives another number: $(cat err)"
   goes_on
   same_as_undisturbed
   contains run/metrics.jsonl '"cluster/joined":'
@@ -246,7 +250,7 @@ assert all(a["at_second"] <= b["at_second"] for a, b in zip(summary["changes"], 
 PYTHON
 }
 
-# A worker that cannot finish a step, without which the others wait, is not started for ever.
+# A worker that cannot finish a step, for which the others wait, is not restarted forever.
 test_again() {
   make_run
   sed -i 's/"dense 16"/"dense 3000", "relu", "dense 3000"/; s/batch_size = 20/batch_size = 160/' run.toml
@@ -254,7 +258,7 @@ test_again() {
   launcher=$!
   wait_for_checkpoint run
   kill -KILL "$(pgrep -P $launcher | tail -1)"
-  awaits "joins: going on with 3 workers"
+  awaits "joins: continuing with 3 workers"
   kill -KILL "$(pgrep -n -P $launcher)"
   ends_with 1 $launcher
   contains err "as did the one before it: the run stops"
@@ -265,7 +269,7 @@ test_join() {
   start_endless_run 2
   join_as newcomer --join run
   awaits "worker 2 (process $joined on host"
-  contains err "joins: going on with 3 workers"
+  contains err "joins: continuing with 3 workers"
   goes_on
   expect 1 "$artel" train run.toml --join run --set train.steps=100000000 --set train.optimizer.lr=0.2
   contains err "it was started differently: it has 'optimizer.lr"
@@ -286,7 +290,19 @@ test_join() {
 test_stand_by() {
   start_endless_run 2 --set cluster.lanes=2
   join_as newcomer --join run --set cluster.lanes=2
-  awaits "joins: going on with 3 workers"
+  awaits "joins: continuing with 3 workers"
+  awaits "3 workers for 2 lanes: 1 stand by"
+  goes_on
+  kill_worker 1
+  goes_on
+  same_as_undisturbed --set cluster.lanes=2
+}
+
+# The same where each worker, also one without lanes, keeps a part of the weights.
+test_stand_by_parts() {
+  local -r parts=(--set cluster.lanes=2 --set cluster.sharding=weights)
+  start_endless_run 2 "${parts[@]}"
+  join_as newcomer --join run "${parts[@]}"
   awaits "3 workers for 2 lanes: 1 stand by"
   goes_on
   kill_worker 1
@@ -298,16 +314,17 @@ test_stand_by() {
 test_join_local() {
   start_endless_run 2 --set cluster.local_steps=4
   join_as newcomer --join run --set cluster.local_steps=4
-  awaits "joins: going on with 3 workers"
+  awaits "joins: continuing with 3 workers"
   goes_on
   "$artel" leave run 1 >left || fail "artel leave: $(cat err)"
-  awaits "left: going on with 2 workers"
+  awaits "left: continuing with 2 workers"
   goes_on
   interrupt
   expect 0 "$artel" evaluate run
 }
 
-# Over TCP the newcomer needs only the address at which the run began, also when its first group is gone.
+# Over TCP the newcomer needs only the address at which the run began, also when its first group is gone. One that has joined by the
+# folder says how to resume in the same way.
 test_join_gloo() {
   make_run
   local i common=(--join 127.0.0.1:$port --token secret --set "cluster.workers=2..4")
@@ -322,8 +339,8 @@ test_join_gloo() {
   join_as newcomer "${common[@]}"
   awaits "worker 2 (process $joined on host"
   goes_on
-  join_as another "${common[@]}"
-  awaits "going on with 4 workers"
+  join_as another --join run --set "cluster.workers=2..4"
+  awaits "continuing with 4 workers"
   goes_on
   expect_refused "${common[@]}"
   kill -KILL "${workers[1]}"
@@ -331,6 +348,8 @@ test_join_gloo() {
   kill -INT "${workers[0]}"
   ends_with 130 "${workers[0]}"
   for i in $joined $(jobs -p); do timeout 60 tail --pid="$i" -f /dev/null || fail "process $i lives on"; done
+  for i in out0 another; do contains $i "to resume, on each machine: artel train run.toml --join 127.0.0.1:$port --out run --resume"; done
+  contains another "(with the same --token)"
   expect 0 "$artel" train run.toml --out one --set train.steps=$(newest_step)
   expect 0 "$artel" verify one run
 }
@@ -342,7 +361,7 @@ expect_refused() {
   ln -s out0 err
 }
 
-# Whoever holds connections open without a word keeps nobody from joining: before the workers meet, and while they train.
+# Processes that hold connections open without a word do not keep workers from joining: before the workers meet, and while they train.
 test_strangers() {
   make_run
   local common=(--join 127.0.0.1:$port --token secret --set "cluster.workers=2..3")
@@ -382,14 +401,14 @@ time.sleep(150)
   contains held "held"
 }
 
-# By command and by signal, worker 0 too: whoever leaves ends with code 0.
+# By command and by signal, also for worker 0: a worker that leaves ends with code 0.
 test_leave() {
   start_endless_run 4
   "$artel" leave run 2 >left || fail "artel leave: $(cat err)"
   contains left "worker 2 (process ${workers[2]} on host"
-  awaits "worker 2 (process ${workers[2]} on host $(hostname)) left: going on with 3 workers"
+  awaits "worker 2 (process ${workers[2]} on host $(hostname)) left: continuing with 3 workers"
   kill -TERM "${workers[0]}"
-  awaits "worker 0 (process ${workers[0]} on host $(hostname)) left: going on with 2 workers"
+  awaits "worker 0 (process ${workers[0]} on host $(hostname)) left: continuing with 2 workers"
   goes_on
   expect 1 "$artel" leave run 0
   contains err "got 0, expected one of 1, 3"
@@ -397,7 +416,7 @@ test_leave() {
   contains run/summary.json '"why": "left"'
 }
 
-# MPI ends the job, which says how to go on; that gives the same bits.
+# MPI ends the job, which prints how to continue; that gives the same bits.
 test_mpi() {
   command -v mpirun >/dev/null || { echo "skipped: no mpirun" >&2; exit 77; }
   local root=()
@@ -410,7 +429,9 @@ test_mpi() {
   wait_for_checkpoint run
   workers=($(pgrep -P $launcher))
   kill_one "${workers[1]}"
-  contains err "MPI ends the job: --resume goes on from the last checkpoint"
+  # Where mpirun's own SIGTERM is faster than the news, only mpirun says what has happened.
+  grep -qE "MPI ends the job; continue from the last checkpoint with --resume|noticed that process rank 1 .* exited on signal 9" err ||
+    fail "nobody says what has happened: $(cat err)"
   timeout 20 tail --pid="${workers[0]}" -f /dev/null || fail "process ${workers[0]} lives on"
   local steps=$(($(newest_step) + 10))
   expect 0 "${mpi[@]}" --set train.steps=$steps --resume
@@ -418,25 +439,25 @@ test_mpi() {
   expect 0 "$artel" verify one run
 }
 
-# Four workers share each layer, which three cannot, and none of them has room for all of it: they wait for another one.
+# Four workers share each layer, which three cannot, and none has room for the whole: they wait for another one.
 test_memory() {
   make_run
   sed -i 's/"dense 16"/"dense 2000", "relu", "dense 2000"/; s/, momentum = 0.9//' run.toml
-  local options=(--set cluster.tensor=4 --set cluster.memory='90 MiB' --set train.steps=100000000 --set train.save_every=2)
+  local options=(--set cluster.tensor=4 --set cluster.memory='80 MiB' --set train.steps=100000000 --set train.save_every=2)
   "$artel" train run.toml --out run -n 4 --set cluster.restarts=0 "${options[@]}" >out 2>err &
   launcher=$!
   wait_for_checkpoint run
   workers=($(pgrep -P $launcher))
   kill_worker 1
-  awaits "3 workers left, but cluster.memory: got 90 MiB for worker 0, expected at least"
+  awaits "3 workers left, but cluster.memory: got 80 MiB for worker 0, expected at least"
   contains err ": waiting up to 3600 s for others (cluster.wait)"
   join_as newcomer --join run "${options[@]}"
-  awaits "joins: going on with 4 workers"
+  awaits "joins: continuing with 4 workers"
   goes_on 4
   same_as_undisturbed --set cluster.shards=4
 }
 
-# Below the fewest workers the run waits, and goes on when there are enough again.
+# Below the minimum of workers the run waits, and continues when there are enough again.
 test_fewest() {
   start_endless_run 2..3
   kill_worker 0
@@ -461,11 +482,11 @@ test_stopped() {
   for number in 1 0; do
     sleep 0.7  # until all know what the others do
     kill -STOP "${workers[$number]}"
-    awaits "worker $number (process ${workers[$number]} on host $(hostname)) did not answer for 1 s, last seen in "
+    awaits "worker $number (process ${workers[$number]} on host $(hostname)) did not answer for 1 s, last seen "
     goes_on
     kill -CONT "${workers[$number]}"
     awaits "worker $number is no longer part of the run"
-    awaits "joins: going on with 3 workers" $((2 - number))
+    awaits "joins: continuing with 3 workers" $((2 - number))
     goes_on
   done
   same_as_undisturbed
@@ -476,7 +497,7 @@ lost = [each["cluster/seconds_lost"] for each in map(json.loads, open("run/metri
 assert len(lost) == 2 and min(lost) >= 0.5, lost
 PYTHON
 }
-# Worker 0 and another one wake up while the others look for a new leader: all meet again, whoever was given up by then.
+# Worker 0 and another one wake up while the others look for a new leader: all meet again, even those given up by then.
 test_woken() {
   start_endless_run 5 --set cluster.patience=1 "$@"
   local pause
@@ -502,23 +523,40 @@ awaits_all_workers() {
   done
 }
 
-# All workers get SIGTERM, alone or together with their launcher: the last state is saved, with a summary.
+# All workers get SIGTERM, alone or together with their launcher: the last state is saved, with a summary. So it is where each worker
+# has only a part, or where they rarely meet, and where steps are slow.
 test_terminated() {
-  local with step
-  for with in workers all; do
-    rm -rf run one
-    workers=()
-    start_endless_run 3
-    if [[ $with == all ]]; then kill -TERM $launcher "${workers[@]}"; else kill -TERM "${workers[@]}"; fi
-    ends_with 143 $launcher
-    [[ ! -e run/workers.json ]] || fail "workers.json is left: $(cat err)"
-    contains run/summary.json '"stopped_by": "request"'
-    contains out "--resume"
-    step=$(newest_step)
-    python3 -c "import json; assert json.load(open('run/summary.json'))['step'] == $step"
-    expect 0 "$artel" train run.toml --out one --set train.steps=$step
+  local network=()
+  terminate workers
+  terminate all
+  network=(--set 'model.layers=["dense 1000", "relu", "dense 1000", "relu", "dense 1000", "relu", "dense 2"]')
+  terminate workers --set cluster.pipeline=3
+  terminate workers --set cluster.pipeline=3 --set cluster.mirror_every=0
+  terminate all --set cluster.sharding=weights
+  terminate workers --set cluster.sharding=weights --set cluster.transport=gloo
+  terminate workers --set cluster.local_steps=4
+}
+# terminate WHO OPTIONS...: sends SIGTERM to the workers of a new run with the options, or to all of its processes.
+terminate() {
+  local who=$1 step
+  shift
+  rm -rf run one
+  workers=()
+  start_endless_run 3 "${network[@]}" "$@" --set train.save_every=1000
+  sleep 0.$((RANDOM % 5))
+  if [[ $who == all ]]; then kill -TERM $launcher "${workers[@]}"; else kill -TERM "${workers[@]}"; fi
+  ends_with 143 $launcher
+  [[ ! -e run/workers.json ]] || fail "workers.json is left: $(cat err)"
+  contains run/summary.json '"stopped_by": "request"'
+  contains out "--resume"
+  step=$(newest_step)
+  python3 -c "import json; assert json.load(open('run/summary.json'))['step'] == $step"
+  if [[ "$*" == *local_steps* ]]; then
+    expect 0 "$artel" evaluate run
+  else
+    expect 0 "$artel" train run.toml --out one "${network[@]}" --set train.steps=$step
     expect 0 "$artel" verify one run
-  done
+  fi
 }
 
 # Several writers of metrics die in quick succession, and those who take over have just joined.
@@ -529,7 +567,7 @@ test_writers() {
     kill -KILL "$(writer)" || true
     sleep 0.$((2 * try))
     kill -KILL "$(writer)" || true
-    awaits "joins: going on with 3 workers" $try
+    awaits "joins: continuing with 3 workers" $try
     goes_on
   done
   interrupt
@@ -537,6 +575,24 @@ test_writers() {
 import json
 steps = [json.loads(line)["step"] for line in open("run/metrics.jsonl") if "train/loss" in line]
 assert steps == list(range(1, len(steps) + 1)), [s for s, t in zip(steps, range(1, len(steps) + 1)) if s != t][:3]
+PYTHON
+  epochs_continue
+}
+# Each writer goes on where the one before it stopped: no epoch is missing, and times do not start over. A line that was written right before
+# a writer died may come twice.
+epochs_continue() {
+  python3 - <<'PYTHON'
+import json, re
+changes = open("err").read().count("ended: continuing with")
+lines = re.findall(r"^epoch (\d+)/.*, ([\d.]+) (ms|s|min)$", open("err").read(), re.M)
+epochs = [int(number) for number, *_ in lines]
+assert sorted(set(epochs)) == list(range(1, epochs[-1] + 1)), epochs
+assert epochs == sorted(epochs) and len(epochs) - len(set(epochs)) <= changes, epochs
+times = [float(time) * {"ms": 0.001, "s": 1, "min": 60}[unit] for _, time, unit in lines]
+assert all(b > a / 2 for a, b in zip(times, times[1:])), times  # workers' clocks differ by their start
+steps = [json.loads(line) for line in open("run/metrics.jsonl") if "train/loss" in line]
+seconds = [step["seconds"] for step in steps]
+assert all(b > a / 2 for a, b in zip(seconds, seconds[1:])), seconds
 PYTHON
 }
 # The process of worker 0.
@@ -546,25 +602,122 @@ writer() { python3 -c 'import json; print(json.load(open("run/workers.json"))["w
 test_leave_last() {
   start_endless_run 2
   "$artel" leave run 1 >left || fail "artel leave: $(cat err)"
-  awaits "left: going on with 1 worker"
+  awaits "left: continuing with 1 worker"
   "$artel" leave run 0 >left || fail "artel leave: $(cat err)"
   wait $launcher || true
   [[ ! -e run/workers.json ]] || fail "workers.json is left"
   contains run/summary.json '"stopped_by": "request"'
 }
 
-# Whoever finds most of the others silent stops, since they may go on without it; when they do, it is started again.
+# A worker that gets no more memory is lost alone and named; it is started again. The death of another one makes it need some.
+test_exhausted() {
+  start_endless_run 4 --set cluster.restarts=5
+  prlimit --pid "${workers[1]}" --as="$(awk '{ print $1 * 4096 }' "/proc/${workers[1]}/statm"):"
+  kill_worker 2
+  awaits "worker 1 (process ${workers[1]} on host $(hostname)) ran out of memory"
+  awaits "continuing with 4 workers"
+  goes_on
+  same_as_undisturbed
+}
+
+# The last worker is killed: the launcher says how to resume.
+test_killed_last() {
+  start_endless_run 2
+  kill_worker 0 1
+  ends_with 137 $launcher
+  contains out "no worker is left; to resume: artel train run.toml --out run --resume"
+}
+
+# Worker 0 of workers that were started one by one dies when they have met, and before the first step: another one begins.
+test_first_by_hand() {
+  make_run
+  expect 0 "$artel" train run.toml --out one
+  local try port i processes code anew=0
+  for ((try = 1; try <= 8 || anew == 0; ++try)); do
+    ((try <= 40)) || fail "worker 0 never died between the meeting and the first step"
+    rm -rf run
+    port=$((20000 + (RANDOM + $$) % 9000)) processes=()
+    for i in 0 1 2; do
+      "$artel" train run.toml --out run -n 3 --rank $i --join 127.0.0.1:$port --token secret --set cluster.join_timeout=20 >log$i 2>&1 &
+      processes+=($!)
+    done
+    # From the moment when all have met: the others know its door then.
+    timeout 30 bash -c 'until ls -l /proc/'"${processes[1]}"'/fd 2>/dev/null | grep -q socket; do sleep 0.01; done'
+    sleep 0.$((RANDOM % 3))$((RANDOM % 10))
+    kill -KILL "${processes[0]}" 2>/dev/null || true  # the run may have ended, or its port may be taken
+    for i in 1 2; do
+      code=0
+      timeout 60 tail --pid="${processes[$i]}" -f /dev/null || fail "worker $i lives on: $(cat log$i)"
+      wait "${processes[$i]}" || code=$?
+      ((code == 0)) || break
+    done
+    if ((code == 0)); then
+      expect 0 "$artel" verify one run
+      if grep -qF "restarting the run with 2 workers" log1 log2; then ((++anew)); fi
+    else
+      # It died before they had met: their first group was never formed.
+      if ! grep -qF "[comm" log1 log2 || grep -qF "before the first step" log1 log2; then fail "exit code $code: $(cat log1 log2)"; fi
+    fi
+    kill -KILL "${processes[@]}" 2>/dev/null || true
+  done
+  echo "$anew of $((try - 1)) began anew"
+}
+
+# Most workers are stopped for longer than the others wait for them, several times: all are back soon, without regrouping in vain.
+test_stopped_together() {
+  start_endless_run 4 --set cluster.patience=2 --set cluster.restarts=50 "$@"
+  local try tries
+  for try in 1 2 3; do
+    readarray -t workers < <(processes_of_run)
+    kill -STOP "${workers[@]:1}"
+    sleep 5
+    kill -CONT "${workers[@]:1}"
+    tries=0
+    until (($(processes_of_run | wc -l) == 4)) && goes_on; do
+      sleep 0.1
+      ((++tries < 300)) || { cat out err >&2; fail "not all are back within 30 s: $(cat run/workers.json)"; }
+    done
+  done
+  # Each of the nine that come back may fail once, when several are on their way.
+  (($(grep -c "failed to join" err || true) <= 9)) || fail "regrouped in vain: $(grep -v ^epoch err)"
+  same_as_undisturbed
+}
+test_stopped_together_gloo() { test_stopped_together --set cluster.transport=gloo; }
+# The processes of all workers, by rank.
+processes_of_run() { python3 -c 'import json; [print(w["process"]) for w in json.load(open("run/workers.json"))["workers"]]'; }
+
+# A worker that finds most of the others silent stops, since they may continue without it; when they do, it is started again.
 test_apart() {
   start_endless_run 3 --set cluster.patience=1 --set cluster.restarts=3
   sleep 0.7  # until all know what the others do
   kill -STOP "${workers[1]}" "${workers[2]}"
-  awaits "1 of 3 workers can be reached, and the others may go on without them"
+  awaits "only 1 of 3 workers can be reached, and the others may continue without them"
   kill -CONT "${workers[1]}" "${workers[2]}"
-  awaits "joins: going on with 3 workers"
+  awaits "joins: continuing with 3 workers"
   goes_on
   same_as_undisturbed
 }
 test_stopped_gloo() { test_stopped --set cluster.transport=gloo; }
+
+# A batch per worker is fixed when the run begins: workers that die, join, or resume do not change the steps.
+test_per_worker() {
+  start_endless_run 3 --set "train.batch_size=8 per worker" --set cluster.restarts=1
+  contains run/config.toml "batch_size = 24"
+  kill_worker 1
+  awaits "joins: continuing with 3 workers"
+  kill_worker 2
+  awaits "continuing with 2 workers"
+  goes_on
+  interrupt
+  local steps
+  steps=$(($(newest_step) + 10))
+  expect 0 "$artel" train run.toml --out run --resume -n 2 --set "train.batch_size=8 per worker" --set train.steps=$steps
+  contains run/config.toml "batch_size = 24"
+  expect 0 "$artel" train run.toml --out one --set train.batch_size=24 --set train.steps=$steps
+  expect 0 "$artel" verify one run
+  expect 1 "$artel" train run.toml --set "train.batch_size=8 each"
+  contains err 'expected a number of samples, or "32 per worker"'
+}
 
 "test_$case"
 echo "passed"

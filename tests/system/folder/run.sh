@@ -16,12 +16,12 @@ on_small_disk() {
     '"$*" "$folder/functions"
 }
 
-# What a script in another namespace needs of this one.
+# The environment for a script in another namespace.
 export_functions() {
   { declare -f fail contains expect; printf 'artel=%q\n' "$artel"; } >functions
 }
 
-# The disk is full for a while: the run goes on, and saves again when there is space.
+# The disk is full for a while: the run continues, and saves again when there is space.
 test_full_disk() {
   make_data
   export_functions
@@ -54,7 +54,7 @@ test_full_disk() {
     kill -INT $process
     code=0; wait $process || code=$?
     [[ $code -eq 1 ]] || fail "exit code $code, expected 1: $(cat err)"
-    contains err "the last state was not saved"
+    contains err "the last checkpoint was not saved"
 SH
   on_small_disk "$(cat case.sh)"
 }
@@ -97,7 +97,7 @@ test_two_starts() {
   wait -n || code=$?
   [[ $code -eq 1 ]] || fail "exit code $code: $(cat err1 err2)"
   kill -0 $first 2>/dev/null && loser=err2
-  grep -qE "^artel: error: \[run(/lock\] process [0-9]+ on host .* holds the lock; two processes cannot write to one run|\] there already is a run here)" $loser ||
+  grep -qE "^artel: error: \[run(/lock\] process [0-9]+ on host .* holds the lock; two processes cannot write to one run|\] the folder already contains a run)" $loser ||
     fail "$(cat $loser)"
   [[ ! -e run/config.toml || -e run/lock ]] || fail "the other one's folder was removed"
   kill -INT $first $second 2>/dev/null || true
@@ -112,7 +112,7 @@ test_two_starts() {
   for name in run-2 run-3; do expect 0 "$artel" verify runs/run runs/$name; done
 }
 
-# What can be seen of runs from outside, whatever state they are in.
+# The view of runs from outside, in all their states.
 test_overview() {
   make_data
   expect 0 "$artel" train run.toml
@@ -139,7 +139,7 @@ test_overview() {
   expect 0 "$artel" runs --status failed
   contains out "no runs"
   expect 1 "$artel" runs clean
-  contains err "nobody is there to ask; add --yes"
+  contains err "standard input is not a terminal; add --yes"
   expect 0 "$artel" runs clean --yes
   [[ $(ls runs | tr '\n' ' ') == "run run-2 run-3 " ]] || fail "$(ls runs)"
   expect 1 "$artel" runs compare run other
@@ -168,7 +168,7 @@ test_two_resumes() {
 test_not_finite() {
   make_data
   expect 1 "$artel" train run.toml --out high --set train.optimizer.lr=1e30 --set train.optimizer.momentum=0 --set train.steps=1 --set 'model.layers=["dense 16", "dense 2"]'
-  contains err "the last state was not saved: "
+  contains err "the last checkpoint was not saved: "
   ! compgen -G "high/checkpoints/step-*" >/dev/null || fail "saved: $(ls high/checkpoints)"
   # The weights of a good run survive.
   expect 0 "$artel" train run.toml --out run --set train.steps=5 --set train.save_every=1 --set train.keep_checkpoints=1
@@ -188,9 +188,9 @@ test_refused() {
   diff -r before run || fail "a refused resume changed the folder"
   expect 0 "$artel" evaluate run
   expect 1 "$artel" train run.toml --out nowhere --resume
-  contains err "artel: error: [nowhere] there is no run to resume; leave out --resume to start one"
+  contains err "artel: error: [nowhere] no run to resume; try without --resume"
   expect 1 "$artel" train run.toml --resume
-  contains err "artel: error: [runs/run] there is no run to resume"
+  contains err "artel: error: [runs/run] no run to resume"
   [[ ! -e nowhere && ! -e runs/run ]] || fail "a refused resume left a folder"
 }
 
@@ -214,7 +214,7 @@ test_changed() {
     contains err "artel: error: [run] --resume with $(sed 's/\.lr=.*//; s/=.*//' <<<"$change") = "
     contains err "continue anyway with --force, or start another run"
   done
-  # What only says how long, how often or by how many is free.
+  # Settings that only determine duration, frequency, or number of workers may change.
   expect 0 "$artel" train run.toml --out run --resume --set train.epochs=1 --set train.save_every=3 --set train.patience=9 -n 2
   expect 0 "$artel" train run.toml --out run --resume --force --set train.epochs=2 --set train.optimizer.lr=0.2
   contains err "run continues with train.optimizer = "
@@ -254,10 +254,10 @@ test_removed() {
   local code=0
   wait $launcher || code=$?
   [[ $code -eq 1 ]] || fail "exit code $code"
-  contains err "the last state was not saved: [run] the folder of this run was removed, or is out of reach"
+  contains err "the last checkpoint was not saved: [run] the folder of this run was removed, or is out of reach"
 }
 
-# Whoever has lost its folder to another process stops, and the others do not wait for it.
+# A worker that has lost its folder to another process stops, and the others do not wait for it.
 test_stolen() {
   start_endless_run 2
   rm run/lock && : >run/lock

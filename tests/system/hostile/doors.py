@@ -77,7 +77,7 @@ def frame(kind, body=b""):
 
 
 def flood(ports):
-    """Refused knocks with small frames after them, greetings that never end, noise, and silence."""
+    """Refused requests with small frames after them, greetings that never end, noise, and silence."""
     os.nice(10)  # leaves the processor to the run
     small = frame(10) * 1_600_000
     first = [frame(10, b"who is there?") + small, frame(1, b"x" * 100) + small, small,
@@ -154,7 +154,7 @@ def strangers_at_tcp_doors():
     ports = [p for worker in workers for p in ports_of(worker.pid)]
     with Attackers(2, flood, ports):
         time.sleep(0.5)
-        workers.append(train(*options, log=logs[2]))  # joins while strangers knock
+        workers.append(train(*options, log=logs[2]))  # joins while strangers connect
         wait_until(lambda: "joins" in "".join(text_of(log) for log in logs[:2]) or workers[0].poll() is not None, "nobody joined")
         workers[1].kill()
         require(workers[0].wait(120) == 0 and workers[2].wait(120) == 0, "the run failed:", *map(text_of, logs[:3]))

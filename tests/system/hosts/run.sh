@@ -67,6 +67,13 @@ test_launch() {
   expect 0 "$artel" verify one "$(home_of n01)/runs/a"
   nothing_runs_on n01 n02 n03
 
+  # A program of its own finds its place in the environment. A misspelt command is none.
+  expect_on n01 0 "artel launch --hosts n01,n02 -- sh -c 'echo rank \$ARTEL_RANK of \$ARTEL_SIZE'"
+  contains out "n01: rank 0 of 2"
+  contains out "n02: rank 1 of 2"
+  expect_on n01 1 'artel launch --hosts n01,n02 -- trian run.toml'
+  contains err "[launch] 'trian' is neither a command of artel nor a program on this machine; did you mean 'train'?"
+
   # Ctrl-C stops the run, which says how to resume; the printed command works.
   on n01 "exec artel launch --hosts n01,n02,n03 -- train run.toml --out runs/b $endless" >log 2>&1 &
   wait_for_checkpoint "$(home_of n01)/runs/b"
@@ -86,11 +93,31 @@ test_launch() {
   wait $! || true
   nothing_runs_on n01 n02 n03
 
+  # So does a termination signal to the launcher. Every machine has the last step, and the run continues from there.
+  local host launch="artel launch --hosts n01,n02,n03 -- train run.toml --out runs/e --set cluster.checkpoint_copies=3"
+  on n01 "exec $launch $endless" >log 2>&1 &
+  wait_for_checkpoint "$(home_of n03)/runs/e"
+  on n01 "pkill -TERM -o -f '^artel launch --hosts'"
+  code=0
+  wait $! || code=$?
+  ((code == 143)) || { cat log >&2; fail "exit code $code after a termination signal"; }
+  contains log "to resume: artel launch --hosts n01,n02,n03 -- train run.toml --out runs/e --resume"
+  nothing_runs_on n01 n02 n03
+  local stopped
+  stopped=$(newest_step_of n01 e)
+  for host in n02 n03; do
+    (($(newest_step_of $host e) == stopped)) || fail "$host has saved step $(newest_step_of $host e), n01 step $stopped"
+  done
+  expect_on n01 0 "$(sed -n 's/.*to resume: //p' log) --set train.steps=$((stopped + 10))"
+  contains err "resuming runs/e after step $stopped"
+  expect 0 "$artel" train run.toml --out two --set train.steps=$((stopped + 10))
+  expect 0 "$artel" verify two "$(home_of n01)/runs/e"
+
   # A machine that loses power leaves the others training.
   on n01 "exec artel launch --hosts n01,n02,n03 -- train run.toml --out runs/d $endless --set cluster.patience=2" >log 2>&1 &
   wait_for_checkpoint "$(home_of n01)/runs/d"
   power_off n03
-  awaits log "going on with 2 workers"
+  awaits log "continuing with 2 workers"
   contains log "on host n03"
   on n01 "pkill -INT -o -f '^artel launch --hosts'"
   wait $! || true
@@ -103,7 +130,7 @@ test_bad_hosts() {
   make_run
   make_machines n01 n02 n03 n04
   give n01 n02 n03 n04
-  # A machine that takes packets and never answers, one without a name, one that lets nobody in, one without the folder.
+  # A machine that takes packets and never answers, one without a name, one that refuses logins, one without the folder.
   in_network 0 ip neigh replace 10.96.0.77 lladdr 02:00:00:00:00:77 dev v0
   : >"$(home_of n03)/.ssh/authorized_keys"
   mkdir "$(home_of n01)/work" "$(home_of n02)/work"
@@ -122,6 +149,27 @@ test_bad_hosts() {
   nothing_runs_on n01 n02 n04
   expect_on n01 1 'artel launch --hosts n02 --program old -- train run.toml'
   contains err "n02: has version 0.0.1 of /root/bin/old, expected"
+
+  # Commands that cannot work.
+  expect_on n01 1 'artel launch --hosts n01,n02 -- artel train run.toml'
+  contains err "[launch] the command begins with 'artel'"
+  expect_on n01 1 'artel launch --hosts n01,n02 -- train run.toml --join n01:29400'
+  contains err "leave --join out"
+
+  # Another build of the same version is told, and replaced on request.
+  local program build
+  program=$(home_of n02)/bin/artel
+  build=$("$artel" launch --describe | sed -n 's/^artel-check build //p')
+  [[ ${#build} -eq 16 ]] || fail "build '$build'"
+  python3 -c 'import sys; build = bytes.fromhex(sys.argv[3])
+open(sys.argv[2], "wb").write(open(sys.argv[1], "rb").read().replace(build, build[::-1]))' "$artel" other "$build"
+  rm "$program"
+  install -m 755 other "$program"
+  expect_on n01 0 'artel launch --hosts n01,n02 -- --version'
+  contains err "the builds of artel"
+  expect_on n01 0 'artel launch --hosts n01,n02 --program /root/bin/artel --install -- --version'
+  ! grep -F "the builds of artel" err || fail "another build was not replaced"
+  cmp "$artel" "$program" || fail "another build was not replaced"
 }
 
 # Messages name machines, all differences, and the cause of a wrong token under srun.
@@ -209,14 +257,14 @@ test_power() {
   power_off n01
   wait "${pid_of[log1]}" || true
   local leader=n02 follower=n03
-  awaits_any "the run is kept in runs/a on n0" log2 log3
-  if grep -q "kept in runs/a on n03" log3; then leader=n03 follower=n02; fi
+  awaits_any "the run is stored in runs/a on n0" log2 log3
+  if grep -q "the run is stored in runs/a on n03" log3; then leader=n03 follower=n02; fi
   wait_for_checkpoint "$(home_of $leader)/runs/a"
   power_on n01
-  # Nobody listens at the old address; any other machine of the run can be asked at the same port.
+  # The old address has no listener; any other machine of the run can be asked at the same port.
   join_on n01 log4 "artel train run.toml --join n01:29400,$follower:29400 $options"
-  awaits log${leader#n0} "joins: going on with 3 workers"
-  contains log4 "nobody answers at n01:29400"
+  awaits log${leader#n0} "joins: continuing with 3 workers"
+  contains log4 "no answer at n01:29400"
   on $follower "pkill -INT -o artel"
   for log in log2 log3 log4; do
     ends $log 130
@@ -227,16 +275,16 @@ test_power() {
   (($(newest_step_of $leader a) > old)) || fail "n01 has the newest checkpoint"
   local steps=$(($(newest_step_of $leader a) + 20))
   for i in 1 2 3; do
-    join_on n0$i again$i "$(sed -n 's/.*to resume, on each machine: //p' log2 | sed 's/--rank 0//') --set train.steps=$steps"
+    join_on n0$i again$i "$(sed -n 's/.*to resume, on each machine: //p' log2) --set train.steps=$steps"
   done
   for i in 1 2 3; do ends again$i 0; done
-  contains again1 "runs/a on n01 has come from worker"
-  contains again1 "step $old was here; from now on the run is kept here"
+  contains again1 "runs/a on n01 was copied from worker"
+  contains again1 "this machine had step $old; the run is stored here from now on"
   expect 0 "$artel" train run.toml --out one --set train.steps=$steps
   expect 0 "$artel" verify one "$(home_of n01)/runs/a"
   [[ $(sed -n 's/^{"step":\([0-9]*\),.*/\1/p' "$(home_of n01)/runs/a/metrics.jsonl" | sort -nu | wc -l) -ge $((steps - 5)) ]] ||
     fail "metrics were lost"
-  # A worker that reaches nobody says so.
+  # A worker that reaches no other worker says so.
   expect_on n02 1 "artel train run.toml --join n03:29555 --rank 1 -n 2 --token-file secret --set cluster.join_timeout=4"
   contains err "nobody listens at n03:29555: waiting up to 4 s for worker 0"
 }
@@ -265,31 +313,113 @@ test_copies() {
   [[ ! -e $(home_of n03)/runs/a ]] || fail "there is a third copy"
   rm -rf "$(home_of n01)/runs"
   expect_on n01 0 "$hosts --resume --set train.epochs=6"
-  contains err "runs/a on n01 has come from worker 1 on n02"
-  contains err "nothing was here"
+  contains err "runs/a on n01 was copied from worker 1 on n02"
+  contains err "this machine had none"
   expect 0 "$artel" train run.toml --out one --set train.epochs=6
   expect 0 "$artel" verify one "$(home_of n01)/runs/a"
+
+  # Where each worker has only a part of the state, worker 0 sends what it has saved.
+  local parts
+  for parts in cluster.pipeline=3 cluster.sharding=optimizer; do
+    local run=runs/${parts#*.}
+    hosts="artel launch --hosts n01,n02,n03 -- train run.toml --out $run --set $parts --set cluster.checkpoint_copies=3"
+    expect_on n01 0 "$hosts --set train.epochs=4"
+    newest=$(ls "$(home_of n01)/$run/checkpoints" | grep step | tail -1)
+    for name in n02 n03; do
+      diff -r "$(home_of n01)/$run/checkpoints" "$(home_of $name)/$run/checkpoints" || fail "the copy differs"
+    done
+    rm -rf "$(home_of n01)/$run"
+    expect_on n01 0 "$hosts --resume --set train.epochs=6"
+    contains err "$run on n01 was copied from worker 1 on n02"
+    expect 0 "$artel" verify one "$(home_of n01)/$run"
+  done
+}
+
+# slow_down MACHINE: it has 8 % of a core.
+slow_down() {
+  [[ -w /sys/fs/cgroup/cpu/cpu.cfs_quota_us || -w /sys/fs/cgroup/cpu/tasks ]] || cannot "no cgroups of the first version"
+  slow_group=/sys/fs/cgroup/cpu/$hosts_id
+  mkdir "$slow_group"
+  echo 8000 >"$slow_group/cpu.cfs_quota_us"
+  local init process
+  init=$(pgrep -P "${machine_init[$1]}")
+  for process in $init $(pgrep -P "$init"); do echo "$process" >"$slow_group/cgroup.procs"; done
+}
+
+# Any machine of the run can ask for a trace, without ssh, also when worker 0 has changed. Other commands name the machine that has
+# the folder.
+test_trace() {
+  make_run
+  make_machines n01 n02 n03
+  give n01 n02 n03
+  (umask 077; echo secret >secret)
+  local name
+  for name in n01 n02 n03; do
+    cp -p secret "$(home_of $name)"
+    : >"$(home_of $name)/.ssh/authorized_keys"
+  done
+  expect_on n02 1 "artel trace runs/a"
+  contains err "[runs/a] is not the folder of a run"
+  local options="--token-file secret --out runs/a -n 3 $endless --set cluster.patience=2"
+  for name in n01 n02 n03; do join_on $name log$name "artel train run.toml --join n01:29400 $options"; done
+  wait_for_checkpoint "$(home_of n01)/runs/a"
+  awaits logn03 "reports and saves"
+  expect_on n03 0 "artel trace runs/a --steps 3 --out own.json"
+  contains out "/root/own.json: open it"
+  for name in 0 1 2; do contains out "worker $name"; done
+  expect_on n02 0 "artel trace --steps 3"
+  contains out "/root/trace.json: open it"
+  expect_on n02 1 "artel top runs/a --once"
+  contains err "[runs/a] is not the folder of a run; it is on n01: run the command there"
+  power_off n01
+  wait "${pid_of[logn01]}" || true
+  awaits_any "the run is stored in runs/a on n0" logn02 logn03
+  for name in n02 n03; do expect_on $name 0 "artel trace runs/a --steps 3"; done
+  on n02 "pkill -INT -o artel"
+  for name in n02 n03; do ends log$name 130; done
+  for name in n02 n03; do [[ -z $(ls "$(home_of $name)/.cache/artel/elsewhere") ]] || fail "something is left on $name"; done
 }
 
 # One machine has little of a core: it is the one that is blamed, and the one line about lanes names it. A trace can be taken
 # from there.
 test_slow() {
-  [[ -w /sys/fs/cgroup/cpu/cpu.cfs_quota_us || -w /sys/fs/cgroup/cpu/tasks ]] || cannot "no cgroups of the first version"
   make_run
   sed -i 's/"dense 16"/"dense 800", "relu", "dense 800"/; s/batch_size = 20/batch_size = 80/' run.toml
   make_machines n01 n02 n03
   give n01 n02 n03
-  slow_group=/sys/fs/cgroup/cpu/$hosts_id
-  mkdir "$slow_group"
-  echo 8000 >"$slow_group/cpu.cfs_quota_us"
-  local init process
-  init=$(pgrep -P "${machine_init[n03]}")
-  for process in $init $(pgrep -P "$init"); do echo "$process" >"$slow_group/cgroup.procs"; done
+  slow_down n03
   on n01 "exec artel launch --hosts n01,n02,n03 -- train run.toml --out runs/a $endless" >log 2>&1 &
   awaits "$(home_of n01)/runs/a/live.json" '"culprit":"worker 2"'
   on n03 "artel trace n01:runs/a --steps 3" >out 2>err || { cat err >&2; fail "no trace from n03"; }
   contains out "/root/trace.json"
   awaits log "worker 2 on n03 is the slowest and gets "
+}
+
+# A mesh is chosen by the speeds of the machines: the slow one gets the last, smallest stage. When it has become as fast as
+# the others, the run notices and chooses again. The bits are those of one worker.
+test_slow_mesh() {
+  make_run
+  sed -i 's/"dense 16"/"dense 400", "relu", "dense 400", "relu", "dense 400", "relu", "dense 16"/; s/batch_size = 20/batch_size = 80/' run.toml
+  make_machines n01 n02 n03
+  give n01 n02 n03
+  slow_down n02
+  on n01 "exec artel launch --hosts n01,n02,n03 -- train run.toml --out runs/a $endless --set cluster.mesh=auto" >log 2>&1 &
+  local launcher=$!
+  awaits log "worker 1 on n02 computes at 0."
+  awaits log "3 workers, schedule"
+  contains log "mesh: data 1 x pipeline 3"
+  local small
+  small=$(grep -F "stage 2: " log)
+  wait_for_checkpoint "$(home_of n01)/runs/a"
+  echo -1 >"$slow_group/cpu.cfs_quota_us"
+  awaits log "worker speeds changed; choosing another mesh"
+  on n01 "pkill -INT -o -f '^artel launch --hosts'"
+  wait $launcher || true
+  ! tail -n 5 log | grep -qF "$small" || fail "the stages are still the same"
+  local steps
+  steps=$(newest_step_of n01 a)
+  expect 0 "$artel" train run.toml --out one --set train.steps="$steps"
+  expect 0 "$artel" verify one "$(home_of n01)/runs/a"
 }
 
 # Types the commands of docs/cluster.md: lines in its blocks that begin with the name of a machine and "$ ". The lines below a
@@ -299,6 +429,11 @@ test_page() {
   local page=$1 in_block=0 line command= machine= output= number=0 text
   make_machines n01 n02 n03
   cp "$artel" "$(home_of n01)/bin/artel"
+  # Bare machines: no keys, and nobody is let in without a password.
+  local name
+  for name in n01 n02 n03; do rm "$(home_of $name)"/.ssh/{id_ed25519,authorized_keys,known_hosts}; done
+  printf '#!/bin/sh\ncase $1 in *yes/no*) echo yes ;; *) echo secret ;; esac\n' >"$(home_of n01)/.ssh/answer"
+  chmod +x "$(home_of n01)/.ssh/answer"
   while IFS= read -r line; do
     if [[ $line == '```'* ]]; then
       in_block=$((1 - in_block))
@@ -322,7 +457,10 @@ awaits_line() {
 declare -A terminal=() output_of=()
 type_line() {
   case $command in
-    ssh-copy-id*) ;;  # the emulated machines let each other in already
+    ssh-copy-id*)  # a program answers in place of a user
+      on "$machine" "SSH_ASKPASS=/root/.ssh/answer SSH_ASKPASS_REQUIRE=force $command" >"$folder/typed" 2>&1 ||
+        { cat "$folder/typed" >&2; fail "$machine\$ $command"; }
+      ;;
     "poweroff -f") power_off "$machine"; machine=n03; output=${output_of[n03]} ;;
     poweron) power_on "$machine" ;;
     ^C)

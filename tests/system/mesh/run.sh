@@ -69,7 +69,7 @@ test_chosen() {
   contains err 'cluster.mesh: got "auto" with cluster.pipeline = 2 and cluster.tensor = 1, expected 1 for both'
 }
 
-# below_peak KIB COMMAND...: no process of it has ever had more memory.
+# below_peak KIB COMMAND...: none of its processes has ever had more memory.
 below_peak() {
   if sanitized; then "${@:2}" && return; fi
   python3 - "$@" <<'PYTHON'

@@ -55,7 +55,7 @@ class Browser:
         self._note(message)
         return message
 
-    # What a user would see in red in the console.
+    # The errors that a user would see in red in the console.
     def _note(self, message):
         method, params = message.get("method"), message.get("params", {})
         if method == "Runtime.exceptionThrown":

@@ -34,7 +34,7 @@ try:
     browser.wait_for("document.querySelectorAll('#workers svg.mesh .link').length === 1")
     browser.wait_for("document.querySelector('#workers svg.mesh').textContent.includes('/s')")
 
-    # Whoever is choosing something, or moving through the table with Tab, is not disturbed by what is new.
+    # New data does not disturb a user who chooses something, or moves through the table with Tab.
     browser.evaluate("document.querySelector('#workers select').focus()")
     updates = browser.evaluate("Number(document.body.dataset.updates)")
     browser.wait_for(f"Number(document.body.dataset.updates) > {updates + 1}")
@@ -44,9 +44,11 @@ try:
     browser.wait_for(f"Number(document.body.dataset.updates) > {updates + 3}")
     browser.wait_for(f"document.activeElement.ariaLabel === {label!r}")
 
+    # The bar of a worker separates the wait for the wire from the wait for other workers.
+    browser.wait_for("document.querySelectorAll('#workers .bar i.wire_wait').length === 2")
     # A heat map for each kind of time.
     browser.wait_for("document.querySelector('#over-time canvas') !== null")
-    for kind in ("data", "waiting", "wire", "computing"):
+    for kind in ("data", "waiting", "wire_wait", "wire", "computing"):
         browser.evaluate(f"const s = document.querySelector('#workers select'); s.value = {kind!r}; s.dispatchEvent(new Event('change'))".replace("const s", "var s"))
         browser.wait_for(f"heatKind === {kind!r} && document.querySelector('#over-time canvas').height === 48")
 
@@ -74,7 +76,7 @@ try:
     browser.evaluate("document.querySelector('#notes + button').click()")
     browser.wait_for("document.querySelector('#details').innerText.includes('saved')")
 
-    # What a network got wrong, as parts of one picture; and what a language model wrote, newest first.
+    # Mistakes of a network, as parts of one picture; and texts of a language model, newest first.
     browser.evaluate("setCurrent('pictures')")
     browser.wait_for("document.querySelectorAll('#details .mistakes figure').length > 0")
     picture = browser.evaluate("getComputedStyle(document.querySelector('#details .mistakes .tile')).backgroundImage.slice(5, -2)")

@@ -39,7 +39,7 @@ test_top() {
   contains out "run was stopped (interrupted)"
 }
 
-# Whoever becomes worker 0 goes on telling.
+# The new worker 0 continues to report.
 test_takes_over() {
   start_endless_run 3
   waits_for "len(workers) == 3 and $all_known"
@@ -99,7 +99,7 @@ sys.exit(f"wider than {sys.argv[1]} columns: {wide}" if wide else 0)
 PYTHON
 }
 
-# In a terminal: colours unless nobody wants them, nothing wider than it is, and no run is removed before somebody has agreed.
+# In a terminal: colours unless disabled, nothing wider than it is, and no run is removed without confirmation.
 test_terminal() {
   make_run
   local shown=(python3 "$here/terminal.py")
@@ -149,7 +149,7 @@ assert len(summary["timeline"]["workers"]) == 2, summary
 PYTHON
 }
 
-# Steps of a running training, recorded when somebody asks.
+# Steps of a running training, recorded on request.
 test_trace() {
   start_endless_run 2 "$@"
   expect 0 "$artel" trace run --steps 5 --out mine.json --json
@@ -170,7 +170,7 @@ test_trace() {
 
 test_trace_gloo() { test_trace --set cluster.transport=gloo; }
 
-# Whoever asks is told why there will be none.
+# A refused request gets a reason.
 test_trace_refused() {
   make_run
   expect 1 "$artel" trace nothing
@@ -196,14 +196,14 @@ test_trace_refused() {
   start_endless_run 2
   kill -STOP "${workers[0]}"
   expect 1 "$artel" trace run --timeout 1
-  contains err "has not answered within 1 s"
+  contains err "did not answer within 1 s"
   [[ ! -e run/trace.request ]] || fail "the request was left behind"
   kill -KILL $launcher "${workers[@]}"
   wait $launcher || true
   until "$artel" trace run 2>err; [[ $(cat err) == *"is dead"* ]]; do sleep 0.2; done
 }
 
-# kills_while_tracing WORKER REASON: whoever has asked is told so, unless the trace was there first; the run goes on.
+# kills_while_tracing WORKER REASON: the request gets this reason, unless the trace was finished first; the run continues.
 kills_while_tracing() {
   "$artel" trace run --steps 3000 >trace.out 2>trace.err &
   local asker=$! tries=0
@@ -217,15 +217,15 @@ kills_while_tracing() {
 
 test_trace_killed() {
   start_endless_run 3
-  kills_while_tracing 2 "workers came or went meanwhile"
+  kills_while_tracing 2 "workers joined or left during the trace"
   waits_for "set(workers) == {'worker 0', 'worker 1'} and $all_known"
-  kills_while_tracing 0 "worker 0 has changed meanwhile"
+  kills_while_tracing 0 "worker 0 has changed during the trace"
   waits_for "set(workers) == {'worker 1'} and $all_known"
   expect 0 "$artel" trace run --steps 2
   interrupt
 }
 
-# The same bits, however often somebody asks.
+# The same bits with any number of requests.
 test_trace_bits() {
   start_endless_run 2
   for steps in 1 2 3; do expect 0 "$artel" trace run --steps $steps; done
@@ -253,7 +253,7 @@ test_mesh() {
   interrupt
 }
 
-# Training goes on; the command learns of it once.
+# Training continues; the command learns of it once.
 test_alerts() {
   make_run
   printf '#!/bin/sh\nprintf "%%s|" "$@" >>"$(dirname "$0")/told"; echo >>"$(dirname "$0")/told"\n' >notify.sh
@@ -270,7 +270,7 @@ test_alerts() {
   expect 1 "$artel" train run.toml --out hangs --set train.optimizer.lr=1e30 --set observe.on_event="sleep 100 #"
   contains err "observe.on_event: 'sleep 100 #'"
   expect 1 "$artel" train run.toml --out missing --set train.optimizer.lr=1e30 --set observe.on_event="no-such-program"
-  contains err "there is no such program"
+  contains err "no such program"
   start_endless_run 3 --set observe.on_event="$PWD/notify.sh"
   waits_for "len(workers) == 3 and $all_known"
   kill -KILL "${workers[0]}"
@@ -396,7 +396,7 @@ PYTHON
   cmp pictures/mistakes.json before.json || fail "a finished run has changed"
 }
 
-# What a language model writes is what `artel generate` writes, and training does not notice.
+# The text of a language model is that of `artel generate`, and training is not affected.
 test_texts() {
   make_text
   local options=(--set train.steps=0 --set train.epochs=2 --set 'observe.sample_prompt="the "')
@@ -420,12 +420,12 @@ PYTHON
   [[ ! -e text-$runs/texts.jsonl ]] || fail "texts that nobody wants"
   expect 0 "$artel" export text --html --out text.html
   contains text.html "<h2>Texts</h2>"
-  # A run that goes on from an earlier step writes later texts again.
+  # A run that continues from an earlier step writes later texts again.
   "$artel" train text.toml --out parts "${options[@]}" --set train.epochs=1 >out 2>err
   echo '{"step":1000,"epoch":9,"prompt":"","text":"never"}' >>parts/texts.jsonl
   expect 0 "$artel" train text.toml --out parts --resume "${options[@]}"
   cmp text/texts.jsonl parts/texts.jsonl || fail "other texts after a pause"
-  # Without a test, nobody has all weights of a pipeline.
+  # Without a test, no worker has all weights of a pipeline.
   expect 0 "$artel" train text.toml --out untested -n 2 "${options[@]}" --set cluster.pipeline=2 --set data.test_fraction=0
   [[ $(grep -c "only a part of the network" err) -eq 1 && ! -e untested/texts.jsonl ]] || fail "expected one warning: $(cat err)"
   expect 1 "$artel" train text.toml --out never --set 'observe.sample_prompt="ÄÖ"'

@@ -81,11 +81,13 @@ test_refused() {
   refused "cluster.pipeline: got 3 for 4 workers, expected a number that divides them; try 2 or 4" -n 4 --set cluster.pipeline=3
   refused "expected at most one for each; try" -n 8 --set cluster.pipeline=8 --set 'model.layers=["dense 2"]'
   refused "cluster.schedule" -n 2 --set cluster.pipeline=2 --set cluster.schedule=2f2b
-  # A new run has a lane for each worker. A run that is resumed keeps its lanes.
+  # A new run has a lane for each copy of the network. A run that is resumed keeps its lanes.
+  expect 0 "$artel" train run.toml --out one -n 4 --set cluster.pipeline=2 --set cluster.lanes=1 --set train.steps=1
+  contains err "2 lanes instead of 1, because the run has 4 workers"
   expect 0 "$artel" train run.toml --out few -n 4 --set cluster.pipeline=2 --set cluster.lanes=3 --set train.steps=2
-  contains err "4 lanes instead of 3: each worker has at least one"
-  expect 1 "$artel" train run.toml --out few -n 5 --resume --set cluster.sharding=optimizer --set cluster.lanes=3 --set train.steps=4
-  contains err "cluster.lanes: the run has 4, expected at least one for each of the 5 workers; try as many workers as lanes"
+  contains few/config.toml "lanes = 3"
+  expect 1 "$artel" train run.toml --out few -n 5 --resume --set cluster.local_steps=2 --set cluster.lanes=3 --set train.steps=4
+  contains err 'the run has 3 for 5 workers, which cannot stand by with the strategy "auto" (Local steps); try -n 3, or a new run with cluster.lanes = 5'
 }
 
 "test_$case"

@@ -161,12 +161,20 @@ PYTHON
 }
 
 # start_endless_run OPTIONS...: saves often; its processes are $launcher, two servers and three workers.
+# The launcher's processes by rank; process numbers may start over at any time.
+children_by_rank() {
+  local process
+  for process in $(pgrep -P $launcher); do
+    echo "$(tr '\0' '\n' <"/proc/$process/environ" | sed -n 's/^ARTEL_RANK=//p') $process"
+  done | sort -n | cut -d' ' -f2
+}
+
 start_endless_run() {
   make_run
   "$artel" train run.toml --out run -n 3 --servers 2 --set train.steps=100000000 --set train.save_every=50 "$@" >out 2>err &
   launcher=$!
   wait_for_checkpoint run
-  mapfile -t processes < <(pgrep -P $launcher | sort -n)
+  mapfile -t processes < <(children_by_rank)
   [[ ${#processes[@]} -eq 5 ]] || fail "expected 5 processes: ${processes[*]}"
 }
 
@@ -187,7 +195,7 @@ process_of() {
   done
 }
 
-# The run goes on: another checkpoint comes.
+# The run continues: another checkpoint comes.
 goes_on() {
   rm -rf run/checkpoints/step-* || true  # it may be writing there
   wait_for_checkpoint run
@@ -206,17 +214,17 @@ ends_exactly() {
 test_worker_killed() {
   start_endless_run --set cluster.delay=4
   kill -KILL "${processes[2]}"
-  say "worker 2 .* ended: going on with 2 workers and 2 servers"
-  say "worker 5 .* joins: going on"
+  say "worker 2 .* ended: continuing with 2 workers and 2 servers"
+  say "worker 5 .* joins: continuing"
   kill -KILL "${processes[0]}"
-  say "worker 0 .* ended: going on with 2 workers and 2 servers"
+  say "worker 0 .* ended: continuing with 2 workers and 2 servers"
   goes_on
   interrupt
   contains run/summary.json '"worker": 0'
   expect 0 "$artel" evaluate run
 }
 
-# Workers that are apart when a run is stopped end after different iterations: nobody waits for more from one that was behind.
+# Independent workers of a stopped run end after different iterations: none waits for more from one that was behind.
 test_stopped_apart() {
   start_endless_run --set cluster.delay=4
   kill -STOP "${processes[1]}"
@@ -235,7 +243,7 @@ test_ddpg_killed() {
     --set train.save_every=20 >out 2>err &
   launcher=$!
   wait_for_checkpoint run
-  mapfile -t processes < <(pgrep -P $launcher | sort -n)
+  mapfile -t processes < <(children_by_rank)
   kill -KILL "${processes[2]}"
   say "worker 2 was lost after iteration"
   goes_on
@@ -263,6 +271,31 @@ test_server_killed() {
   resumes_exactly
 }
 
+# All workers and servers get SIGTERM, alone or together with their launcher: the last state is saved, with a summary.
+test_terminated() {
+  local options with code
+  for options in cluster.delay=0 cluster.delay=4 cluster.replicas=2; do
+    for with in "" launcher; do
+      start_endless_run --set $options
+      kill -TERM "${processes[@]}" ${with:+$launcher}
+      timeout 60 tail --pid=$launcher -f /dev/null || fail "the run hangs: $(cat err)"
+      code=0
+      wait $launcher || code=$?
+      ((code == 143)) || fail "exit code $code with $options: $(cat out err)"
+      [[ ! -e run/workers.json ]] || fail "workers.json is left with $options: $(cat err)"
+      contains run/summary.json '"stopped_by": "request"'
+      contains out "--resume"
+      python3 -c "import json; assert json.load(open('run/summary.json'))['step'] == $(newest_step)"
+      if [[ $options != cluster.delay=4 ]]; then
+        expect 0 "$artel" train run.toml --out alone --set train.steps=$(newest_step)
+        expect 0 "$artel" verify alone run
+        rm -r alone
+      fi
+      rm -r run
+    done
+  done
+}
+
 # Without any server the run ends, and names them.
 test_servers_gone() {
   start_endless_run --set cluster.replicas=2
@@ -273,7 +306,7 @@ test_servers_gone() {
   ((code == 1)) || fail "exit code $code"
   contains err "no parameter server is left: server 0 (process ${processes[3]} on host"
   contains err "server 1 (process ${processes[4]} on host"
-  contains err "--resume"
+  contains out "the run has ended early; to resume: artel train run.toml --out run --resume --set train.steps="
   resumes_exactly
 }
 
@@ -283,11 +316,11 @@ test_replicas() {
   for options in cluster.transport=shm cluster.transport=gloo train.clip_norm=0.1; do
     start_endless_run --set cluster.replicas=2 --set $options
     kill -KILL "${processes[4]}"
-    say "server 1 .* ended: going on with 3 workers and 1 server"
-    say "server 1 .* joins: going on with 3 workers and 2 servers"
+    say "server 1 .* ended: continuing with 3 workers and 1 server"
+    say "server 1 .* joins: continuing with 3 workers and 2 servers"
     goes_on
     kill -KILL "${processes[3]}"
-    say "server 0 .* joins: going on"
+    say "server 0 .* joins: continuing"
     kill -KILL "$(process_of 0)"
     say "worker 0 .* ended"
     ends_exactly --set $options
@@ -296,7 +329,7 @@ test_replicas() {
   for options in cluster.delay=4 cluster.strategy=downpour cluster.compress=int8; do
     start_endless_run --set cluster.replicas=2 --set $options
     kill -KILL "${processes[3]}"
-    say "server 0 .* joins: going on"
+    say "server 0 .* joins: continuing"
     goes_on
     interrupt
     expect 0 "$artel" evaluate run
@@ -310,7 +343,7 @@ test_replicas() {
   wait_for_checkpoint run
   kill -KILL "$(process_of 1)"
   say "server 1 .* ended"
-  say "server 1 .* joins: going on"
+  say "server 1 .* joins: continuing"
   ends_exactly
   expect 1 "$artel" train run.toml --servers 1 -n 2 --set cluster.replicas=2
   contains err "cluster.replicas: got 2 with 1 server"
@@ -326,7 +359,7 @@ test_server_stopped() {
     say "server 1 .* did not answer for 1 s"
     goes_on
     kill -CONT "${processes[4]}"
-    say "server 1 .* joins: going on"
+    say "server 1 .* joins: continuing"
     if [[ $options == cluster.delay=4 ]]; then
       interrupt
       rm -r run
@@ -345,6 +378,31 @@ test_server_stopped() {
   wait $launcher || code=$?
   ((code != 0)) || fail "exit code 0"
   resumes_exactly
+}
+
+# Server 0 and worker 0 are stopped together and wake up while the others look for a new leader: all meet again.
+test_woken() {
+  local transport pause
+  for transport in shm gloo; do
+    start_endless_run --set cluster.patience=2 --set cluster.replicas=2 --set cluster.transport=$transport
+    for pause in 4 4.3; do
+      sleep 0.7  # until all know what the others do
+      kill -STOP "${processes[0]}" "${processes[3]}"
+      sleep $pause
+      kill -CONT "${processes[0]}" "${processes[3]}"
+      all_are_there
+      goes_on
+    done
+    ends_exactly
+  done
+}
+# The last change, of which there is one, has left or brought all workers and servers.
+all_are_there() {
+  local tries=0
+  until grep -o "continuing with .*" err | tail -n 1 | grep -q "continuing with 3 workers and 2 servers"; do
+    sleep 0.05
+    ((++tries < 1200)) || fail "not all are back within 60 s: $(grep -v ^epoch err)"
+  done
 }
 
 # A clipped step takes two turns: somewhere between them a worker dies, and a server in another run.

@@ -27,10 +27,10 @@ test_alone() {
   contains out "worker 0: accuracy $accuracy"
   expect 0 "$artel" verify one program
   expect 1 "$program" run.toml program
-  contains out "[program] there already is a run here"
+  contains out "[program] the folder already contains a run"
   sed -i 's/^lanes/workers = 2\n&/' run.toml
   expect 1 "$program" run.toml lonely
-  contains out "[run.toml] cluster: got 2 workers and 0 servers, but nobody has started them"
+  contains out "[run.toml] cluster: got 2 workers and 0 servers, but they were not started"
 }
 
 test_workers() {

@@ -3,7 +3,7 @@
 set -euo pipefail
 artel=$1 case=$2
 source "$(dirname "$0")/../support.sh"
-# A process that is stopped ends only when it goes on.
+# A stopped process ends only after it is continued.
 trap 'kill $(jobs -p) 2>/dev/null || true; kill -CONT "${workers[@]}" 2>/dev/null || true; wait; remove_folder' EXIT
 
 # Starts worker RANK of a run of two over gloo, in the background: join RANK OPTIONS...
@@ -86,7 +86,7 @@ TOML
   contains err0 ".png"
 }
 
-# As under MPI, or where it is not wanted that a run goes on with fewer workers.
+# As under MPI, or if a run should not continue with fewer workers.
 test_killed() {
   start_endless_run 3 --set cluster.elastic=false
   kill_one "${workers[1]}"
@@ -99,7 +99,7 @@ test_killed() {
   expect 0 "$artel" train run.toml --out run --resume -n 2 --set train.steps=$(($(newest_step) + 3))
 }
 
-# A worker that does not answer is named after ten seconds; once it goes on, so does the run.
+# A worker that does not answer is named after ten seconds; once it continues, so does the run.
 test_stopped() {
   start_endless_run 3
   kill -STOP "${workers[2]}"
@@ -160,7 +160,7 @@ test_links() {
   [[ $(from_summary exact '"links" in s') == False ]] || fail "an exact run has measured links"
 }
 
-# What workers have sent is what they have received, by any path, and more where the path says so.
+# Workers have received exactly the bytes sent, by any path, and more bytes where the path requires it.
 test_traffic() {
   make_run
   local way
@@ -176,6 +176,22 @@ test_traffic() {
     fail "coordinator: $(cat coordinator/summary.json)"
   [[ $(from_summary auto 'max(t["sent_bytes"] for t in s["traffic"]) < 1.2 * min(t["sent_bytes"] for t in s["traffic"])') == True ]] ||
     fail "auto: $(cat auto/summary.json)"
+}
+
+# Runs of an earlier version name an algorithm and ask for exact sums, which took another way then.
+test_earlier() {
+  make_run
+  expect 0 "$artel" train run.toml --out one
+  local strategy
+  for strategy in ring tree halving; do
+    expect 0 "$artel" train run.toml --out $strategy -n 2 --set train.steps=20
+    sed -i "s/^strategy = .*/strategy = \"$strategy\"/; s/^reduction = .*/reduction = \"exact\"/" $strategy/config.toml
+    expect 1 "$artel" train $strategy/config.toml --out $strategy --resume -n 2 --set train.steps=0
+    contains err 'got "exact" with cluster.strategy = "'$strategy'"'
+    contains err 'try cluster.strategy = "auto" (also to resume a run of an earlier version with the same bits)'
+    expect 0 "$artel" train $strategy/config.toml --out $strategy --resume -n 2 --set train.steps=0 --set cluster.strategy=auto
+    expect 0 "$artel" verify one $strategy
+  done
 }
 
 test_transports() {
@@ -220,7 +236,7 @@ for worker in (0, 1):
     own = [e for e in events if e["pid"] == worker]
     assert {"compute", "wait", "wire", "update"} <= {e["cat"] for e in own}, worker
     assert all(e["ts"] >= 0 and e["dur"] >= 0 for e in own)
-# What one sends the other receives.
+# Bytes sent by one worker are received by the other.
 wires = [[e["name"] for e in events if e["pid"] == w and e["cat"] == "wire"] for w in (0, 1)]
 assert wires[0] and wires[0] == wires[1], [len(w) for w in wires]
 PYTHON
@@ -248,7 +264,7 @@ test_launch() {
   expect 0 "$artel" verify one launched
   contains lines ARTEL_ADDRESS
   ! grep -q "ARTEL_TOKEN=" lines || fail "the token is on a command line"
-  # What would be an option of ssh, and a command of somebody's, is no host.
+  # An option of ssh, or a command, is not accepted as a host.
   rm lines
   local hosts
   for hosts in "localhost,-oProxyCommand=touch harm" "-oProxyCommand=touch harm,localhost"; do
@@ -317,7 +333,7 @@ test_instructions() {
   contains err 'cluster.instructions: got "neon", but this kind of processor has sse4, avx2, avx512'
 }
 
-# Without ranks, whoever can listen is worker 0 and the others get theirs as they come.
+# Without ranks, a worker that can listen is worker 0, and the others get ranks in the order of arrival.
 test_join() {
   make_run
   expect 0 "$artel" train run.toml --out one

@@ -31,6 +31,41 @@ lanes = 3
 TOML
 }
 
+# Weights of few bits: a run again, smaller, which computes nearly the same; and an ONNX model.
+test_quantise() {
+  make_gpt
+  expect 0 "$artel" train gpt.toml --out runs/gpt --set model.name=llama --set model.width=64 --set model.heads=4 \
+    --set model.key_heads=2
+  expect 0 "$artel" quantise runs/gpt -o runs/int8
+  contains out "model.layers.0.self_attn.q_proj.weight"
+  contains out "times smaller"
+  contains out "% of the perplexity"
+  expect 0 "$artel" evaluate runs/int8
+  contains out "loss"
+  expect 0 "$artel" generate runs/int8 --prompt "the " --tokens 20 --seed 1
+  [[ $(head -c 4 out) == "the " ]] || fail "the prompt is not in front: $(cat out)"
+  expect 0 "$artel" quantise runs/gpt --weights int4 --group 64 --keep-float model.layers.1 --max-loss 1000 -o runs/int4
+  contains out "float: asked for"
+  contains out "lost alone"
+  expect 0 "$artel" generate runs/int4 --prompt "the " --tokens 20 --seed 1 --threads 1
+  (($(du -s runs/int8/checkpoints | cut -f1) < $(du -s runs/gpt/checkpoints | cut -f1))) || fail "int8 is no smaller"
+  expect 1 "$artel" quantise runs/gpt -o runs/int8
+  contains err "[runs/int8] exists already"
+  expect 1 "$artel" quantise runs/gpt --group 48
+  contains err "groups of a multiple of 32"
+  expect 2 "$artel" quantise runs/gpt --weights int3
+  expect 1 "$artel" quantise runs/nothing
+  contains err "[runs/nothing] no such file or folder"
+  expect 1 "$artel" generate runs/gpt --chat --prompt "the"
+  contains err "this is not a ChatML model"
+  expect 0 "$artel" export runs/int8 --onnx gpt.onnx --batch 2
+  contains out "input x i32[2, 16]"
+  [[ -s gpt.onnx ]] || fail "no ONNX model"
+  head -c 1000 gpt.onnx >broken.gguf
+  expect 1 "$artel" generate broken.gguf
+  contains err "[broken.gguf]"
+}
+
 test_generate() {
   make_gpt
   expect 0 "$artel" train gpt.toml --out runs/gpt
@@ -97,7 +132,7 @@ test_strategies() {
   # The others are taken at their word, and say so.
   for strategy in ring tree halving; do
     expect 0 "$artel" train gpt.toml --out runs/$strategy -n 3 --set cluster.strategy=$strategy
-    contains err "$strategy, fast; another number of workers gives other bits"
+    contains err "$strategy, fast; bits depend on the number of workers"
     contains runs/$strategy/summary.json '"reduction": "fast"'
     expect 1 "$artel" train gpt.toml --out runs/no -n 3 --set cluster.strategy=$strategy --set cluster.reduction=exact
     contains err "cluster.reduction: got \"exact\" with cluster.strategy = \"$strategy\""
@@ -173,12 +208,38 @@ test_bert() {
   expect 1 "$artel" train classify.toml --out runs/wrong --set model.vocabulary=10
   contains err "model.vocabulary: got 10, but the tokenizer has"
   expect 1 "$artel" train classify.toml --out runs/wrong --set data.tokenizer=byte
-  contains err "the path of a WordPiece vocabulary"
+  contains err "data.tokenizer: got 'byte', expected WordPiece tokens for the network"
   expect 1 "$artel" train pretrain.toml --out runs/wrong --set data.tokenizer=byte
   contains err "expected a WordPiece tokenizer"
   echo "text,kind" >texts.csv
   expect 1 "$artel" train classify.toml --out runs/wrong
   contains err "texts.csv] has no rows"
+}
+
+# A network that continued texts learns classes of texts (Radford et al., 2018).
+test_gpt_classifier() {
+  make_bert
+  make_gpt
+  expect 0 "$artel" train gpt.toml --out runs/gpt --set data.tokenizer="bpe 280" --set cluster.lanes=2
+  expect 0 "$artel" finetune runs/gpt --data texts.csv --train all --epochs 6 --out runs/kinds --set cluster.lanes=2
+  expect 0 "$artel" predict runs/kinds --best --text "the tide was low" "and slow today"
+  [[ $(head -1 out) == *sea* && $(sed -n 2p out) == *land* ]] || fail "other classes than it learnt: $(cat out)"
+  expect 0 "$artel" finetune runs/gpt --data texts.csv --train all --epochs 6 --out runs/kinds2 --set cluster.lanes=2 -n 2
+  expect 0 "$artel" verify runs/kinds runs/kinds2
+  expect 0 "$artel" finetune runs/gpt --data texts.csv --lora 2 --epochs 1 --out runs/adapted
+  expect 0 "$artel" predict runs/adapted --text "the tide was low"
+  expect 0 "$artel" finetune runs/kinds --data texts.csv --epochs 1 --out runs/again
+  expect 1 "$artel" generate runs/kinds --prompt "the tide"
+  contains err "does not predict next tokens"
+  { echo "first,second,follows"
+    for i in {1..20}; do echo "the tide,was low,0"; echo "the tide,slow today,1"; done; } >pairs.csv
+  expect 1 "$artel" finetune runs/gpt --data pairs.csv --epochs 1 --out runs/wrong
+  contains err "pairs of texts, which need WordPiece tokens"
+  # From scratch, with the small Llama.
+  sed -e 's/"bert_pretraining"/"llama_classifier"/' -e 's/set = "text"/set = "labelled_text"/' -e 's/text\.txt/texts.csv/' \
+    -e '/^task/d' -e 's/"wordpiece 50"/"bpe 280"/' pretrain.toml >llama.toml
+  expect 0 "$artel" train llama.toml --out runs/llama
+  expect 0 "$artel" predict runs/llama --text "the tide was low"
 }
 
 # A folder as published models have it, made from a run: its sizes under other names.
@@ -231,12 +292,12 @@ test_published() {
   expect 1 "$artel" generate model --prompt "the tide"
   contains err "[model] the weights do not fit"
   contains err "wte.weight"
-  sed -i 's/gpt2/llama/' model/config.json
+  sed -i 's/gpt2/mamba/' model/config.json
   expect 1 "$artel" generate model --prompt "the tide"
-  contains err 'expected "gpt2" or "bert"'
+  contains err 'expected "gpt2", "llama" or "bert"'
 }
 
-# A text that is not kept in memory: tokenised by the first start only, whoever is killed meanwhile.
+# A text that is not kept in memory: tokenised by the first start only, even if workers are killed meanwhile.
 test_large() {
   make_gpt
   export ARTEL_DATA=$PWD/data
@@ -254,7 +315,7 @@ test_large() {
   expect 0 "${train[@]}" --out runs/third
   contains err "large.txt: tokenising"
   expect 1 env ARTEL_DATA=/dev/null "${train[@]}" --out runs/nowhere
-  contains err "set ARTEL_DATA to a folder with room"
+  contains err "set ARTEL_DATA to a folder with free space"
   [[ $(find data/tokens -mindepth 1 -type d | wc -l) -eq 2 ]] || fail "unfinished work is left: $(ls data/tokens)"
 }
 

@@ -107,7 +107,7 @@ test_finetune() {
   expect 0 "$artel" finetune base --data lines --train all --gradually 1 --epochs 1 --out slowly
   contains out "stage 2 of 3"
   expect 0 "$artel" finetune tuned --data lines --train head --epochs 1 --out again
-  contains out "the head of the base tells the same classes and is kept"
+  contains out "the head of the base has the same classes and is kept"
 }
 
 # Frozen layers that are computed once give the weights of those that are computed in each epoch.
@@ -157,7 +157,7 @@ TOML
   done
   expect 0 "$artel" probe simclr shapes --labels 0.5,1 --scratch 1
   contains out "from scratch"
-  # What hides patches is an autoencoder like others.
+  # A network that hides patches is an autoencoder like others.
   printf '[data]\nset = "folder"\npath = "shapes"\nimage_size = 16\ntask = "reconstruct"\n[model]\nlayers = ["mask_patches 4", "conv 8 3x3 padding 1", "relu", "conv 3 3x3 padding 1"]\n[train]\nloss = "mse"\n' >masked.toml
   expect 0 "$artel" train masked.toml --out masked
   expect 0 "$artel" probe masked shapes --layer 2 --pool whole --labels 1
@@ -191,7 +191,7 @@ TOML
   expect 0 "$artel" finetune second --data kinds.csv --train all --epochs 3 --out kinds
   contains out "test accuracy"
   expect 0 "$artel" predict kinds --best --text "the fox runs" --top 1
-  # Adapters beside frozen layers, merged or apart.
+  # Adapters of frozen layers, merged or separate.
   expect 0 "$artel" finetune second --data kinds.csv --lora 2 --epochs 2 --out adapted
   contains out "training adapters (lora 2)"
   expect 0 "$artel" predict adapted --text "the fox runs"

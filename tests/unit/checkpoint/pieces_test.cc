@@ -6,6 +6,7 @@
 #include "artel/base/file.h"
 #include "artel/checkpoint/safetensors.h"
 #include "artel/checkpoint/weights.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel::checkpoint {
@@ -29,12 +30,7 @@ class Pieces : public ::testing::Test {
   }
 
   std::string error() {
-    try {
-      load_weights(folder_ / kIndex);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "accepted";
+    return artel::error_of([&] { load_weights(folder_ / kIndex); });
   }
 
   TemporaryFolder folder_;
@@ -58,7 +54,7 @@ TEST_F(Pieces, AreMissedByName) {
 TEST_F(Pieces, HoldWhatTheIndexSays) {
   write_index(R"("a": "one.safetensors", "b": "one.safetensors", "c": "two.safetensors",)"
               R"("d": "two.safetensors")");
-  EXPECT_NE(error().find("has no tensor 'd', which the index gives to it"), std::string::npos);
+  EXPECT_NE(error().find("lacks the tensor 'd', which the index lists in it"), std::string::npos);
   write_index(R"("a": "one.safetensors", "c": "two.safetensors")");
   EXPECT_NE(error().find("tensor 'b' is not in the index"), std::string::npos);
 }
@@ -66,7 +62,7 @@ TEST_F(Pieces, HoldWhatTheIndexSays) {
 TEST_F(Pieces, HoldATensorOnce) {
   write_safetensors(folder_ / "two.safetensors",
                     {{"a", Tensor::from<float>({1}, {9})}, {"c", Tensor::from<float>({1}, {4})}});
-  EXPECT_NE(error().find("has the tensor 'a', which the index gives to 'one.safetensors'"),
+  EXPECT_NE(error().find("has the tensor 'a', but the index lists it in 'one.safetensors'"),
             std::string::npos);
   write_index(R"("a": "one.safetensors", "a": "two.safetensors")");
   EXPECT_NE(error().find("has 'a' twice"), std::string::npos);
@@ -93,7 +89,7 @@ TEST_F(Pieces, NeedAnIndexThatIsOne) {
   write_file_atomically(folder_ / kIndex, "{}");
   EXPECT_NE(error().find("is not an index of weights"), std::string::npos);
   write_file_atomically(folder_ / kIndex, "{\"weight_map\": ");
-  EXPECT_NE(error(), "accepted");
+  EXPECT_NE(error(), "");
 }
 
 }  // namespace

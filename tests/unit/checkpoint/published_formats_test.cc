@@ -9,6 +9,7 @@
 #include "artel/checkpoint/onnx.h"
 #include "artel/checkpoint/tfjs.h"
 #include "artel/checkpoint/weights.h"
+#include "tests/support/error_of.h"
 #include "tests/support/hdf5_writer.h"
 #include "tests/support/onnx_writer.h"
 #include "tests/support/temporary_folder.h"
@@ -25,16 +26,6 @@ std::vector<float> floats_of(const NamedTensors& tensors, const std::string& nam
   if (!found) return {};
   const std::span<const float> values = found->values<float>();
   return {values.begin(), values.end()};
-}
-
-template <typename Read>
-std::string problem_of(const Read& read) {
-  try {
-    read();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 NamedTensors manifest(const std::string& text, const std::string& a, const std::string& b = "") {
@@ -81,14 +72,14 @@ TEST(Tfjs, SaysWhatIsWrong) {
            R"(], "dtype": ")" + type + R"("}]}])";
   };
   const std::string two = bytes_of({1, 2});
-  EXPECT_EQ(problem_of([&] { manifest(with("3", "a", "float32"), two); }),
+  EXPECT_EQ(artel::error_of([&] { manifest(with("3", "a", "float32"), two); }),
             "[model.json] tensor 'w' has 3 elements of 4 bytes, but its files have only 8 bytes "
             "left");
-  EXPECT_EQ(problem_of([&] { manifest(with("1", "a", "float32"), two); }),
+  EXPECT_EQ(artel::error_of([&] { manifest(with("1", "a", "float32"), two); }),
             "[model.json] 4 bytes of its files belong to no tensor");
-  EXPECT_EQ(problem_of([&] { manifest(with("2", "../a", "float32"), two); }),
+  EXPECT_EQ(artel::error_of([&] { manifest(with("2", "../a", "float32"), two); }),
             "[model.json] names the file \"../a\", expected one in the same folder");
-  EXPECT_EQ(problem_of([&] { manifest(with("2", "a", "complex64"), two); }),
+  EXPECT_EQ(artel::error_of([&] { manifest(with("2", "a", "complex64"), two); }),
             "[model.json] tensor 'w' has the element type complex64, which Artel does not read");
 }
 
@@ -111,13 +102,13 @@ TEST(Hdf5, AFileThatPointsOutsideIsRefused) {
   Hdf5Writer writer;
   writer.add("conv1", "bias:0", {2}, {5, 6});
   const std::string whole = writer.finish();
-  EXPECT_NE(problem_of([&] {
+  EXPECT_NE(artel::error_of([&] {
               parse_hdf5(make_bytes(whole.substr(0, whole.size() / 2), "a.h5"));
             }).find("[a.h5]"),
             std::string::npos);
   std::string newer = whole;
   newer[8] = 2;
-  EXPECT_EQ(problem_of([&] { parse_hdf5(make_bytes(newer, "a.h5")); }),
+  EXPECT_EQ(artel::error_of([&] { parse_hdf5(make_bytes(newer, "a.h5")); }),
             "[a.h5] superblock version 2, but Artel reads 0 and 1; write the file again with "
             "libver='earliest'");
 }
@@ -131,7 +122,7 @@ TEST(Hdf5, WhatIsNotReadIsNamed) {
     const size_t at = other.find(from);
     EXPECT_NE(at, other.npos);
     other.replace(at, to.size(), to);
-    return problem_of([&] { parse_hdf5(make_bytes(other, "a.h5")); });
+    return artel::error_of([&] { parse_hdf5(make_bytes(other, "a.h5")); });
   };
   const std::string advice =
       ", which Artel does not read; write the file again with little-endian numbers, not "
@@ -189,14 +180,15 @@ TEST(Onnx, LargeTensorsMayLieInAnotherFile) {
   EXPECT_EQ(floats_of(load_weights(folder / "network.onnx"), "w"), (std::vector<float>{1, 2}));
   const std::string outside = onnx_model(
       {onnx_tensor("w", 1, {2}, entry("location", "/etc/passwd") + wire_field(14, uint64_t{1}))});
-  EXPECT_EQ(problem_of([&] { parse_onnx(make_bytes(outside, "a"), {}); }),
-            "[a] tensor 'w' lies in '/etc/passwd', expected a file in the same folder");
+  EXPECT_EQ(artel::error_of([&] { parse_onnx(make_bytes(outside, "a"), {}); }),
+            "[a] tensor 'w' is stored in '/etc/passwd', expected a file in the same folder");
 }
 
 TEST(Onnx, ShapesAreComparedWithTheBytes) {
   const std::string model = onnx_model({onnx_tensor("w", 1, {3}, wire_field(9, bytes_of({1, 2})))});
-  EXPECT_NE(problem_of([&] { parse_onnx(make_bytes(model, "a"), {}); }).find("[a: tensor 'w']"),
-            std::string::npos);
+  EXPECT_NE(
+      artel::error_of([&] { parse_onnx(make_bytes(model, "a"), {}); }).find("[a: tensor 'w']"),
+      std::string::npos);
   EXPECT_FALSE(is_onnx(make_bytes("hello, world", "a")));
   EXPECT_TRUE(is_onnx(make_bytes(model, "a")));
 }

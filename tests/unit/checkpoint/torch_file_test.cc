@@ -7,6 +7,7 @@
 #include "artel/base/file.h"
 #include "artel/base/zip.h"
 #include "artel/checkpoint/weights.h"
+#include "tests/support/error_of.h"
 #include "tests/support/pickle.h"
 #include "tests/support/temporary_folder.h"
 
@@ -31,12 +32,7 @@ std::vector<float> values(const Tensor& tensor) {
 }
 
 std::string reason(const std::string& object, const std::string& storage = "abcdefgh") {
-  try {
-    parse_torch(zip_file(object, storage));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
+  return artel::error_of([&] { parse_torch(zip_file(object, storage)); });
 }
 
 const std::string kSix = floats({1, 2, 3, 4, 5, 6});
@@ -110,7 +106,7 @@ TEST(TorchFile, RefusesTensorsOutsideOfTheirStorage) {
   const auto tensor = [](int64_t offset, std::vector<int64_t> shape, std::vector<int64_t> strides) {
     return reason(pickle::tensor("FloatStorage", "0", 2, offset, shape, strides));
   };
-  EXPECT_EQ(tensor(0, {2}, {1}), "accepted");
+  EXPECT_EQ(tensor(0, {2}, {1}), "");
   EXPECT_NE(tensor(1, {2}, {1}).find("does not fit"), std::string::npos);
   EXPECT_NE(tensor(0, {2}, {2}).find("does not fit"), std::string::npos);
   EXPECT_NE(tensor(0, {1000}, {0}).find("does not fit"), std::string::npos);
@@ -133,7 +129,7 @@ TEST(TorchFile, SurvivesCirclesAndBombs) {
 TEST(TorchFile, RefusesBrokenPickles) {
   for (const char* program : {"a", "t", "h\1", "K", "X\xff\xff\xff\x7f", "0", "u", "}Ns", "Q",
                               "\x8a\x09", "I1x\n", "c", "}b", "\x80\x09"})
-    EXPECT_NE(reason(program), "accepted") << program;
+    EXPECT_NE(reason(program), "") << program;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "artel/base/error.h"
 #include "artel/cluster/entrance.h"
+#include "tests/support/error_of.h"
 
 namespace artel {
 namespace {
@@ -18,12 +19,7 @@ Participant member(int number, const std::string& door) {
 }
 
 std::string error_of_leaving(const LeaveRequest& request) {
-  try {
-    ask_to_leave(request, Deadline::after(20));
-    return "it has left";
-  } catch (const Error& error) {
-    return error.what();
-  }
+  return error_of([&] { ask_to_leave(request, Deadline::after(20)); });
 }
 
 class DoorInUse : public testing::TestWithParam<bool> {
@@ -48,32 +44,77 @@ TEST_P(DoorInUse, ANewcomerIsHeardWithTheTokenOnly) {
     Entrance entrance({.doors = {door_.address()},
                        .token = "secret",
                        .encrypt = GetParam(),
-                       .knock = {.wish = Knock::Wish::join,
-                                 .generation = -1,
-                                 .self = member(-1, "127.0.0.1:2"),
-                                 .introduction = "the same"}});
+                       .request = {.purpose = DoorRequest::Purpose::join,
+                                   .generation = -1,
+                                   .self = member(-1, "127.0.0.1:2"),
+                                   .introduction = "the same"}});
     EXPECT_EQ(entrance.wait().generation, 7);
   });
   const Deadline deadline = Deadline::after(60);
   while (door_.newcomers().empty() && !deadline.passed()) door_.wait(0.05);
   const std::vector<Door::Guest> guests = door_.newcomers();
   ASSERT_EQ(guests.size(), 1u);
-  EXPECT_EQ(guests[0].knock.introduction, "the same");
+  EXPECT_EQ(guests[0].request.introduction, "the same");
   door_.tell(guests[0].id, {FrameType::roster, to_body(Roster{.generation = 7})});
   newcomer.join();
 
-  Entrance stranger({.doors = {door_.address()},
-                     .token = "",
-                     .encrypt = GetParam(),
-                     .knock = {.wish = Knock::Wish::join, .generation = -1, .self = {}}});
+  Entrance stranger(
+      {.doors = {door_.address()},
+       .token = "",
+       .encrypt = GetParam(),
+       .request = {.purpose = DoorRequest::Purpose::join, .generation = -1, .self = {}}});
   EXPECT_THROW(stranger.wait(), Error);
   EXPECT_TRUE(door_.newcomers().empty());
+}
+
+// It listens at each door, also if the first of them is closed.
+TEST_P(DoorInUse, ANewcomerIsHeardBehindAClosedDoor) {
+  std::thread newcomer([&] {
+    Entrance entrance({.doors = {"127.0.0.1:1", door_.address()},
+                       .token = "secret",
+                       .encrypt = GetParam(),
+                       .request = {.purpose = DoorRequest::Purpose::join,
+                                   .generation = -1,
+                                   .self = member(-1, "127.0.0.1:2"),
+                                   .introduction = "the same"}});
+    EXPECT_EQ(entrance.wait().generation, 7);
+  });
+  const Deadline deadline = Deadline::after(60);
+  while (door_.newcomers().empty() && !deadline.passed()) door_.wait(0.05);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // it is still there
+  const std::vector<Door::Guest> guests = door_.newcomers();
+  EXPECT_EQ(guests.size(), 1u);
+  for (const Door::Guest& guest : guests)
+    door_.tell(guest.id, {FrameType::roster, to_body(Roster{.generation = 7})});
+  newcomer.join();
+}
+
+// A member that waits for another one hears when that one has stepped outside.
+TEST_P(DoorInUse, AMemberLearnsThatAnotherOneIsOutside) {
+  Link caller(connect_to(parse_endpoint(door_.address()), Deadline::after(60)));
+  caller.introduce(comm::RunSecret("secret", GetParam()), FrameType::request,
+                   to_body(DoorRequest{.purpose = DoorRequest::Purpose::probe,
+                                       .generation = 0,
+                                       .self = member(1, "127.0.0.1:1")}));
+  const Deadline deadline = Deadline::after(60);
+  const auto awaits = [&](FrameType type) {
+    for (bool heard = false; !heard && !caller.closed && !deadline.passed();) {
+      caller.flush();
+      caller.read([&](const Frame& frame) { heard |= frame.type == type; });
+      if (heard) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  };
+  EXPECT_TRUE(awaits(FrameType::beat));
+  door_.set_membership(-1, {}, -1, 0);
+  EXPECT_TRUE(awaits(FrameType::leave));
 }
 
 // Sends until the door hangs up; returns the bytes that went out.
 size_t bytes_until_refused(const std::string& door, const std::string& first, size_t most) {
   comm::Stream stranger(connect_to(parse_endpoint(door), Deadline::after(60)));
-  const std::string nothing = encode({FrameType::knock, {}});
+  const std::string nothing = encode({FrameType::request, {}});
   std::string many = first;
   while (many.size() < (1 << 20)) many += nothing;
   for (size_t sent = 0; sent < most; sent += many.size()) try {
@@ -88,7 +129,7 @@ TEST(Door, HangsUpOnOneThatItHasRefused) {
   Door door({.host = "127.0.0.1"}, "secret");
   door.set_membership(0, {member(0, door.address()), member(1, "127.0.0.1:1")}, 0, 2);
   constexpr size_t kFlood = 64 << 20;  // more than the buffers of a connection take
-  for (const FrameType type : {FrameType::knock, FrameType::hello, FrameType::beat})
+  for (const FrameType type : {FrameType::request, FrameType::hello, FrameType::beat})
     EXPECT_LT(bytes_until_refused(door.address(), encode({type, "who is there?"}), kFlood), kFlood);
   EXPECT_TRUE(door.guests().empty());
 }

@@ -16,10 +16,12 @@ std::string problem(const std::string& output, int code = 0) {
 TEST(HostCheck, AHostThatCanBeUsed) {
   const HostReport report = report_of(
       "n07", 0,
-      "Welcome!\nartel-check program /usr/bin/artel\n" + describe_program("0.2.0", "avx2"), kAsked);
+      "Welcome!\nartel-check program /usr/bin/artel\n" + describe_program("0.2.0", "avx2", "3f2a"),
+      kAsked);
   EXPECT_EQ(report.problem, "");
   EXPECT_EQ(report.program, "/usr/bin/artel");
   EXPECT_EQ(report.instructions, "avx2");
+  EXPECT_EQ(report.build, "3f2a");
 }
 
 TEST(HostCheck, SaysWhatIsWrong) {
@@ -38,12 +40,12 @@ TEST(HostCheck, SaysWhatIsWrong) {
 }
 
 TEST(HostCheck, ProcessorsThatDiffer) {
-  EXPECT_EQ(different_instructions(
-                {{.host = "a", .instructions = "avx2"}, {.host = "b", .instructions = "avx2"}}),
+  EXPECT_EQ(different(&HostReport::instructions, {{.host = "a", .instructions = "avx2"},
+                                                  {.host = "b", .instructions = "avx2"}}),
             "");
-  EXPECT_EQ(different_instructions({{.host = "a", .instructions = "avx512"},
-                                    {.host = "b", .instructions = "avx2"},
-                                    {.host = "c", .instructions = "avx512"}}),
+  EXPECT_EQ(different(&HostReport::instructions, {{.host = "a", .instructions = "avx512"},
+                                                  {.host = "b", .instructions = "avx2"},
+                                                  {.host = "c", .instructions = "avx512"}}),
             "b has avx2, a, c have avx512");
 }
 

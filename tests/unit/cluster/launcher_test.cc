@@ -1,4 +1,4 @@
-// What launchers say in the environment.
+// The environment variables of launchers.
 #include "artel/cluster/launcher.h"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ TEST(Launcher, SlurmMeetsWithoutMpi) {
     const Environment given(std::map<std::string, std::string>{{"ARTEL_TOKEN", "of the job"}});
     EXPECT_EQ(launched_group()->token, "of the job");
   }
-  // Of a cluster that has seen many jobs.
+  // The environment of a cluster with many earlier jobs.
   variables["SLURM_JOB_ID"] = "67000000";
   {
     const Environment late(variables);

@@ -1,10 +1,10 @@
-#include "artel/comm/balance.h"
+#include "artel/comm/collectives/balance.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "artel/comm/host_lanes.h"
+#include "artel/comm/collectives/host_lanes.h"
 
 namespace artel::comm {
 namespace {

@@ -1,4 +1,4 @@
-#include "artel/comm/benchmark.h"
+#include "artel/comm/collectives/benchmark.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ namespace {
 TEST(Calibration, SmallDataTakesFewRoundsAndLargeDataTheRing) {
   const Calibration calibration;
   const std::vector<int> eight_hosts{0, 1, 2, 3, 4, 5, 6, 7};
-  EXPECT_EQ(choose_all_reduce(calibration, eight_hosts, 4 << 10), Algorithm::halving_doubling);
+  EXPECT_EQ(choose_all_reduce(calibration, eight_hosts, 4 << 10), Algorithm::halving);
   const std::vector<int> five_hosts{0, 1, 2, 3, 4};
   EXPECT_EQ(choose_all_reduce(calibration, five_hosts, 64 << 20), Algorithm::ring);
 }
@@ -22,7 +22,7 @@ TEST(Calibration, SmallDataTakesFewRoundsAndLargeDataTheRing) {
 TEST(Calibration, ManyRanksOnFewHostsMeetInsideTheHostFirst) {
   const Calibration slow_wire{.inside = {5e-6, 5e9}, .between = {1e-4, 1e7}};
   const std::vector<int> hosts{0, 0, 0, 0, 1, 1, 1, 1};
-  EXPECT_EQ(choose_all_reduce(slow_wire, hosts, 16 << 20), Algorithm::two_level);
+  EXPECT_EQ(choose_all_reduce(slow_wire, hosts, 16 << 20), Algorithm::hierarchical);
 }
 
 TEST(Calibration, TextIsReadBackAndChecked) {

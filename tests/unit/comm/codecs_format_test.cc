@@ -1,4 +1,4 @@
-// What each codec writes and reads, value by value.
+// The bytes of each codec, value by value.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "artel/base/bfloat16.h"
 #include "artel/base/error.h"
-#include "artel/comm/codecs/brain_float.h"
 #include "codecs.h"
 
 namespace artel::comm {
@@ -43,8 +43,8 @@ TEST(Codecs, HalvesRoundToNearestEven) {
   for (size_t i = 0; i < values.size(); ++i) {
     ASSERT_EQ(fp16[i], rounded(values[i], 11, -14)) << values[i];
     ASSERT_EQ(bf16[i], rounded(values[i], 8, -126)) << values[i];
-    // What top-k does to single values.
-    ASSERT_EQ(bf16[i], float_of_brain_float(brain_float_of(values[i]))) << values[i];
+    // Single values through top-k.
+    ASSERT_EQ(bf16[i], float_of_bf16(finite_bf16_of(values[i]))) << values[i];
   }
 }
 

@@ -75,7 +75,7 @@ inline void check_reductions(Group& group, size_t count, const Call& call) {
     EXPECT_EQ(in_place, rank == root ? sum : input);
   }
 
-  // reduce_scatter with uneven parts, beside and in place.
+  // reduce_scatter with uneven parts, in place and into another buffer.
   const auto sizes = uneven_sizes(size, count);
   std::vector<size_t> offsets(1, 0);
   for (size_t part : sizes) offsets.push_back(offsets.back() + part);
@@ -163,7 +163,7 @@ inline void check_lane_scatter(Group& group, const LaneLayout& layout,
     ASSERT_EQ(output[i], i >= begin && i < end ? expected[i] : -1) << i;
 }
 
-// The canonical sum must have the bits of the tree, whoever holds the lanes.
+// The canonical sum must have the bits of the tree, on any division of the lanes.
 inline void check_lanes(Group& group, int lanes, size_t count, const Call& call) {
   std::vector<std::vector<float>> all;
   std::vector<const std::byte*> pointers;

@@ -1,5 +1,5 @@
-// Encrypted connections: what passes, what does not, and what somebody on the wire sees.
-#include "artel/comm/encryption.h"
+// Encrypted connections: accepted and refused peers, and the view of an eavesdropper.
+#include "artel/comm/connection/encryption.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -10,8 +10,8 @@
 
 #include "artel/base/error.h"
 #include "artel/base/secret.h"
+#include "artel/comm/connection/run_secret.h"
 #include "artel/comm/control/control.h"
-#include "artel/comm/run_secret.h"
 #include "ranks.h"
 
 namespace artel::comm {

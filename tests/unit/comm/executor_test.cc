@@ -7,8 +7,8 @@
 namespace artel::comm {
 namespace {
 
-// A transport between rank 0 and nobody: sends leave at once, and whatever is waited for arrives.
-// It notes how many bytes were given to it before each arrival.
+// A transport of rank 0 without peers: sends leave at once, and every receive completes. It records
+// the number of bytes sent before each arrival.
 class Recorder : public Transport {
  public:
   Recorder() { hosts_ = {"here", "there"}; }

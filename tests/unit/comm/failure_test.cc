@@ -12,7 +12,9 @@
 #include "artel/base/error.h"
 #include "artel/base/host_name.h"
 #include "artel/base/time.h"
+#include "artel/comm/shm/segment.h"
 #include "ranks.h"
+#include "tests/support/error_of.h"
 
 namespace artel::comm {
 namespace {
@@ -197,15 +199,15 @@ TEST_P(Failure, AMessageThatNeverComesTimesOut) {
       options());
 }
 
+std::string error_of_connecting(const GroupOptions& options) {
+  return error_of([&] { Group::connect(options); });
+}
+
 // The errors of a rendezvous in which rank 1 has other options than rank 0.
 std::vector<std::string> mismatched(const GroupOptions& zero, const GroupOptions& one) {
   std::vector<std::string> errors(2);
   const auto attempt = [&](int rank, const GroupOptions& options) {
-    try {
-      Group::connect(options);
-    } catch (const Error& error) {
-      errors[rank] = error.what();
-    }
+    errors[static_cast<size_t>(rank)] = error_of_connecting(options);
   };
   std::thread other([&] { attempt(1, one); });
   attempt(0, zero);
@@ -235,15 +237,6 @@ TEST(Rendezvous, WrongTokensAndSizesAreToldApart) {
   }
 }
 
-std::string error_of(const GroupOptions& options) {
-  try {
-    Group::connect(options);
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 TEST(Rendezvous, NetworkProblemsAreToldApart) {
   GroupOptions options{.transport = "gloo",
                        .rank = 1,
@@ -251,39 +244,39 @@ TEST(Rendezvous, NetworkProblemsAreToldApart) {
                        .address = free_address(),
                        .token = "t",
                        .join_timeout = 0.3};
-  EXPECT_EQ(error_of(options),
+  EXPECT_EQ(error_of_connecting(options),
             fmt::format("[comm] rank 0 at {} cannot be reached: the host is up but refuses the "
                         "connection: rank 0 is not listening there, or a firewall rejects it",
                         options.address));
   options.address = "no.such.host.invalid:1234";
-  EXPECT_TRUE(
-      error_of(options).starts_with("[comm] host 'no.such.host.invalid' cannot be resolved: "));
+  EXPECT_TRUE(error_of_connecting(options).starts_with(
+      "[comm] host 'no.such.host.invalid' cannot be resolved: "));
   options.address = "127.0.0.1:1234";
   options.interface = "eth77";
-  EXPECT_TRUE(error_of(options).starts_with(
+  EXPECT_TRUE(error_of_connecting(options).starts_with(
       "[comm] network interface: got 'eth77', expected one of lo (127.0.0.1)"));
   options = {.transport = "gloo", .rank = 0, .size = 2, .address = "192.0.2.1:1234", .token = "t"};
   EXPECT_EQ(
-      error_of(options),
+      error_of_connecting(options),
       "[comm] 192.0.2.1:1234 is not an address of this machine, but rank 0 must listen there; "
       "try the address of the machine that runs rank 0");
 }
 
 TEST(Rendezvous, AMissingRankIsATimeoutThatCounts) {
   const std::string name = unique_name();
-  EXPECT_EQ(error_of({.rank = 0, .size = 3, .address = name, .join_timeout = 0.2}),
+  EXPECT_EQ(error_of_connecting({.rank = 0, .size = 3, .address = name, .join_timeout = 0.2}),
             fmt::format("[comm shm] group '{}': got 1 of 3 ranks before the deadline", name));
-  EXPECT_EQ(error_of({.rank = 1, .size = 3, .address = name, .join_timeout = 0.2}),
+  EXPECT_EQ(error_of_connecting({.rank = 1, .size = 3, .address = name, .join_timeout = 0.2}),
             fmt::format("[comm shm] group '{}': rank 0 did not appear on this machine before the "
                         "deadline; try transport gloo for several machines",
                         name));
   const std::string address = free_address();
-  EXPECT_EQ(error_of({.transport = "gloo",
-                      .rank = 0,
-                      .size = 2,
-                      .address = address,
-                      .token = "t",
-                      .join_timeout = 2}),
+  EXPECT_EQ(error_of_connecting({.transport = "gloo",
+                                 .rank = 0,
+                                 .size = 2,
+                                 .address = address,
+                                 .token = "t",
+                                 .join_timeout = 2}),
             fmt::format("[comm] group at {}: not all of the 2 ranks joined before the deadline",
                         address));
 }
@@ -318,15 +311,15 @@ TEST(Rendezvous, WhateverGivingUpDoesToConnectionsIsACommunicationError) {
 // Rank 0 may have died before it listens, which others know who have met it.
 TEST(Rendezvous, WaitingForRankZeroCanBeGivenUp) {
   for (const char* transport : {"gloo", "tcp"})
-    EXPECT_EQ(
-        error_of({.transport = transport,
-                  .rank = 1,
-                  .size = 2,
-                  .address = free_address(),
-                  .token = "t",
-                  .join_timeout = 100,
-                  .while_joining = [] { fail(ErrorKind::communication, "worker 0 was lost"); }}),
-        "worker 0 was lost");
+    EXPECT_EQ(error_of_connecting(
+                  {.transport = transport,
+                   .rank = 1,
+                   .size = 2,
+                   .address = free_address(),
+                   .token = "t",
+                   .join_timeout = 100,
+                   .while_joining = [] { fail(ErrorKind::communication, "worker 0 was lost"); }}),
+              "worker 0 was lost");
 }
 
 // Gloo would end the process; libraries find the function as it is found here.
@@ -343,8 +336,22 @@ TEST(Rendezvous, APeerThatIsGoneHasAnEmptyName) {
 }
 
 TEST(Rendezvous, UnknownTransportsAreNamed) {
-  EXPECT_EQ(error_of({.transport = "globo"}),
-            "[comm] transport: got 'globo', expected shm, gloo, tcp or mpi; did you mean 'gloo'?");
+  EXPECT_EQ(
+      error_of_connecting({.transport = "globo"}),
+      "[comm] transport: got 'globo', expected one of shm, gloo, tcp, mpi; did you mean 'gloo'?");
+}
+
+// From the moment at which all have arrived, before anybody has said anything.
+TEST(SharedMemory, RanksThatHaveArrivedHaveBeenSeen) {
+  const std::string name = unique_name();
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 3; ++rank)
+    ranks.emplace_back([&, rank] {
+      const shm::Segment segment(
+          {.name = name, .token = "seen", .rank = rank, .size = 3, .arena_bytes = 1 << 20});
+      for (int peer = 0; peer < 3; ++peer) EXPECT_NE(segment.card(peer).last_seen, 0);
+    });
+  for (std::thread& rank : ranks) rank.join();
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <thread>
 
-#include "artel/comm/stream.h"
+#include "artel/comm/connection/stream.h"
 #include "tests/unit/comm/ranks.h"
 
 namespace artel::comm {

@@ -1,5 +1,5 @@
-// What a handshake proves, and attacks on it: without a socket, and at a hub.
-#include "artel/comm/handshake.h"
+// The guarantees of a handshake, and attacks on it: without a socket, and at a hub.
+#include "artel/comm/connection/handshake.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -10,6 +10,7 @@
 #include "artel/base/random.h"
 #include "artel/base/secret.h"
 #include "artel/comm/control/control.h"
+#include "tests/support/error_of.h"
 
 namespace artel::comm {
 namespace {
@@ -86,7 +87,7 @@ TEST(Handshake, ChangedClaimsAndTopicsAreRefused) {
 
 TEST(Handshake, AProofCannotBeReflected) {
   const RunKey key("secret");
-  // Somebody who does not know the token answers a caller's claims with what the caller has sent.
+  // A process without the token answers a caller's claims by repeating the caller's messages.
   Challenger listener(kTestProtocol);
   Answerer caller(kTestProtocol, key, "topic", "");
   const std::string answer = caller.answer(listener.challenge());
@@ -158,7 +159,7 @@ class AttackOnAHub : public testing::Test {
 };
 
 TEST_F(AttackOnAHub, ASniffedHandshakeIsOfNoUse) {
-  // Somebody listens while rank 1 joins, and says the same afterwards, as rank 1 and as it was.
+  // An eavesdropper records rank 1's handshake and replays it, as rank 1 and unchanged.
   Conversation real(hub_.port());
   Answerer caller(control::kProtocol, RunKey("secret"), "hello", claims_);
   const control::Frame sniffed = {control::FrameType::hello, caller.answer(real.hear().body)};
@@ -195,16 +196,13 @@ TEST(AttackOnARank, WhoeverListensWithoutTheTokenIsNotRankZero) {
   const FileHandle listener = control::listen_at({"127.0.0.1", 0});
   const uint16_t port = control::port_of(listener.get());
   auto rank = std::async(std::launch::async, [&] {
-    try {
+    return error_of([&] {
       control::Control({.address = fmt::format("127.0.0.1:{}", port),
                         .token = "secret",
                         .rank = 1,
                         .size = 2,
                         .deadline = Deadline::after(60)});
-      return std::string();
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
+    });
   });
   FileHandle socket;
   while (socket.get() < 0) socket = FileHandle(accept(listener.get(), nullptr, nullptr));
@@ -213,10 +211,9 @@ TEST(AttackOnARank, WhoeverListensWithoutTheTokenIsNotRankZero) {
   stream.send_all(control::encode({control::FrameType::challenge, fake.challenge()}) +
                       control::encode({control::FrameType::proof, random_bytes(32)}),
                   Deadline::after(60));
-  EXPECT_EQ(rank.get(),
-            fmt::format("[comm] whoever listens at 127.0.0.1:{} does not know the run's "
-                        "token: it is not rank 0 of this run",
-                        port));
+  EXPECT_EQ(rank.get(), fmt::format("[comm] the process at 127.0.0.1:{} does not know the run's "
+                                    "token: it is not rank 0 of this run",
+                                    port));
 }
 
 TEST(Token, MayBeMissingWhereTheKernelNamesTheUserOnly) {

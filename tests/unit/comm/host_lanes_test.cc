@@ -1,5 +1,5 @@
 // The canonical sum between hosts: who adds what, its bits, and the bytes on each host's wire.
-#include "artel/comm/host_lanes.h"
+#include "artel/comm/collectives/host_lanes.h"
 
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <map>
 #include <random>
 
-#include "artel/comm/balance.h"
+#include "artel/comm/collectives/balance.h"
 #include "ranks.h"
 
 namespace artel::comm {

@@ -1,4 +1,4 @@
-#include "artel/comm/lane_tree.h"
+#include "artel/comm/collectives/lane_tree.h"
 
 #include <gtest/gtest.h>
 

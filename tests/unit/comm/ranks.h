@@ -13,7 +13,7 @@
 
 #include "artel/comm/control/socket.h"
 #include "artel/comm/group.h"
-#include "artel/comm/transports.h"
+#include "artel/comm/transports/builtin_transports.h"
 
 namespace artel::comm {
 
@@ -22,11 +22,8 @@ inline std::string unique_name() {
   return fmt::format("test-{}-{}", getpid(), next++);
 }
 
-// An address of this machine at which nobody listens now.
-inline std::string free_address() {
-  const FileHandle socket = control::listen_at({"127.0.0.1", 0});
-  return fmt::format("127.0.0.1:{}", control::port_of(socket.get()));
-}
+// An address of this machine without a listener.
+inline std::string free_address() { return to_string(control::free_endpoint("127.0.0.1")); }
 
 // "gloo by TCP" is gloo whose ranks do not share memory, "gloo on two machines" that of ranks on
 // two machines in turn; the same for "tcp", and "tcp, encrypted" shares no memory either. "gloo on
@@ -79,7 +76,7 @@ inline std::vector<std::string> run_ranks(int size, const std::function<void(Gro
   return errors;
 }
 
-// The same, and nobody may fail.
+// The same for bodies that must not fail.
 inline void with_ranks(int size, const std::function<void(Group&)>& body,
                        const GroupOptions& options = {}) {
   const auto errors = run_ranks(size, body, options);

@@ -1,4 +1,4 @@
-#include "artel/comm/reduction.h"
+#include "artel/comm/collectives/reduction.h"
 
 #include <gtest/gtest.h>
 

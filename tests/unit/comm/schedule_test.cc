@@ -1,4 +1,4 @@
-#include "artel/comm/schedule.h"
+#include "artel/comm/collectives/schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -61,8 +61,8 @@ std::vector<Vector> distinct(int size, int chunks) {
 }
 
 TEST(Schedule, EveryAllReduceAddsEverythingEverywhere) {
-  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::halving_doubling,
-                                    Algorithm::two_level, Algorithm::direct})
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::halving,
+                                    Algorithm::hierarchical, Algorithm::direct})
     for (int size = 1; size <= 17; ++size)
       for (const int per_host : {1, 2, 3}) {
         SCOPED_TRACE(
@@ -131,7 +131,7 @@ TEST(Schedule, RootedCollectivesReachEverybody) {
 
 TEST(Schedule, BytesOnTheWireAreOptimal) {
   // Ring and halving-doubling send 2(N-1)/N of the data from each rank.
-  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::halving_doubling})
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::halving})
     for (const int size : {2, 4, 8}) {
       const Schedule schedule = all_reduce_schedule(algorithm, size, size - 1);
       int sent = 0;
@@ -152,10 +152,10 @@ TEST(Schedule, TableShowsTheHops) {
 }
 
 TEST(Schedule, NamesAreParsedAndSuggested) {
-  EXPECT_EQ(algorithm_from_string("halving"), Algorithm::halving_doubling);
-  EXPECT_EQ(algorithm_from_string("hierarchical"), Algorithm::two_level);
-  EXPECT_EQ(algorithm_from_string("halving_doubling"), Algorithm::halving_doubling);
-  EXPECT_EQ(algorithm_from_string("two_level"), Algorithm::two_level);
+  EXPECT_EQ(algorithm_from_string("halving"), Algorithm::halving);
+  EXPECT_EQ(algorithm_from_string("hierarchical"), Algorithm::hierarchical);
+  EXPECT_EQ(algorithm_from_string("halving_doubling"), Algorithm::halving);
+  EXPECT_EQ(algorithm_from_string("two_level"), Algorithm::hierarchical);
   try {
     algorithm_from_string("rign");
     FAIL();

@@ -73,8 +73,9 @@ TEST_P(TrafficOf, AddsUpOverRanks) {
       [&](Group& group) {
         const SharedBytes memory = group.allocate(kBytes);
         std::byte* const partial = memory.get();
-        group.barrier();
+        // Before the barrier: after it, a message of a faster rank may already have been counted.
         const Traffic before = group.traffic();
+        group.barrier();
         group.all_reduce({memory.get(), kBytes}, ElementType::f32);
         group.lane_reduce(LaneLayout::even(kRanks, kRanks), {&partial, 1}, {memory.get(), kBytes},
                           ElementType::f32);

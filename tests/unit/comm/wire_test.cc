@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "artel/base/random.h"
 #include "artel/comm/control/control.h"
 #include "artel/comm/control/socket.h"
@@ -121,6 +123,18 @@ TEST(Wire, StrangersDoNotDisturbARendezvous) {
   with_ranks(3, [](Group& group) { group.barrier(); }, {.transport = "gloo", .address = address});
   stop = true;
   stranger.join();
+}
+
+// Sockets that ask for any port never get one that a group was promised.
+TEST(Endpoint, FreeOnesAreOutsideTheKernelsRange) {
+  uint16_t first = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
+  for (int i = 0; i < 100; ++i) {
+    const Endpoint endpoint = free_endpoint("127.0.0.1");
+    EXPECT_GE(endpoint.port, 1024);
+    EXPECT_LT(endpoint.port, first);
+    EXPECT_EQ(port_of(listen_at(endpoint).get()), endpoint.port);
+  }
 }
 
 TEST(Endpoint, IsParsedStrictly) {

@@ -40,7 +40,7 @@ Socket connected(int port, const std::string& text) {
   return opened;
 }
 
-// A folder with two runs, and a server of it.
+// A folder with two runs, and a server for it.
 class ServerTest : public testing::Test {
  protected:
   ServerTest() {
@@ -121,7 +121,7 @@ TEST_F(ServerTest, SettingsAndMetricsOfAllRuns) {
   EXPECT_EQ(values("loss"), values("train/loss"));
   EXPECT_TRUE(values("nothing").empty());
   EXPECT_TRUE(values("").empty());
-  // A configuration that changes, or that nobody can read.
+  // A configuration that changes, or that is unreadable.
   write_file_atomically(folder_ / "runs" / "b" / "config.toml", "[train]\nno such key = 1\n");
   fs::last_write_time(folder_ / "runs" / "b" / "config.toml",
                       fs::file_time_type::clock::now() + std::chrono::hours(1));
@@ -197,7 +197,7 @@ TEST_F(ServerTest, OnlyNotesAreWrittenAndOnlyByThePage) {
   EXPECT_TRUE(!longer || longer->status >= 400);
   EXPECT_EQ(client.Put("/api/notes?run=b", ours, "x", "text/plain")->status, 403);
   EXPECT_EQ(read_file(folder_ / "runs" / "b" / "notes.txt"), "half the rate");
-  // Of the target of the link in run a nothing is changed.
+  // The file that the link in run a points to is unchanged.
   EXPECT_EQ(client.Post("/api/notes?run=a", ours, "mine", "text/plain")->status, 200);
   EXPECT_EQ(read_file(folder_ / "secret.txt"), "nobody's business");
 }
@@ -330,6 +330,21 @@ TEST_F(ServerTest, OddRequestsAreAnswered) {
         "/api/differences?run=a&run=b&run=a", "/api/nothing", "/api/history?run=a"})
     ASSERT_TRUE(client.Get(path)) << path;
   EXPECT_EQ(client.Get("/api/runs")->status, 200);
+}
+
+// Lines of earlier versions do not separate the wait for the wire from the wait for workers.
+TEST_F(ServerTest, TheHistorySeparatesTheWaitForTheWire) {
+  write_file_atomically(folder_ / "runs" / "b" / "workers.jsonl",
+                        R"({"at":1.0,"step":1,"workers":{"worker 0":[0.25,0.0,0.75,0.5,10.0]}})"
+                        "\n"
+                        R"({"at":2.0,"step":2,"workers":{"worker 0":[0.25,0.0,0.75,0.5,10.0,0.5]}})"
+                        "\n");
+  httplib::Client client = serve();
+  const auto history = nlohmann::json::parse(client.Get("/api/history?run=b")->body);
+  const auto& worker = history["workers"]["worker 0"];
+  EXPECT_EQ(worker["waiting"], (nlohmann::json{0.75, 0.25}));
+  EXPECT_EQ(worker["wire_wait"], (nlohmann::json{nullptr, 0.5}));
+  EXPECT_EQ(worker["wire"], (nlohmann::json{0.5, 0.5}));
 }
 
 TEST_F(ServerTest, FilesThatNestDeeplyAreLeftOut) {

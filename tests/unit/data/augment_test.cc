@@ -1,4 +1,4 @@
-#include "artel/data/augment.h"
+#include "artel/data/images/augment.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "artel/base/error.h"
-#include "artel/data/resize.h"
+#include "artel/data/images/resize.h"
 
 namespace artel::data {
 namespace {

@@ -1,12 +1,12 @@
-#include "artel/data/column_blocks.h"
+#include "artel/data/tables/column_blocks.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "artel/base/error.h"
-#include "artel/data/libsvm.h"
-#include "artel/data/sparse_sample_maker.h"
+#include "artel/data/tables/libsvm.h"
+#include "artel/data/tables/sparse_sample_maker.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel::data {

@@ -1,4 +1,4 @@
-#include "artel/data/dates.h"
+#include "artel/data/tables/dates.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "artel/data/idx.h"
+#include "artel/data/images/idx.h"
 
 #include <gtest/gtest.h>
 

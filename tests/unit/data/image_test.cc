@@ -1,4 +1,4 @@
-#include "artel/data/image.h"
+#include "artel/data/images/image.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 
 #include "artel/base/file.h"
 #include "artel/base/json_values.h"
-#include "artel/data/cifar.h"
-#include "artel/data/image_folder.h"
+#include "artel/data/images/cifar.h"
+#include "artel/data/images/image_folder.h"
 #include "artel/data/sets.h"
 #include "tests/support/pictures.h"
 #include "tests/support/samples.h"
@@ -138,7 +138,7 @@ TEST(Picture, PhotographsAreTurnedUpright) {
     for (size_t i = 0; i < found.size(); ++i)
       EXPECT_NEAR(found[i], corners[orientation - 1][i], 8) << orientation << ", corner " << i;
   }
-  // What is no orientation, or no EXIF data, changes nothing.
+  // Invalid orientations and invalid EXIF data change nothing.
   for (const std::string& odd : {with_orientation(file, 0), with_orientation(file, 9),
                                  file.substr(0, 2) +
                                      std::string("\xff\xe1\0\x0a"

@@ -1,4 +1,4 @@
-#include "artel/data/masked_text.h"
+#include "artel/data/text/masked_text.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,12 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
-#include "artel/data/labelled_text.h"
 #include "artel/data/sets.h"
-#include "artel/data/text.h"
+#include "artel/data/text/byte_pair.h"
+#include "artel/data/text/labelled_text.h"
+#include "artel/data/text/text.h"
+#include "artel/data/text/word_piece.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel::data {
@@ -140,7 +143,7 @@ TEST(LabelledText, ReadsTablesOfTextsAndPairs) {
   EXPECT_EQ(y[0], 1);
 
   OpenOptions wrong = options;
-  wrong.tokenizer = "bpe 300";
+  wrong.tokenizer = "nonsense";
   EXPECT_THROW(open_set("labelled_text", wrong), Error);
   wrong = options;
   wrong.table.target = "sort";
@@ -151,6 +154,25 @@ TEST(LabelledText, ReadsTablesOfTextsAndPairs) {
     write_file_atomically(folder / "d.csv", fmt::format("a,b\nword0,{}\nword1,1\n", label));
     EXPECT_THROW(labelled_texts(parse_csv(map_file(folder / "d.csv")), "b"), Error) << label;
   }
+}
+
+// The last position of a language model has seen the whole text.
+TEST(LabelledText, OfOtherTokensEndsWithEndTokens) {
+  const auto row = [](const TokenizerPtr& tokenizer, const std::string& text) {
+    return TextRows(tokenizer, 4).row(text);
+  };
+  EXPECT_EQ(row(byte_tokenizer(), "ab").tokens, (std::vector<int32_t>{'a', 'b', '\n', '\n'}));
+  EXPECT_FALSE(row(byte_tokenizer(), "abc").cut);
+  EXPECT_EQ(row(byte_tokenizer(), "abcd").tokens, (std::vector<int32_t>{'a', 'b', 'c', '\n'}));
+  EXPECT_TRUE(row(byte_tokenizer(), "abcd").cut);
+  const TokenizerPtr pairs = byte_pair_tokenizer({});
+  const auto end = static_cast<int32_t>(pairs->size() - 1);
+  EXPECT_EQ(pairs->names()[static_cast<size_t>(end)], kEndOfText);
+  EXPECT_EQ(row(pairs, "").tokens, std::vector<int32_t>(4, end));
+  EXPECT_EQ(error_of([&] { TextRows(pairs, 4).row("a", "b"); }),
+            "[labelled text] got pairs of texts, which need WordPiece tokens and a network of the "
+            "BERT family; try data.tokenizer = \"wordpiece 8192\"");
+  EXPECT_THROW(labelled_text({.texts = {"a"}, .seconds = {""}, .labels = {0}}, pairs, 4), Error);
 }
 
 TEST(LabelledText, SaysHowManyTextsWereCut) {

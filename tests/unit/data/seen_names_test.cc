@@ -1,4 +1,4 @@
-#include "artel/data/seen_names.h"
+#include "artel/data/tables/seen_names.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -5,11 +5,13 @@
 #include "artel/base/file.h"
 #include "artel/base/json_values.h"
 #include "artel/base/random.h"
-#include "artel/data/text.h"
 #include "artel/data/text/byte_pair.h"
+#include "artel/data/text/text.h"
 #include "artel/data/text/token_file.h"
 #include "artel/data/text/unicode.h"
 #include "artel/data/text/word_piece.h"
+#include "tests/support/error_of.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel::data {
@@ -47,6 +49,64 @@ TEST(Words, FollowTheRuleOfGpt2) {
   EXPECT_EQ(words("  "), (Strings{"  "}));
   EXPECT_EQ(words("größe½ 東京"), (Strings{"größe", "½", " 東京"}));
   EXPECT_EQ(words("don'T 'tis"), (Strings{"don", "'", "T", " '", "tis"}));
+}
+
+TEST(Words, NumbersCanBeSingle) {
+  const auto stretches = [](std::string_view text) {
+    Strings result;
+    while (!text.empty()) {
+      result.emplace_back(first_without_numbers(text));
+      text.remove_prefix(result.back().size());
+    }
+    return result;
+  };
+  EXPECT_EQ(stretches("in 2024½ x"), (Strings{"in ", "2", "0", "2", "4", "½", " x"}));
+  EXPECT_EQ(stretches("none"), (Strings{"none"}));
+}
+
+// The tokenizer of SmolLM2: digits are single, marks are tokens, and it survives a save.
+TEST(BytePair, ReadsGgufFilesAndKeepsHowTheyCut) {
+  Strings names;
+  for (const unsigned char byte : printable_order())
+    names.push_back(to_printable(std::string(1, static_cast<char>(byte))));
+  std::vector<int32_t> kinds(256, 1);
+  for (const char* more : {"<|im_start|>", "[end]", "12", "th", "Ġth"}) {
+    names.emplace_back(more);
+    kinds.push_back(names.size() <= 258 ? 3 : 1);
+  }
+  const auto file_with = [&](const std::string& cut) {
+    GgufWriter writer;
+    writer.add("tokenizer.ggml.model", "gpt2");
+    writer.add("tokenizer.ggml.pre", cut);
+    writer.add("tokenizer.ggml.tokens", names);
+    writer.add("tokenizer.ggml.token_type", kinds);
+    writer.add("tokenizer.ggml.merges", Strings{"1 2", "t h", "Ġ th"});
+    return parse_gguf(make_bytes(writer.file(), "model.gguf"));
+  };
+  const TokenizerPtr digits = read_byte_pair(file_with("smollm"));
+  const std::string text = "th<|im_start|> th12 [end]";
+  const Strings expected = {"th", "<|im_start|>", "Ġth", "1", "2", "Ġ", "[end]"};
+  EXPECT_EQ(pieces(*digits, text), expected);
+  EXPECT_EQ(digits->decode(digits->encode(text)), text);
+  const TemporaryFolder folder;
+  digits->save(folder.path());
+  EXPECT_EQ(pieces(*open_tokenizer(folder.path()), text), expected);
+  EXPECT_EQ(pieces(*read_byte_pair(file_with("gpt-2")), "12"), (Strings{"12"}));
+  EXPECT_THROW(read_byte_pair(file_with("llama-bpe")), Error);
+}
+
+// SmolLM2's vocabulary lacks bytes that never occurred in its text.
+TEST(BytePair, SaysWhichByteHasNoToken) {
+  GgufWriter writer;
+  writer.add("tokenizer.ggml.model", "gpt2");
+  writer.add("tokenizer.ggml.pre", "gpt-2");
+  writer.add("tokenizer.ggml.tokens", Strings{"a", "b"});
+  writer.add("tokenizer.ggml.token_type", std::vector<int32_t>{1, 1});
+  writer.add("tokenizer.ggml.merges", Strings());
+  const TokenizerPtr two = read_byte_pair(parse_gguf(make_bytes(writer.file(), "model.gguf")));
+  EXPECT_EQ(pieces(*two, "aba"), (Strings{"a", "b", "a"}));
+  EXPECT_NE(error_of([&] { two->encode("abc"); }).find("the byte 0x63 has no token"),
+            std::string::npos);
 }
 
 TEST(BytePair, MergesTheMostFrequentPairAndTheGreatestOfEquals) {

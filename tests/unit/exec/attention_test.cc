@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "artel/exec/kernels/attention.h"
+#include "artel/exec/cpu/sequence/attention.h"
 #include "artel/graph/ops.h"
 #include "tests/unit/exec/kernel_test.h"
 

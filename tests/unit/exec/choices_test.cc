@@ -1,9 +1,10 @@
-#include "artel/exec/choices.h"
+#include "artel/exec/plan/choices.h"
 
 #include <gtest/gtest.h>
 
 #include "artel/base/error.h"
 #include "artel/graph/op.h"
+#include "tests/support/error_of.h"
 #include "tests/unit/exec/graph_harness.h"
 
 namespace artel {
@@ -88,7 +89,7 @@ TEST(KernelChoices, ExactConvolutionsForbidWinograd) {
   }
 }
 
-// What a user writes to add an op: shape rule, gradient rule and kernel in one place.
+// A user-defined op: shape rule, gradient rule, and kernel in one place.
 TEST(CustomOp, TrainsLikeABuiltInOne) {
   register_op({"cube",
                [](const InferContext& context) -> std::vector<TensorType> {
@@ -152,12 +153,7 @@ TEST(Program, RefusesWrongInputs) {
   Parameters none(program.parameter_entries());
   Frame frame(program, none);
   const auto message = [&](const char* name, const Tensor& value) -> std::string {
-    try {
-      frame.set_input(name, value);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return artel::error_of([&] { frame.set_input(name, value); });
   };
   EXPECT_EQ(message("imag", Tensor({2, 3})),
             "the model has no input 'imag'; did you mean 'image'?");

@@ -1,4 +1,4 @@
-#include "artel/exec/kernels/classes.h"
+#include "artel/exec/cpu/matmul/classes.h"
 
 #include <gtest/gtest.h>
 

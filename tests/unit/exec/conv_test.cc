@@ -1,4 +1,4 @@
-#include "artel/exec/kernels/conv.h"
+#include "artel/exec/cpu/convolution/conv.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -194,7 +194,7 @@ TEST_P(ConvTest, RandomShapesMatchTheReference) {
       const std::vector<float> one = computed(shape, GetParam(), algorithm, 1, in);
       const std::string what =
           fmt::format("{} {} seed {}", to_string(algorithm), describe(shape), seed);
-      // Few products may cancel out, so the rounding is large beside their sum.
+      // Few products may cancel out, so the rounding error is large compared with their sum.
       expect_close_by_scale(one, in.expected, 10 * tolerance(algorithm), what);
       EXPECT_EQ(one, computed(shape, GetParam(), algorithm, 2, in)) << what;
     }

@@ -1,4 +1,4 @@
-#include "artel/exec/kernels/copy.h"
+#include "artel/exec/cpu/elementwise/copy.h"
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
-#include "artel/exec/kernels/cross_entropy.h"
+#include "artel/exec/cpu/rows/cross_entropy.h"
 
 #include "artel/base/error.h"
+#include "tests/support/error_of.h"
 #include "tests/unit/exec/kernel_test.h"
 
 namespace artel::kernels {
@@ -108,13 +109,10 @@ TEST(CrossEntropy, RejectsTargetsThatAreNotProbabilities) {
   const std::vector<float> logits = {1, 2, 3, 4};
   float loss = 0, log_sums[4];
   const auto error_of = [&](const std::vector<float>& target) -> std::string {
-    try {
+    return artel::error_of([&] {
       cross_entropy(pool, {.probabilities = target.data()}, 2, 2, logits.data(), &loss, log_sums,
                     nullptr);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    });
   };
   EXPECT_EQ(error_of({0.25f, 0.75f, 1, 0}), "");
   EXPECT_EQ(error_of({0.25f, 0.75f, -3, 4}),

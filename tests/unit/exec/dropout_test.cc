@@ -1,4 +1,4 @@
-#include "artel/exec/kernels/dropout.h"
+#include "artel/exec/cpu/elementwise/dropout.h"
 
 #include "artel/base/error.h"
 #include "tests/unit/exec/kernel_test.h"

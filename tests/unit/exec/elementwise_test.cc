@@ -1,4 +1,4 @@
-#include "artel/exec/kernels/elementwise.h"
+#include "artel/exec/cpu/elementwise/elementwise.h"
 
 #include <functional>
 #include <limits>
@@ -10,6 +10,8 @@ namespace artel::kernels {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+ElementOp element_op(std::string_view name) { return find_element_op(name).value(); }
 
 std::vector<float> run_dense(const ElementInstruction& instruction,
                              const std::vector<std::vector<float>>& inputs) {
@@ -49,33 +51,33 @@ struct UnaryCase {
 
 TEST(Elementwise, UnaryAgainstDouble) {
   const std::vector<UnaryCase> cases = {
-      {ElementOp::neg, [](double x) { return -x; }, -9, 9},
-      {ElementOp::abs, [](double x) { return std::abs(x); }, -9, 9},
-      {ElementOp::square, [](double x) { return x * x; }, -9, 9},
-      {ElementOp::sqrt, [](double x) { return std::sqrt(x); }, 0, 9},
-      {ElementOp::rsqrt, [](double x) { return 1 / std::sqrt(x); }, 0.01f, 9},
-      {ElementOp::reciprocal, [](double x) { return 1 / x; }, 0.01f, 9},
-      {ElementOp::exp, [](double x) { return std::exp(x); }, -80, 80},
-      {ElementOp::log, [](double x) { return std::log(x); }, 1e-6f, 50},
-      {ElementOp::sin, [](double x) { return std::sin(x); }, -50, 50},
-      {ElementOp::cos, [](double x) { return std::cos(x); }, -50, 50},
-      {ElementOp::tanh, [](double x) { return std::tanh(x); }, -12, 12},
-      {ElementOp::sigmoid, sigmoid, -30, 30},
-      {ElementOp::relu, [](double x) { return x > 0 ? x : 0; }, -3, 3},
-      {ElementOp::gelu_exact, [](double x) { return x * normal(x); }, -8, 8},
-      {ElementOp::gelu_tanh, gelu_tanh, -5, 5},
-      {ElementOp::silu, [](double x) { return x * sigmoid(x); }, -20, 20},
-      {ElementOp::softplus, [](double x) { return std::log1p(std::exp(x)); }, -15, 20},
-      {ElementOp::erf, [](double x) { return std::erf(x); }, -5, 5},
-      {ElementOp::sign, [](double x) { return x > 0   ? 1.0
-                                              : x < 0 ? -1.0
-                                                      : 0.0; }, -1, 1},
-      {ElementOp::leaky_relu, [](double x) { return x > 0 ? x : 0.25 * x; }, -3, 3, 0.25f},
-      {ElementOp::add_scalar, [](double x) { return x + 1.5; }, -3, 3, 1.5f},
-      {ElementOp::mul_scalar, [](double x) { return x * -1.5; }, -3, 3, -1.5f},
-      {ElementOp::pow_scalar, [](double x) { return std::pow(x, 2.5); }, 0, 3, 2.5f},
-      {ElementOp::clamp_min, [](double x) { return std::max(x, 0.5); }, -3, 3, 0.5f},
-      {ElementOp::clamp_max, [](double x) { return std::min(x, 0.5); }, -3, 3, 0.5f}};
+      {element_op("neg"), [](double x) { return -x; }, -9, 9},
+      {element_op("abs"), [](double x) { return std::abs(x); }, -9, 9},
+      {element_op("square"), [](double x) { return x * x; }, -9, 9},
+      {element_op("sqrt"), [](double x) { return std::sqrt(x); }, 0, 9},
+      {element_op("rsqrt"), [](double x) { return 1 / std::sqrt(x); }, 0.01f, 9},
+      {element_op("reciprocal"), [](double x) { return 1 / x; }, 0.01f, 9},
+      {element_op("exp"), [](double x) { return std::exp(x); }, -80, 80},
+      {element_op("log"), [](double x) { return std::log(x); }, 1e-6f, 50},
+      {element_op("sin"), [](double x) { return std::sin(x); }, -50, 50},
+      {element_op("cos"), [](double x) { return std::cos(x); }, -50, 50},
+      {element_op("tanh"), [](double x) { return std::tanh(x); }, -12, 12},
+      {element_op("sigmoid"), sigmoid, -30, 30},
+      {element_op("relu"), [](double x) { return x > 0 ? x : 0; }, -3, 3},
+      {element_op("gelu"), [](double x) { return x * normal(x); }, -8, 8},
+      {element_op("gelu_tanh"), gelu_tanh, -5, 5},
+      {element_op("silu"), [](double x) { return x * sigmoid(x); }, -20, 20},
+      {element_op("softplus"), [](double x) { return std::log1p(std::exp(x)); }, -15, 20},
+      {element_op("erf"), [](double x) { return std::erf(x); }, -5, 5},
+      {element_op("sign"), [](double x) { return x > 0   ? 1.0
+                                                 : x < 0 ? -1.0
+                                                         : 0.0; }, -1, 1},
+      {element_op("leaky_relu"), [](double x) { return x > 0 ? x : 0.25 * x; }, -3, 3, 0.25f},
+      {element_op("add_scalar"), [](double x) { return x + 1.5; }, -3, 3, 1.5f},
+      {element_op("mul_scalar"), [](double x) { return x * -1.5; }, -3, 3, -1.5f},
+      {element_op("pow_scalar"), [](double x) { return std::pow(x, 2.5); }, 0, 3, 2.5f},
+      {element_op("clamp_min"), [](double x) { return std::max(x, 0.5); }, -3, 3, 0.5f},
+      {element_op("clamp_max"), [](double x) { return std::min(x, 0.5); }, -3, 3, 0.5f}};
   for (const UnaryCase& test : cases) {
     SCOPED_TRACE(static_cast<int>(test.op));
     const std::vector<float> x = random_values(40007, 7, test.low, test.high);
@@ -96,25 +98,25 @@ struct BinaryCase {
 
 TEST(Elementwise, BinaryAgainstDouble) {
   const std::vector<BinaryCase> cases = {
-      {ElementOp::add, [](double a, double b) { return a + b; }},
-      {ElementOp::sub, [](double a, double b) { return a - b; }},
-      {ElementOp::mul, [](double a, double b) { return a * b; }},
-      {ElementOp::div, [](double a, double b) { return a / b; }},
-      {ElementOp::maximum, [](double a, double b) { return std::max(a, b); }},
-      {ElementOp::minimum, [](double a, double b) { return std::min(a, b); }},
-      {ElementOp::pow, [](double a, double b) { return std::pow(a, b); }},
-      {ElementOp::greater, [](double a, double b) { return a > b ? 1.0 : 0.0; }},
-      {ElementOp::equal, [](double a, double b) { return a == b ? 1.0 : 0.0; }},
-      {ElementOp::relu_grad, [](double dy, double y) { return y > 0 ? dy : 0; }},
-      {ElementOp::leaky_relu_grad, [](double dy, double x) { return x > 0 ? dy : 0.25 * dy; },
+      {element_op("add"), [](double a, double b) { return a + b; }},
+      {element_op("sub"), [](double a, double b) { return a - b; }},
+      {element_op("mul"), [](double a, double b) { return a * b; }},
+      {element_op("div"), [](double a, double b) { return a / b; }},
+      {element_op("maximum"), [](double a, double b) { return std::max(a, b); }},
+      {element_op("minimum"), [](double a, double b) { return std::min(a, b); }},
+      {element_op("pow"), [](double a, double b) { return std::pow(a, b); }},
+      {element_op("greater"), [](double a, double b) { return a > b ? 1.0 : 0.0; }},
+      {element_op("equal"), [](double a, double b) { return a == b ? 1.0 : 0.0; }},
+      {element_op("relu_grad"), [](double dy, double y) { return y > 0 ? dy : 0; }},
+      {element_op("leaky_relu_grad"), [](double dy, double x) { return x > 0 ? dy : 0.25 * dy; },
        0.25f},
-      {ElementOp::gelu_exact_grad,
+      {element_op("gelu_grad"),
        [](double dy, double x) { return dy * slope([](double v) { return v * normal(v); }, x); }},
-      {ElementOp::gelu_tanh_grad, [](double dy, double x) { return dy * slope(gelu_tanh, x); }},
-      {ElementOp::silu_grad,
+      {element_op("gelu_tanh_grad"), [](double dy, double x) { return dy * slope(gelu_tanh, x); }},
+      {element_op("silu_grad"),
        [](double dy, double x) { return dy * slope([](double v) { return v * sigmoid(v); }, x); }},
-      {ElementOp::sigmoid_grad, [](double dy, double y) { return dy * y * (1 - y); }},
-      {ElementOp::tanh_grad, [](double dy, double y) { return dy * (1 - y * y); }}};
+      {element_op("sigmoid_grad"), [](double dy, double y) { return dy * y * (1 - y); }},
+      {element_op("tanh_grad"), [](double dy, double y) { return dy * (1 - y * y); }}};
   std::vector<float> a = random_values(1031, 1, 0.1f, 3), b = random_values(1031, 2, -3, 3);
   a[17] = b[17] = 1;  // a pair of equals
   for (const BinaryCase& test : cases) {
@@ -132,29 +134,29 @@ TEST(Elementwise, LimitsAndNaN) {
     SCOPED_TRACE(static_cast<int>(op));
     expect_close(run_dense({op, 0}, {x}), expected, 1e-6);
   };
-  check(ElementOp::exp, {NAN, kInfinity, 0, 1, kInfinity, 0});
-  check(ElementOp::log, {NAN, kInfinity, NAN, -kInfinity, std::log(1000.0), NAN});
-  check(ElementOp::tanh, {NAN, 1, -1, 0, 1, -1});
-  check(ElementOp::sigmoid, {NAN, 1, 0, 0.5, 1, 0});
-  check(ElementOp::erf, {NAN, 1, -1, 0, 1, -1});
-  check(ElementOp::softplus, {NAN, kInfinity, 0, std::log(2.0), 1000, 0});
-  check(ElementOp::relu, {NAN, kInfinity, 0, 0, 1000, 0});
-  check(ElementOp::sign, {NAN, 1, -1, 0, 1, -1});
+  check(element_op("exp"), {NAN, kInfinity, 0, 1, kInfinity, 0});
+  check(element_op("log"), {NAN, kInfinity, NAN, -kInfinity, std::log(1000.0), NAN});
+  check(element_op("tanh"), {NAN, 1, -1, 0, 1, -1});
+  check(element_op("sigmoid"), {NAN, 1, 0, 0.5, 1, 0});
+  check(element_op("erf"), {NAN, 1, -1, 0, 1, -1});
+  check(element_op("softplus"), {NAN, kInfinity, 0, std::log(2.0), 1000, 0});
+  check(element_op("relu"), {NAN, kInfinity, 0, 0, 1000, 0});
+  check(element_op("sign"), {NAN, 1, -1, 0, 1, -1});
   const std::vector<float> y = {1, -kInfinity, kInfinity, NAN, 1, 1};
-  expect_close(run_dense({ElementOp::maximum, 0, 1}, {x, y}),
+  expect_close(run_dense({element_op("maximum"), 0, 1}, {x, y}),
                {NAN, kInfinity, kInfinity, NAN, 1000, 1}, 0);
-  expect_close(run_dense({ElementOp::equal, 0, 1}, {x, y}), {0, 0, 0, 0, 0, 0}, 0);
+  expect_close(run_dense({element_op("equal"), 0, 1}, {x, y}), {0, 0, 0, 0, 0, 0}, 0);
 }
 
 // z = (x * a + b) * c + x with x dense, a a row, b a column, c a scalar; every odd shape.
 TEST(Elementwise, BroadcastsAndStrides) {
   ElementProgram program;
   program.inputs = 4;
-  program.code = {{ElementOp::mul, 0, 1},
-                  {ElementOp::add, 4, 2},
-                  {ElementOp::mul, 5, 3},
-                  {ElementOp::add, 6, 0},
-                  {ElementOp::neg, 5}};
+  program.code = {{element_op("mul"), 0, 1},
+                  {element_op("add"), 4, 2},
+                  {element_op("mul"), 5, 3},
+                  {element_op("add"), 6, 0},
+                  {element_op("neg"), 5}};
   program.outputs = {7, 8};
   for (const int64_t rows : {0, 1, 2, 37, 700}) {
     for (const int64_t columns : {1, 7, 10, 16, 64, 513, 1200}) {
@@ -195,7 +197,7 @@ TEST(Elementwise, BroadcastsAndStrides) {
 TEST(Elementwise, InPlace) {
   ElementProgram program;
   program.inputs = 2;
-  program.code = {{ElementOp::add, 0, 1}, {ElementOp::mul, 0, 1}};
+  program.code = {{element_op("add"), 0, 1}, {element_op("mul"), 0, 1}};
   program.outputs = {2, 3};
   for (const int64_t n : {1, 15, 16, 1000, 5120}) {
     const ElementKernel kernel(program, {n}, {{{1}}, {{1}}}, {{{1}}, {{1}}});
@@ -216,8 +218,8 @@ TEST(Elementwise, InPlace) {
 TEST(Elementwise, ManyRegisters) {
   ElementProgram program;
   program.inputs = 1;
-  for (int i = 0; i < 200; ++i) program.code.push_back({ElementOp::add_scalar, 0, -1, -1, 1.0f});
-  for (int i = 0; i < 50; ++i) program.code.push_back({ElementOp::add, 200 + i, 1 + i});
+  for (int i = 0; i < 200; ++i) program.code.push_back({element_op("add_scalar"), 0, -1, -1, 1.0f});
+  for (int i = 0; i < 50; ++i) program.code.push_back({element_op("add"), 200 + i, 1 + i});
   program.outputs = {250};
   const ElementKernel kernel(program, {777}, {{{1}}}, {{{1}}});
   const std::vector<float> x = random_values(777, 5);
@@ -230,9 +232,9 @@ TEST(Elementwise, ManyRegisters) {
 }
 
 TEST(Elementwise, RejectsWrongPrograms) {
-  ElementProgram program{1, {{ElementOp::add, 0, 2}}, {1}};
+  ElementProgram program{1, {{element_op("add"), 0, 2}}, {1}};
   EXPECT_THROW(ElementKernel(program, {4}, {{{1}}}, {{{1}}}), Error);
-  program = {1, {{ElementOp::neg, 0}}, {1}};
+  program = {1, {{element_op("neg"), 0}}, {1}};
   EXPECT_THROW(ElementKernel(program, {4}, {{{1}}}, {{{0}}}), Error);
   EXPECT_THROW(ElementKernel(program, {4}, {}, {{{1}}}), Error);
 }

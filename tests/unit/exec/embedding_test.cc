@@ -1,4 +1,6 @@
-#include "artel/exec/kernels/embedding.h"
+#include "artel/exec/cpu/sequence/embedding.h"
+
+#include <cstring>
 
 #include "artel/base/error.h"
 #include "tests/unit/exec/kernel_test.h"
@@ -42,6 +44,54 @@ TEST(Embedding, ForwardAndBackward) {
       expect_close(got, expected, 1e-5);
     }
   }
+}
+
+// Lane by lane into tables of their own, which are then added in the order of the tree.
+std::vector<float> summed_one_by_one(ThreadPool& pool, std::span<const LookedUpRows> lanes,
+                                     std::span<const int> merges, const TableRows& rows,
+                                     int64_t columns) {
+  std::vector<std::vector<float>> stack;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    std::vector<float>& table = stack.emplace_back(rows.rows * columns);
+    embedding_backward(pool, lanes[i].count, rows, columns, lanes[i].indices, lanes[i].dy,
+                       table.data());
+    for (int merge = 0; merge < merges[i]; ++merge) {
+      const std::vector<float> right = std::move(stack.back());
+      stack.pop_back();
+      for (size_t k = 0; k < right.size(); ++k) stack.back()[k] += right[k];
+    }
+  }
+  return stack.front();
+}
+
+TEST(Embedding, SumsOverLanesHaveTheBitsOfLanesOneByOne) {
+  constexpr int64_t kColumns = 19;
+  const std::vector<std::vector<int>> trees = {{0}, {0, 1}, {0, 1, 1}, {0, 1, 0, 2, 1}};
+  for (const TableRows& rows : {TableRows(40), TableRows(10, 20, 40)})
+    for (const std::vector<int>& merges : trees) {
+      Random random{7};
+      std::vector<std::vector<int32_t>> indices;
+      std::vector<std::vector<float>> dy;
+      std::vector<LookedUpRows> lanes;
+      for (size_t lane = 0; lane < merges.size(); ++lane) {
+        const int64_t count = lane == 1 ? 0 : 13 + static_cast<int64_t>(lane);
+        indices.emplace_back(count);
+        for (int32_t& index : indices.back()) index = static_cast<int32_t>(random.below(40));
+        dy.push_back(random_values(count * kColumns, lane));
+        if (count > 0) std::fill_n(dy.back().begin(), kColumns, -0.0f);
+      }
+      for (size_t lane = 0; lane < merges.size(); ++lane)
+        lanes.push_back({std::ssize(indices[lane]), indices[lane].data(), dy[lane].data()});
+      const std::vector<float> got = same_for_all_threads([&](ThreadPool& pool) {
+        std::vector<float> sum(rows.rows * kColumns, 9.0f);
+        embedding_backward_sums(pool, lanes, merges, rows, kColumns, sum.data());
+        return sum;
+      });
+      ThreadPool pool(1);
+      const std::vector<float> expected = summed_one_by_one(pool, lanes, merges, rows, kColumns);
+      EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0)
+          << merges.size();
+    }
 }
 
 TEST(Embedding, RejectsWrongIndices) {

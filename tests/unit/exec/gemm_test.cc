@@ -1,4 +1,4 @@
-#include "artel/exec/kernels/gemm.h"
+#include "artel/exec/cpu/matmul/gemm.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@ struct Range {
 class Harness {
  public:
   Harness(std::vector<Shape> shapes, const Function& function, Range range = {}, uint64_t seed = 1,
-          int threads = 1)
+          int threads = 1, Device& device = cpu())
       : pool_(threads, limit_library_threads) {
     Graph graph;
     std::vector<Value> parameters;
@@ -32,8 +32,9 @@ class Harness {
       parameters.push_back(graph.parameter("p" + std::to_string(i), shapes[i]));
     graph.set_output("loss", function(graph, parameters));
     KernelChoices choices;
-    program_ = std::make_unique<Program>(lower(graph, Differentiation{}),
-                                         CompileOptions{.threads = threads}, choices);
+    program_ =
+        std::make_unique<Program>(lower(graph, Differentiation{}),
+                                  CompileOptions{.threads = threads, .device = &device}, choices);
     check_plan(program_->graph(), program_->plan());
     parameters_ = Parameters(program_->parameter_entries());
     frame_ = std::make_unique<Frame>(*program_, parameters_);

@@ -1,4 +1,4 @@
-// What the tests of kernels share: reproducible data, memory that shows misuse, the check that the
+// Common parts of kernel tests: reproducible data, memory that detects misuse, a check that the
 // number of threads never changes a bit, and comparisons.
 #pragma once
 

@@ -5,9 +5,9 @@
 
 #include <numeric>
 
-#include "artel/exec/kernels/conv.h"
-#include "artel/exec/kernels/gemm.h"
-#include "artel/exec/kernels/sum_passes.h"
+#include "artel/exec/cpu/convolution/conv.h"
+#include "artel/exec/cpu/matmul/gemm.h"
+#include "artel/exec/cpu/rows/sum_passes.h"
 #include "artel/exec/libraries.h"
 #include "tests/unit/exec/kernel_test.h"
 

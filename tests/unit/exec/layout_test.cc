@@ -1,5 +1,5 @@
 // Tensors that lie in memory shard by shard.
-#include "artel/exec/layout.h"
+#include "artel/exec/plan/layout.h"
 
 #include <gtest/gtest.h>
 

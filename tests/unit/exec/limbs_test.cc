@@ -1,5 +1,5 @@
 // Sums without rounding.
-#include "artel/exec/kernels/limbs.h"
+#include "artel/exec/cpu/matmul/limbs.h"
 
 #include <gtest/gtest.h>
 

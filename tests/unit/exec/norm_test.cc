@@ -1,4 +1,4 @@
-#include "artel/exec/kernels/norm.h"
+#include "artel/exec/cpu/rows/norm.h"
 
 #include "tests/unit/exec/kernel_test.h"
 

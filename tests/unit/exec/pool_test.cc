@@ -1,4 +1,4 @@
-#include "artel/exec/kernels/pool.h"
+#include "artel/exec/cpu/rows/pool.h"
 
 #include <algorithm>
 

@@ -126,7 +126,7 @@ TEST_F(Parts, AreCutBetweenForwardAndBackward) {
   EXPECT_EQ(bits(parts), bits(whole));
 }
 
-// What is computed a second time belongs to the backward pass.
+// Recomputed values belong to the backward pass.
 TEST_F(Parts, AreCutThereWithLessMemory) {
   const Graph graph = network();
   const Program small(recompute(graph, recompute_choices(graph).back()), {}, choices_);

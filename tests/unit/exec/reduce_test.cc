@@ -1,4 +1,4 @@
-#include "artel/exec/kernels/reduce.h"
+#include "artel/exec/cpu/rows/reduce.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "artel/exec/kernels/softmax.h"
+#include "artel/exec/cpu/rows/softmax.h"
 
 #include <algorithm>
 #include <functional>

@@ -7,20 +7,10 @@
 #include "artel/graph/ops.h"
 #include "artel/graph/passes/fuse_forward.h"
 #include "artel/graph/passes/lower.h"
+#include "tests/support/error_of.h"
 
 namespace artel {
 namespace {
-
-// The message of the Error that `body` throws.
-template <typename Body>
-std::string message_of(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(Graph, RejectsAWrongModelByName) {
   Graph graph;
@@ -28,10 +18,10 @@ TEST(Graph, RejectsAWrongModelByName) {
   const Graph::Scope scope(graph, "features.0");
   const Value w = graph.parameter("weight", {16, 4, 3, 3});
   EXPECT_EQ(
-      message_of([&] { conv2d(x, w); }),
+      artel::error_of([&] { conv2d(x, w); }),
       "[layer 'features.0'] conv2d: got 3 input channels, expected 4 (4 in each of 1 groups)");
   EXPECT_EQ(
-      message_of([&] {
+      artel::error_of([&] {
         dense(x, graph.parameter("w2", {10, 100}));
       }),
       "[layer 'features.0'] dense: got input [8, 3, 32, 32] and weights [10, 100], expected the "
@@ -41,10 +31,10 @@ TEST(Graph, RejectsAWrongModelByName) {
 TEST(Graph, RejectsUnknownOpsAndDoubleNames) {
   Graph graph;
   const Value x = graph.input("x", {DType::f32, {2}});
-  EXPECT_EQ(message_of([&] { graph.add("rellu", {x}); }),
+  EXPECT_EQ(artel::error_of([&] { graph.add("rellu", {x}); }),
             "unknown op 'rellu'; did you mean 'relu'?");
   graph.parameter("w", {1});
-  EXPECT_EQ(message_of([&] { graph.parameter("w", {1}); }),
+  EXPECT_EQ(artel::error_of([&] { graph.parameter("w", {1}); }),
             "[w] two parameters have this name; give the layers different names");
 }
 
@@ -125,9 +115,9 @@ TEST(Differentiate, TakesWhatIsMadeOfWeightsForAWeight) {
 TEST(Differentiate, SaysWhatHasNoGradient) {
   Graph graph;
   const Value w = graph.parameter("w", {3});
-  EXPECT_EQ(message_of([&] { differentiate(sum(greater(w, w)), {w}); }),
+  EXPECT_EQ(artel::error_of([&] { differentiate(sum(greater(w, w)), {w}); }),
             "[layer ''] greater has no gradient rule");
-  EXPECT_EQ(message_of([&] { differentiate(w, {w}); }),
+  EXPECT_EQ(artel::error_of([&] { differentiate(w, {w}); }),
             "the loss has shape [3], expected a scalar; reduce it with mean or sum");
 }
 

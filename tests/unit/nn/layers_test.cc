@@ -8,6 +8,7 @@
 #include "artel/graph/op.h"
 #include "artel/nn/initialisers.h"
 #include "artel/nn/model.h"
+#include "tests/support/error_of.h"
 
 namespace artel::nn {
 namespace {
@@ -15,12 +16,7 @@ namespace {
 const TensorType kImages = {DType::f32, {2, 3, 8, 8}};
 
 std::string error_of(const Layer& layer, const TensorType& x) {
-  try {
-    inference_graph(layer, x);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
+  return artel::error_of([&] { inference_graph(layer, x); });
 }
 
 int count_nodes(const Graph& graph, const std::string& op) {
@@ -56,13 +52,10 @@ TEST(Layers, MayNotReturnNothing) {
   EXPECT_EQ(error_of(sequential({relu(), named("own", nothing)}), kImages),
             "[layer 'own'] mine: returned an empty value, expected its output");
   const auto error = [](const Loss& loss, std::vector<Metric> metrics) -> std::string {
-    try {
+    return artel::error_of([&] {
       training_graph(sequential({flatten(), dense(3)}), kImages, {DType::i32, {2}}, loss, {},
                      metrics);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "nothing was thrown";
+    });
   };
   EXPECT_EQ(error([](Value, Value) { return Value(); }, {}),
             "loss: returned an empty value, expected a scalar");
@@ -71,7 +64,7 @@ TEST(Layers, MayNotReturnNothing) {
             "[metric 'mine'] returned an empty value, expected its sums");
 }
 
-// What nobody uses is left out whatever the graph is for, or its weights would have two layouts.
+// Unused layers are removed from every kind of graph, or their weights would have two layouts.
 TEST(Layers, ThatNobodyUsesAreNotComputed) {
   const Layer unused("unused", [](Build& build, Value x) {
     conv(4, {3, 3})(build, x);
@@ -88,12 +81,7 @@ TEST(Losses, RefuseClassesInAnotherArrangement) {
   const auto error = [](const TensorType& y) -> std::string {
     Graph graph;
     const Value scores = graph.input("p", {DType::f32, {5, 3, 2, 4}});
-    try {
-      loss_by_name("cross_entropy")(scores, graph.input("y", y));
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return artel::error_of([&] { loss_by_name("cross_entropy")(scores, graph.input("y", y)); });
   };
   EXPECT_EQ(error({DType::i32, {5, 3, 2}}), "");
   EXPECT_EQ(error({DType::f32, {5, 3, 2, 4}}), "");
@@ -130,12 +118,9 @@ TEST(Layers, BatchNormNeedsTwoValuesInTraining) {
   const Layer images = sequential({batch_norm(), flatten(), dense(3)});
   const auto error = [](const Layer& network, Shape x) -> std::string {
     const TensorType y = {DType::i32, {x[0]}};
-    try {
+    return artel::error_of([&] {
       training_graph(network, {DType::f32, std::move(x)}, y, loss_by_name("cross_entropy"));
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    });
   };
   EXPECT_EQ(error(rows, {1, 4}),
             "[layer 'norm'] batch_norm: got [1, 4] in training, one value for each channel, "

@@ -7,6 +7,7 @@
 #include "artel/nn/layers.h"
 #include "artel/nn/model.h"
 #include "artel/nn/parse_layers.h"
+#include "tests/support/error_of.h"
 
 namespace artel::nn {
 namespace {
@@ -23,12 +24,7 @@ Graph built(const std::vector<std::string>& lines, const Shape& x) {
 }
 
 std::string mistake_in(const std::vector<std::string>& lines, const Shape& x) {
-  try {
-    built(lines, x);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return artel::error_of([&] { built(lines, x); });
 }
 
 // The text builds what C++ does, node for node.
@@ -116,7 +112,7 @@ TEST(NamedValues, MistakesAreNamed) {
               std::string("[layer '1'] concat a: got axis ") + axis +
                   ", which counts samples; expected another");
   EXPECT_EQ(mistake_in({"output prediction"}, {3, 8}),
-            "[layer '0'] output prediction: there is one already; try another name");
+            "[layer '0'] output prediction: this name is already in use; try another one");
   EXPECT_EQ(mistake_in({"as a b"}, {3, 8}),
             "[layer 0 'as a b'] got an extra 'b', expected: as NAME");
   EXPECT_EQ(mistake_in({"as a/b"}, {3, 8}),

@@ -67,6 +67,7 @@ TEST(ParseLayers, BuildsTransformers) {
             (Lines{"0.proj.weight", "0.proj.bias", "1.weight", "3.body.0.weight", "3.body.0.bias",
                    "3.body.1.query.weight"}));
   EXPECT_NE(error_of({"attention 4 sparse"}).find("causal"), std::string::npos);
+  EXPECT_EQ(output_of({"feed_forward 8 tanh"}, {2, 4, 6}), (Shape{2, 4, 6}));
   EXPECT_THROW(output_of({"attention 3"}, {2, 5, 16}), Error);
   EXPECT_THROW(output_of({"learned_positions 4"}, {2, 5, 16}), Error);
   EXPECT_THROW(output_of({"take 5"}, {2, 5, 16}), Error);

@@ -9,6 +9,7 @@
 #include "artel/nn/model.h"
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/gpt2.h"
+#include "artel/nn/zoo/llama.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/nn/zoo/vit.h"
 
@@ -37,6 +38,34 @@ TEST(Gpt2, HasTheParametersOfThePublishedModel) {
   EXPECT_EQ(parameters.at("h.11.attn.c_attn.weight"), (Shape{768, 2304}));
   EXPECT_EQ(parameters.at("wpe.weight"), (Shape{1024, 768}));
   EXPECT_EQ(apply_rules(gpt2_names(), "transformer.h.0.ln_1.bias"), "h.0.ln_1.bias");
+}
+
+TEST(Llama, HasTheParametersOfThePublishedModel) {
+  const auto parameters = parameters_of(model_by_name("llama"), kTokens);
+  EXPECT_EQ(count(parameters), 134515008);  // of SmolLM2-135M
+  EXPECT_EQ(parameters.at("model.layers.29.self_attn.k_proj.weight"), (Shape{192, 576}));
+  EXPECT_EQ(parameters.at("model.layers.0.mlp.down_proj.weight"), (Shape{576, 1536}));
+  EXPECT_FALSE(parameters.contains("lm_head.weight"));
+  for (const auto& [theirs, ours] : std::map<std::string, std::string>{
+           {"blk.3.attn_q.weight", "model.layers.3.self_attn.q_proj.weight"},
+           {"blk.3.attn_norm.weight", "model.layers.3.input_layernorm.weight"},
+           {"blk.3.attn_output.weight", "model.layers.3.self_attn.o_proj.weight"},
+           {"output_norm.weight", "model.norm.weight"},
+           {"output.weight", "lm_head.weight"},
+           {"token_embd.weight", "model.embed_tokens.weight"},
+           {"model.norm.weight", "model.norm.weight"}})
+    EXPECT_EQ(apply_rules(llama_names(), theirs), ours);
+}
+
+TEST(Llama, SizesFollowTheOptions) {
+  const auto parameters = parameters_of(
+      model_by_name("llama", {.width = 64, .depth = 1, .heads = 4, .untied_head = true}), kTokens);
+  EXPECT_EQ(parameters.at("model.layers.0.self_attn.k_proj.weight"), (Shape{64, 64}));
+  EXPECT_EQ(parameters.at("model.layers.0.mlp.up_proj.weight"), (Shape{192, 64}));
+  EXPECT_TRUE(parameters.contains("lm_head.weight"));
+  EXPECT_THROW(parameters_of(model_by_name("llama", {.heads = 9, .key_heads = 2}), kTokens), Error);
+  EXPECT_THROW(parameters_of(model_by_name("llama", {.positions = 8}), kTokens), Error);
+  EXPECT_THROW(model_by_name("gpt2", {.key_heads = 2}), Error);
 }
 
 TEST(Bert, HasTheParametersOfThePublishedModel) {

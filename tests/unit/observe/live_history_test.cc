@@ -14,6 +14,8 @@ LiveRun run_at(double at) {
   LiveWorker worker;
   worker.name = "worker 0";
   worker.computing = 0.123456789;
+  worker.workers = 0.5;
+  worker.wire_wait = 0.2;
   worker.samples_per_second = 1234.56;
   LiveRun run;
   run.at = at;
@@ -42,7 +44,7 @@ TEST(LiveHistory, ALineEveryTenSeconds) {
   EXPECT_EQ(moments(folder / "workers.jsonl"), (std::vector<double>{0, 10, 20}));
   const std::string text = read_file(folder / "workers.jsonl");
   EXPECT_EQ(text.substr(0, text.find('\n')),
-            R"({"at":0.0,"step":0,"workers":{"worker 0":[0.1235,0.0,0.0,0.0,1234.56]}})");
+            R"({"at":0.0,"step":0,"workers":{"worker 0":[0.1235,0.0,0.5,0.0,1234.56,0.2]}})");
 }
 
 TEST(LiveHistory, ALongRunIsThinnedOutEvenly) {

@@ -89,7 +89,7 @@ TEST(TraceSummary, WordsAndJson) {
   EXPECT_NE(text.find("A step takes 10 s (1 step from step 11 on, 2 workers): computing 45.0 %"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("In 1 of 1 step the others waited for worker 3"), std::string::npos) << text;
+  EXPECT_NE(text.find("In 1 of 1 step, the others waited for worker 3"), std::string::npos) << text;
   EXPECT_NE(text.find("1.18x without waiting for workers, 1.11x without the wire, 1.33x without "
                       "both, 1.25x without waiting for data"),
             std::string::npos)

@@ -3,17 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "artel/base/error.h"
+#include "tests/support/error_of.h"
 
 namespace artel::optim {
 namespace {
 
 std::string error_of(const Options& options) {
-  try {
-    optimizer_from_options(options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return artel::error_of([&] { optimizer_from_options(options); });
 }
 
 TEST(OptimizerConfig, FromCode) {
@@ -45,12 +41,17 @@ TEST(OptimizerConfig, SurvivesARoundTrip) {
 
 TEST(OptimizerConfig, NamesWhatIsWrong) {
   EXPECT_EQ(error_of({{"name", "admw"}}),
-            "[optimizer] name: got 'admw', expected one of sgd, momentum, nesterov, adagrad, "
-            "rmsprop, adam, adamw, lars, lamb; did you mean 'adamw'?");
+            "[optimizer] name: got 'admw', expected one of sgd, adagrad, rmsprop, adam, "
+            "adamw, lars, lamb, momentum, nesterov; did you mean 'adamw'?");
   EXPECT_EQ(error_of({{"name", "adagrad"}, {"epsilom", "1"}}),
             "[optimizer adagrad] unknown option 'epsilom'; did you mean 'epsilon'?; the options "
             "are name, lr, epsilon, weight_decay, clip_value, clip_norm, decay_bias_and_norm, "
-            "rates, average, average_from");
+            "lazy_rows, rates, average, average_from");
+  EXPECT_EQ(error_of({{"name", "lamb"}, {"lazy_rows", "true"}}),
+            "[optimizer lamb] lazy_rows: got true with a rule that computes norms of whole "
+            "parameters, expected false");
+  EXPECT_EQ(error_of({{"name", "adam"}, {"lazy_rows", "true"}, {"average", "0.9"}}),
+            "[optimizer adam] lazy_rows: got true with averaged weights, expected false");
   EXPECT_EQ(error_of({{"name", "sgd"}, {"lr", "fast"}}),
             "[optimizer sgd] lr: got 'fast', expected a number");
   EXPECT_EQ(error_of({{"name", "sgd"}, {"momentum", "1"}}),

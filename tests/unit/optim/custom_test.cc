@@ -51,11 +51,11 @@ TEST(CustomRule, SeesScaledAndClippedGradients) {
 
 TEST(CustomRule, MaySeeWholeParameters) {
   Custom rule = by_hand();
-  rule.whole = true;
+  rule.whole_parameters = true;
   rule.update = [](const CustomStep& step) { EXPECT_EQ(step.parameter.size(), 40000u); };
   trained(custom(0.1, rule), 3);
-  EXPECT_TRUE(needs_whole_parameters(custom(0.1, rule)));
-  EXPECT_FALSE(needs_whole_parameters(custom(0.1, by_hand())));
+  EXPECT_EQ(make_optimizer(custom(0.1, rule))->scope(), Optimizer::Scope::parameter);
+  EXPECT_EQ(make_optimizer(custom(0.1, by_hand()))->scope(), Optimizer::Scope::element);
 }
 
 TEST(CustomRule, HasOptionsLikeOthers) {

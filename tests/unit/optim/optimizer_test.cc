@@ -136,8 +136,8 @@ TEST_P(EveryRule, KeepsZeroPaddingAndShowsNaN) {
 INSTANTIATE_TEST_SUITE_P(Rules, EveryRule, testing::ValuesIn(optimizer_names()),
                          [](const auto& each) { return each.param; });
 
-// The documented formula holds down to a gradient of zero, where only the decay is left of it;
-// zeros are left behind with the plain rate.
+// The documented formula holds down to a gradient of zero, where only its decay remains. Zeros are
+// left with the plain rate.
 TEST(Optimizer, LarsFollowsItsFormulaAtZeroGradientsAndZeroWeights) {
   const double rate = 0.5, trust = 0.02, decay = 1e-3, epsilon = 1e-9, momentum = 0.9;
   const auto optimizer = make_optimizer(lars(

@@ -8,6 +8,7 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/json_values.h"
+#include "tests/support/error_of.h"
 
 namespace artel::optim {
 namespace {
@@ -114,12 +115,7 @@ TEST(Schedule, SurvivesARoundTrip) {
 
 TEST(Schedule, NamesWhatIsWrong) {
   const auto wrong = [](const Options& options) {
-    try {
-      schedule_from_options(options);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return artel::error_of([&] { schedule_from_options(options); });
   };
   EXPECT_EQ(wrong({{"name", "cosin"}}),
             "[schedule] name: got 'cosin', expected one of constant, step, multi_step, cosine, "

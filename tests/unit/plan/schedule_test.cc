@@ -7,6 +7,7 @@
 #include "artel/base/error.h"
 #include "artel/plan/drawing.h"
 #include "artel/plan/simulate.h"
+#include "tests/support/error_of.h"
 
 namespace artel::plan {
 namespace {
@@ -75,12 +76,7 @@ TEST(Schedule, FaultsAreFound) {
 
 TEST(Schedule, WrongShapesSayWhatToChange) {
   const auto message = [](std::string_view name, const PipelineShape& shape) -> std::string {
-    try {
-      make_schedule(name, shape);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return artel::error_of([&] { make_schedule(name, shape); });
   };
   EXPECT_EQ(message("1f1b", {4, 8, 8}),
             "[schedule 1f1b] stages: got 8 for 4 workers, expected one for each; try interleaved");

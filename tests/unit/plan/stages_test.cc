@@ -83,8 +83,8 @@ class StagesOfANetwork : public testing::Test {
   void expect_same_bits(const std::vector<int>& cuts, int workers, bool splits) {
     const PipelineShape shape = {workers, static_cast<int>(cuts.size()), 1};
     const Stages stages(whole_.graph(), whole_.plan(), cuts, shape, splits);
-    // One worker that runs the same pieces in the same order: gradients of weights that wait keep
-    // alive what they read, whoever runs them.
+    // One worker that runs the same pieces in the same order: delayed gradients of weights keep
+    // their inputs alive on any worker.
     const PipelineShape alone_shape = {1, static_cast<int>(cuts.size()), 1};
     Program alone(network_with_everything(), {}, choices_);
     alone.restrict_to(Stages(whole_.graph(), whole_.plan(), cuts, alone_shape, splits).excerpt(0));
@@ -216,23 +216,23 @@ TEST(Stages, RowsGoToATableThatIsLarger) {
     for (const bool splits : {false, true}) {
       const Stages stages(graph, program.plan(), {graph.node(0).origin, graph.node(2).origin},
                           {2, 2, 1}, splits);
-      const bool late = rows == 50;
-      EXPECT_EQ(stages.owners(), std::vector<int>{late ? 1 : 0});
+      const bool deferred = rows == 50;
+      EXPECT_EQ(stages.owners(), std::vector<int>{deferred ? 1 : 0});
       ASSERT_EQ(stages.shared().size(), 1U);
-      EXPECT_EQ(stages.shared()[0].readers, std::vector<int>{late ? 0 : 1});
-      EXPECT_EQ(stages.pieces(1).back().late, late);
-      EXPECT_FALSE(stages.pieces(0).back().late);
-      size_t to_late = 0;
+      EXPECT_EQ(stages.shared()[0].readers, std::vector<int>{deferred ? 0 : 1});
+      EXPECT_EQ(stages.pieces(1).back().deferred, deferred);
+      EXPECT_FALSE(stages.pieces(0).back().deferred);
+      size_t to_deferred = 0;
       for (const StageMessage& message : stages.messages())
-        if (message.to.late) to_late += message.bytes;
-      EXPECT_EQ(to_late, late ? 4 * 3 * 8 * sizeof(float) : 0U);
+        if (message.to.deferred) to_deferred += message.bytes;
+      EXPECT_EQ(to_deferred, deferred ? 4 * 3 * 8 * sizeof(float) : 0U);
       // Lanes of another size may have decided otherwise.
       const std::set<std::string> named = {"table"}, none;
-      EXPECT_EQ(stages.late_gradients(), late ? named : none);
+      EXPECT_EQ(stages.deferred_gradients(), deferred ? named : none);
       const Stages agreed(graph, program.plan(), {graph.node(0).origin, graph.node(2).origin},
-                          {2, 2, 1}, splits, late ? &none : &named);
-      EXPECT_EQ(agreed.owners(), std::vector<int>{late ? 0 : 1});
-      EXPECT_EQ(agreed.pieces(1).back().late, !late);
+                          {2, 2, 1}, splits, deferred ? &none : &named);
+      EXPECT_EQ(agreed.owners(), std::vector<int>{deferred ? 0 : 1});
+      EXPECT_EQ(agreed.pieces(1).back().deferred, !deferred);
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "artel/nn/transformer.h"
 #include "artel/nn/zoo/bert.h"
 #include "artel/nn/zoo/gpt2.h"
+#include "artel/nn/zoo/llama.h"
 #include "artel/predict/generate.h"
 #include "artel/predict/load_weights.h"
 #include "artel/predict/predictor.h"
@@ -32,6 +33,16 @@ nn::Layer small_gpt() {
                    .dropout = 0.1});
 }
 
+nn::Layer small_llama() {
+  return nn::llama({.vocabulary = kVocabulary,
+                    .positions = kPositions,
+                    .width = 64,
+                    .depth = 2,
+                    .heads = 4,
+                    .key_heads = 2,
+                    .hidden = 96});
+}
+
 std::vector<int32_t> some_tokens(int64_t count) {
   std::vector<int32_t> tokens;
   Random random{3};
@@ -41,17 +52,17 @@ std::vector<int32_t> some_tokens(int64_t count) {
 }
 
 // Scores after each of the tokens, without a cache.
-Tensor scores_at_once(const std::vector<int32_t>& tokens, uint64_t seed) {
+Tensor scores_at_once(const Model& model, const std::vector<int32_t>& tokens, uint64_t seed) {
   const TensorType sample = {DType::i32, {static_cast<int64_t>(tokens.size())}};
   Tensor x({1, sample.shape[0]}, DType::i32);
   std::copy(tokens.begin(), tokens.end(), x.values<int32_t>().begin());
-  return Predictor(small_gpt(), sample, tests::initial_weights(small_gpt(), sample, seed))(x);
+  return Predictor(model, sample, tests::initial_weights(model, sample, seed))(x);
 }
 
-TEST(Decoder, ReadsPieceByPieceWhatIsReadAtOnce) {
+void expect_same_piece_by_piece(const Model& model) {
   const std::vector<int32_t> tokens = some_tokens(kPositions);
-  const Tensor expected = scores_at_once(tokens, 5);
-  Decoder decoder(small_gpt(), 5, 2);
+  const Tensor expected = scores_at_once(model, tokens, 5);
+  Decoder decoder(model, 5, 2);
   EXPECT_EQ(decoder.positions(), kPositions);
   size_t at = 0;
   for (const size_t count : {5, 1, 1, 7, 1, 9}) {
@@ -63,6 +74,11 @@ TEST(Decoder, ReadsPieceByPieceWhatIsReadAtOnce) {
           << "after " << at << " tokens";
   }
   EXPECT_EQ(decoder.size(), kPositions);
+}
+
+TEST(Decoder, ReadsPieceByPieceWhatIsReadAtOnce) {
+  expect_same_piece_by_piece(small_gpt());
+  expect_same_piece_by_piece(small_llama());
 }
 
 TEST(Decoder, GivesTheSameBitsOnAnyNumberOfThreadsAndAfterForgetting) {
@@ -154,7 +170,7 @@ TEST(Decoder, RefusesNetworksThatLookAhead) {
     Decoder(model, weights, 1, 6);
     FAIL() << "accepted";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("sees the tokens that it is to predict"),
+    EXPECT_NE(std::string(error.what()).find("sees the tokens that it should predict"),
               std::string::npos)
         << error.what();
   }

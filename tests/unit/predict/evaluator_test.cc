@@ -8,6 +8,7 @@
 #include "artel/base/error.h"
 #include "artel/base/random.h"
 #include "artel/graph/ops.h"
+#include "tests/support/error_of.h"
 
 namespace artel {
 namespace {
@@ -67,7 +68,7 @@ TEST(Metrics, OfASmallTable) {
   EXPECT_NEAR(value_of(values, "perplexity"), std::exp(entropy / 4), 1e-5);
 }
 
-// Of a text there is a label for each position.
+// A text has a label for each position.
 TEST(Metrics, OfEveryPosition) {
   Tensor scores({1, 5, 3}), labels({1, 5}, DType::i32);
   std::copy_n(kScores.raw(), kScores.bytes(), scores.raw());
@@ -176,7 +177,7 @@ TEST(Loss, ClassWeights) {
     return sums.loss / sums.weight;
   };
   EXPECT_NEAR(loss_of(scores, labels, "cross_entropy", weights), expected, 1e-5);
-  // Of two classes: one score for class 1, or two scores.
+  // Two classes: one score for class 1, or two scores.
   Tensor one({kRows, 1}), two({kRows, 2});
   for (int64_t i = 0; i < kRows; ++i) {
     labels.values<int32_t>()[i] = static_cast<int32_t>(random.below(2));
@@ -274,27 +275,18 @@ TEST(Metrics, DoNotDependOnThreads) {
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(one[i].sums, three[i].sums);
 }
 
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Metrics, SayWhatIsWrong) {
-  EXPECT_TRUE(error_of([] {
+  EXPECT_TRUE(artel::error_of([] {
                 metric_by_name("acuracy");
               }).starts_with("unknown metric 'acuracy'; did you mean 'accuracy'?; known: "));
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(artel::error_of([] {
               measured(kScores, kLabels, metrics_by_name({"f1", "f1"}));
             }),
             "[metric 'f1'] is asked for twice, expected once");
-  EXPECT_EQ(error_of([] { register_metric(top_k(5)); }),
-            "metric 'top 5' is registered already; try another name");
+  EXPECT_EQ(artel::error_of([] { register_metric(top_k(5)); }),
+            "metric 'top 5' comes with Artel; try another name");
   const Loss any = [](Value prediction, Value) { return mean(prediction); };
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(artel::error_of([&] {
               evaluation_graph(echo(), {DType::f32, {5, 3}}, {DType::f32, {5, 2}}, any,
                                metrics_by_name({"accuracy"}));
             }),

@@ -57,7 +57,8 @@ TEST(Predictor, RefusesQuantisedWeights) {
     Predictor(network(), kSample, quantised);
     FAIL() << "accepted";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("is i8, as in quantised networks"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("has the type i8 of a quantised network"),
+              std::string::npos)
         << error.what();
   }
 }

@@ -7,8 +7,9 @@
 namespace artel::ps {
 namespace {
 
-// Four clients and a delay of 2: clients 1, 2 and 4 have finished iteration 1, clients 1 and 2 also
-// iteration 2. Clients 1 and 2 must wait now; client 4 may go on; client 3 is the slowest.
+// Four clients and a delay of 2: clients 1, 2, and 4 have finished iteration 1, clients 1 and 2
+// also iteration 2. Clients 1 and 2 must wait now, client 4 may continue, and client 3 is the
+// slowest.
 TEST(DelayClock, ClientsThatAreTwoAheadWait) {
   DelayClock clock(4, 2);
   const int first = 0, second = 1, third = 2, fourth = 3;

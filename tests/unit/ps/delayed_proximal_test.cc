@@ -314,7 +314,7 @@ TEST(DelayedProximal, RestsAfterAPass) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-// What one worker wishes for ends the work of all after the same pass.
+// A stop request of one worker ends the work of all after the same pass.
 TEST(DelayedProximal, StopsByWish) {
   DelayedProximalOptions options = kLasso;
   options.delay = 4;

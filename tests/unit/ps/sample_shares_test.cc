@@ -21,7 +21,7 @@ TEST(SampleShares, FollowSpeeds) {
   EXPECT_EQ(better.range(2, 10'000).last, 10'000);
   // Seconds are for the present shares: equal times cannot be improved.
   EXPECT_EQ(better.balanced({1, 1.01f, 0.99f}, 0.03), better);
-  // What is gained may be less than what moving costs.
+  // The gain may be smaller than the cost of moving.
   EXPECT_EQ(even.balanced({1, 1, 2}, 0.5), even);
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -87,6 +88,77 @@ TEST(Server, SparseKeysAndTheirCache) {
                              }});
                  EXPECT_EQ(got, (std::vector<float>{-3, -6, -9, -12, -15}));
                });
+}
+
+// Workers in step push the same rows: the canonical sum over lanes, and no other key changes.
+TEST(Server, AddsListedRowsInTheCanonicalOrder) {
+  const std::vector<uint64_t> keys = {10, 11, 12, 40, 41, 42, 70, 71, 72};
+  const auto gradient_of = [&](int lane) {
+    std::vector<float> values;
+    for (size_t i = 0; i < keys.size(); ++i)
+      values.push_back(std::sin(static_cast<float>(i) + 10 * static_cast<float>(lane)) * 1e3f);
+    return values;
+  };
+  for (const char* transport : {"shm", "gloo"})
+    with_servers({.workers = 3,
+                  .servers = 2,
+                  .keys = 100,
+                  .setup = {.segments = weights_of(100).segments,
+                            .rule = {{"name", "adam"}, {"lazy_rows", "true"}},
+                            .lanes = 3},
+                  .transport = transport},
+                 [&](Client& client, comm::Group&) {
+                   const std::vector<float> own = gradient_of(client.worker());
+                   std::vector<float> got(keys.size());
+                   const auto step = [&](int iteration, std::span<const uint64_t> list) {
+                     client.run({.flags = same_list,
+                                 .iteration = iteration,
+                                 .keys = {0, 100},
+                                 .list = list,
+                                 .values = {own.data()},
+                                 .lanes = {client.worker(), client.worker() + 1},
+                                 .learning_rate = 0.5f,
+                                 .sink = [&](size_t offset, std::span<const float> values, bool) {
+                                   std::copy(values.begin(), values.end(), got.begin() + offset);
+                                 }});
+                   };
+                   step(1, keys);
+                   std::vector<float> sum = gradient_of(0);
+                   for (size_t i = 0; i < sum.size(); ++i) {
+                     sum[i] += gradient_of(1)[i];
+                     sum[i] += gradient_of(2)[i];
+                     // The first step of Adam has the length of the rate.
+                     EXPECT_NEAR(got[i], sum[i] > 0 ? -0.5f : 0.5f, 1e-4) << i;
+                   }
+                   // An empty list counts as an update on every server, and changes nothing.
+                   step(2, {});
+                   const std::vector<float> all = pull_all(client);
+                   for (uint64_t key = 0; key < all.size(); ++key) {
+                     const auto at = std::ranges::find(keys, key);
+                     EXPECT_EQ(all[key], at == keys.end() ? 0 : got[at - keys.begin()]) << key;
+                   }
+                 });
+}
+
+TEST(Server, RefusesListsThatDiffer) {
+  const std::vector<std::string> errors = run_scene(
+      {.workers = 2,
+       .servers = 1,
+       .setup = {.segments = weights_of(100).segments, .rule = {{"name", "sgd"}}, .lanes = 2}},
+      [](Client& client, comm::Group&) {
+        const std::vector<uint64_t> keys = {3, 4 + static_cast<uint64_t>(client.worker())};
+        const std::vector<float> gradient = {1, 2};
+        client.run({.flags = same_list,
+                    .iteration = 1,
+                    .keys = {0, 100},
+                    .list = keys,
+                    .values = {gradient.data()},
+                    .lanes = {client.worker(), client.worker() + 1}});
+      });
+  const bool named = std::ranges::any_of(errors, [](const std::string& error) {
+    return error.find("other keys of 0 to 100") != std::string::npos;
+  });
+  EXPECT_TRUE(named) << errors.front();
 }
 
 // Two tensors, one on each server: a push takes effect only when some worker says how to scale it.

@@ -284,6 +284,18 @@ Use draw_attention(Random& random, bool packed) {
           [=](Graph& g, const Values& p) { return attention(p[0], p[1], p[2], with_mask(g)); }};
 }
 
+Use draw_rotary(Random& random) {
+  const int64_t positions = between(random, 1, 9), heads = between(random, 1, 3);
+  const int64_t width = 2 * extent(random), rows = positions + between(random, 0, 4);
+  const bool with_places = coin(random);
+  const Tensor table = random_tensor(random, {rows, width}, -1, 1);
+  const Tensor places = random_integers(random, {positions}, rows);
+  return {{{between(random, 1, 3), positions, heads * width}}, [=](Graph& g, const Values& p) {
+            return rotary(p[0], g.constant("table", table), heads,
+                          with_places ? g.constant("places", places) : Value());
+          }};
+}
+
 Use recurrence(Random& random, bool is_lstm, int64_t batch, int64_t positions, int64_t units) {
   const int64_t gates = (is_lstm ? 4 : 3) * units;
   const bool bias = coin(random), masked = coin(random), reverse = coin(random);
@@ -408,7 +420,7 @@ Use draw_limbs(Random& random) {
           }};
 }
 
-// What connects shards with the whole; some of the shards are larger than others.
+// Ops that connect shards with the whole. Some shards are larger than others.
 Use draw_shards(Random& random) {
   const auto shards = static_cast<int>(between(random, 2, 4));
   const auto blocks = static_cast<int>(between(random, 1, 2));
@@ -572,6 +584,7 @@ std::vector<Case> all_cases() {
   add("dropout", draw_dropout);
   add("attention", draw_attention, false);
   add("packed_attention", draw_attention, true);
+  add("rotary", draw_rotary);
   add("lstm", draw_recurrence, true);
   add("gru", draw_recurrence, false);
   add("embedding", draw_embedding);

@@ -83,7 +83,8 @@ optim::OptimizerConfig draw_config(Random& random) {
       if (key == "clip_norm") value = random.uniform(0.1f, 10);
     }
     void operator()(std::string_view key, bool& value) const {
-      if (key != "nesterov") value = random.below(2) == 1;
+      // Tables of rows, which are not drawn here, have tests of their own (touched_rows_test.cc).
+      if (key != "nesterov" && key != "lazy_rows") value = random.below(2) == 1;
     }
     void operator()(std::string_view, std::string&) const {}  // rates, which change nothing else
     void operator()(std::string_view, int64_t&) const {}      // of averages, which move no weight

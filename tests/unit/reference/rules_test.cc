@@ -7,6 +7,7 @@
 #include <set>
 
 #include "artel/graph/ops/catalogue.h"
+#include "artel/tensor/quantised.h"
 #include "tests/reference/interpreter.h"
 #include "tests/unit/reference/cases.h"
 
@@ -160,7 +161,8 @@ INSTANTIATE_TEST_SUITE_P(All, EveryOp, ::testing::ValuesIn(all_cases()),
 
 // Makes sure that no op lacks the comparison above.
 TEST(Reference, EveryOpIsAmongTheCases) {
-  std::set<std::string> seen = {"cached_attention"};  // has a test of its own
+  // These have no gradient, and tests of their own.
+  std::set<std::string> seen = {"cached_attention", "quantised_dense", "quantised_embedding"};
   for (const Case& c : all_cases())
     for (uint64_t seed = 0; seed < 12; ++seed) {
       Random random{seed, hash_name(c.name)};
@@ -220,6 +222,74 @@ TEST(Reference, CachedAttention) {
     expect_close(from_tensor(frame.output("y")), values[graph.output_id("y")], 1e-6, "y");
     expect_close(from_tensor(parameters.get("cache")), leaves["cache"], 1e-7, "cache");
   }
+}
+
+TEST(Reference, GroupedCachedAttention) {
+  Graph graph;
+  const Value qkv = graph.input("qkv", {DType::f32, {1, 3, (4 + 2 * 2) * 8}});
+  const Value places = graph.input("places", {DType::i32, {3}});
+  const Value cache = graph.state("cache", {2, 5, 2 * 8});
+  graph.set_output("y", cached_attention(qkv, cache, places, 4, 2));
+  KernelChoices choices;
+  const Program program(lower(graph), {}, choices);
+  Parameters parameters(program.parameter_entries());
+  Frame frame(program, parameters);
+  ThreadPool pool(1, limit_library_threads);
+  Tensor tokens({1, 3, 64});
+  Random random{4};
+  for (float& x : tokens.values<float>()) x = random.uniform(-1, 1);
+  const Tensor at = Tensor::from<int32_t>({3}, {0, 1, 2});
+  const std::vector<Array> values = run(
+      graph,
+      {{"cache", zeros({2, 5, 16})}, {"qkv", from_tensor(tokens)}, {"places", from_tensor(at)}});
+  frame.set_input("qkv", tokens);
+  frame.set_input("places", at);
+  program.run(frame, pool, {});
+  expect_close(from_tensor(frame.output("y")), values[graph.output_id("y")], 1e-6, "y");
+}
+
+TEST(Reference, QuantisedMatrices) {
+  Random random{5};
+  Tensor weight({12, 64}), x({3, 64});
+  for (Tensor* each : {&weight, &x})
+    for (float& value : each->values<float>()) value = random.uniform(-1, 1);
+  const Tensor indices = Tensor::from<int32_t>({2}, {11, 0});
+  for (const int bits : {8, 4})
+    for (const bool offsets : {true, false}) {
+      QuantisedMatrix matrix = quantise_rows(weight, {bits});
+      if (!offsets) matrix.offsets = Tensor();
+      NamedTensors parts;
+      append(parts, "w", matrix);
+      Graph graph;
+      Leaves leaves;
+      std::vector<Value> values;
+      for (const NamedTensor& part : parts) {
+        values.push_back(graph.parameter(part.name, part.tensor.shape(), part.tensor.dtype()));
+        leaves[part.name] = from_tensor(part.tensor);
+      }
+      const QuantisedValue stored = {values[0], values[1], values.size() > 2 ? values[2] : Value()};
+      const Value bias = graph.parameter("bias", {12});
+      const Value rows = graph.input("x", {DType::f32, x.shape()});
+      const Value places = graph.input("places", {DType::i32, indices.shape()});
+      graph.set_output("y", dense(rows, stored, bias));
+      graph.set_output("rows", embedding(places, stored));
+      KernelChoices choices;
+      const Program program(lower(graph), {}, choices);
+      Parameters parameters(program.parameter_entries());
+      for (const NamedTensor& part : parts) parameters.set(part.name, part.tensor);
+      leaves["bias"] = from_tensor(parameters.get("bias"));
+      leaves["x"] = from_tensor(x);
+      leaves["places"] = from_tensor(indices);
+      const std::vector<Array> expected = run(graph, leaves);
+      Frame frame(program, parameters);
+      ThreadPool pool(1, limit_library_threads);
+      frame.set_input("x", x);
+      frame.set_input("places", indices);
+      program.run(frame, pool, {});
+      expect_close(from_tensor(frame.output("y")), expected[graph.output_id("y")], 2e-4, "y");
+      expect_close(from_tensor(frame.output("rows")), expected[graph.output_id("rows")], 1e-6,
+                   "rows");
+    }
 }
 
 }  // namespace

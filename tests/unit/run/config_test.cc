@@ -1,4 +1,4 @@
-#include "artel/run/config.h"
+#include "artel/run/config/config.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/train/strategies/shared_options.h"
+#include "tests/support/error_of.h"
 
 namespace artel {
 namespace {
@@ -16,18 +17,14 @@ RunConfig parse(std::string_view text, const std::vector<std::string>& overrides
 }
 
 std::string error_of(std::string_view text, const std::vector<std::string>& overrides = {}) {
-  try {
-    parse(text, overrides);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return artel::error_of([&] { parse(text, overrides); });
 }
 
 // A value of the key's type that is not its default.
 std::string other_value(const KeyDescription& key) {
   if (key.name == "train.optimizer") return "{ name = \"adam\", lr = 0.25 }";
   if (key.name == "train.schedule") return "\"one_cycle\"";
+  if (key.name == "train.batch_size") return "\"7 per worker\"";
   if (key.name == "train.class_weights") return "[16, 0.5]";
   if (key.name == "data.task") return "\"values\"";
   if (key.name == "train.precision") return "\"bf16\"";
@@ -40,6 +37,7 @@ std::string other_value(const KeyDescription& key) {
   if (key.name == "cluster.cuts") return "\"measured\"";
   if (key.name == "cluster.sharding") return "\"weights\"";
   if (key.name == "cluster.replicas") return "2";
+  if (key.name == "prune.scope") return "\"layer\"";
   if (key.name == "observe.tensorboard") return "\"scalars\"";
   if (key.type == "text") return "\"some \\\"text\\\"\"";
   if (key.type == "whole number") return "7";
@@ -67,6 +65,13 @@ TEST(Config, EveryKeyIsReadAndWrittenBack) {
 }
 
 TEST(Config, WorkersAreANumberOrARange) {
+  const BatchSize each = parse("", {"train.batch_size=16 per worker"}).train.batch_size;
+  EXPECT_EQ(each.of(3), 48);
+  EXPECT_EQ(parse("", {"train.batch_size=48"}).train.batch_size.of(3), 48);
+  EXPECT_EQ(parse(to_toml(parse("", {"train.batch_size=16 per worker"}))).train.batch_size.of(2),
+            32);
+  for (const char* wrong : {"16 each", "0 per worker", "16 per worker now", "per worker"})
+    EXPECT_THROW(parse("", {std::string("train.batch_size=") + wrong}), Error) << wrong;
   EXPECT_EQ(parse("", {"cluster.workers=4"}).cluster.workers, (WorkerCount{.most = 4}));
   EXPECT_EQ(parse("", {"cluster.workers=2..8"}).cluster.workers,
             (WorkerCount{.least = 2, .most = 8, .is_range = true}));

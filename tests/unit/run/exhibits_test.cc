@@ -1,4 +1,4 @@
-#include "artel/run/exhibits.h"
+#include "artel/run/report/exhibits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "artel/run/export.h"
+#include "artel/run/report/export.h"
 
 #include <gtest/gtest.h>
 
@@ -79,7 +79,7 @@ TEST_F(ExportTest, APageShowsMistakesAndTexts) {
   EXPECT_EQ(json["texts"].size(), 2u);
 }
 
-// Whoever made them: the rest of the page is there.
+// Broken files do not affect the rest of the page.
 TEST_F(ExportTest, BrokenMistakesAreLeftOut) {
   add_exhibits();
   for (const char* text : {"", "[1]", "{\"columns\": \"x\"}", "{\"columns\": 0}",

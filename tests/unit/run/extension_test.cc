@@ -1,4 +1,4 @@
-// What a program has registered is usable from TOML.
+// Parts registered by a program are usable from TOML.
 #include <gtest/gtest.h>
 
 #include "artel/base/error.h"
@@ -13,6 +13,7 @@
 #include "artel/run/run.h"
 #include "artel/tensor/npy.h"
 #include "artel/train/strategies/registry.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel {
@@ -143,12 +144,7 @@ lanes = 2
 
 std::string error_of_training(const TemporaryFolder& folder, const std::string& model,
                               const std::string& train) {
-  try {
-    trained(folder, "wrong", model, train);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return artel::error_of([&] { trained(folder, "wrong", model, train); });
 }
 
 TEST(Extensions, AreAmongTheNamesThatMistakesGet) {
@@ -180,16 +176,11 @@ TEST(Extensions, TakeNamesThatAreFree) {
       Error);
 }
 
-// What no text could name, or nobody could call, is refused at once.
+// Registrations with unusable names or functions are refused at once.
 TEST(Extensions, AreRefusedIfNobodyCouldUseThem) {
   const auto relu = [](auto&&) { return nn::relu(); };
   const auto refusal = [](const auto& body) -> std::string {
-    try {
-      body();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "accepted";
+    return artel::error_of([&] { body(); });
   };
   const std::string word = "': expected a name of letters, digits, '_', '-' and '.'";
   EXPECT_EQ(refusal([&] { nn::register_layer("same", "", relu); }),

@@ -1,7 +1,7 @@
 # The tests write their own small pictures.
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
-target_link_libraries(artel_run_test PRIVATE JPEG::JPEG PNG::PNG)
+target_link_libraries(artel_run_test PRIVATE JPEG::JPEG PNG::PNG artel_cli)
 
 # The examples in the comments of public headers are right if they compile.
 include(${PROJECT_SOURCE_DIR}/cmake/header_examples.cmake)

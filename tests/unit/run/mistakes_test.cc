@@ -1,4 +1,4 @@
-#include "artel/run/mistakes.h"
+#include "artel/run/report/mistakes.h"
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ TEST(MistakeSheet, ShowsWhatTheNetworkSeesInItsOwnColours) {
   EXPECT_EQ(pixel(sheet, 0, 0), 102);
 }
 
-// Values that somebody has normalised before.
+// Values that were normalised before.
 TEST(MistakeSheet, ValuesBeyondPixelsAreStretched) {
   Tensor x({1, 1, 1, 3}), y({1}, DType::i32);
   x.values<float>()[0] = -1;

@@ -1,4 +1,4 @@
-#include "artel/run/recent_states.h"
+#include "artel/run/report/recent_states.h"
 
 #include <gtest/gtest.h>
 

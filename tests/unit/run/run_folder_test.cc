@@ -1,4 +1,4 @@
-#include "artel/run/run_folder.h"
+#include "artel/run/folder/run_folder.h"
 
 #include <gtest/gtest.h>
 

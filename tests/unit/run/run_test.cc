@@ -7,8 +7,9 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/checkpoint/compare.h"
-#include "artel/run/run_folder.h"
+#include "artel/run/folder/run_folder.h"
 #include "artel/tensor/npy.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel {
@@ -52,15 +53,6 @@ lanes = 2
 
   TemporaryFolder folder_;
 };
-
-std::string error_of(const auto& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 bool same_weights(const fs::path& a, const fs::path& b) {
   return !checkpoint::compare_checkpoints(a, b).has_value();
@@ -130,11 +122,11 @@ TEST_F(RunTest, SetsWhatTheFileLeavesOpen) {
 
 TEST_F(RunTest, ErrorsNameTheFileAndTheKeyAndChangeNothing) {
   Run run(file());
-  EXPECT_EQ(error_of([&] { run.set("train.epoch", 3); }),
+  EXPECT_EQ(artel::error_of([&] { run.set("train.epoch", 3); }),
             "[--set train.epoch=3] unknown key 'train.epoch'; did you mean 'train.epochs'?");
-  EXPECT_EQ(error_of([&] { run.set("train.epochs", "many"); }),
+  EXPECT_EQ(artel::error_of([&] { run.set("train.epochs", "many"); }),
             "[--set train.epochs=many] train.epochs: got \"many\", expected a whole number");
-  EXPECT_EQ(error_of([&] { run.set("train.epochs", 2.5); }),
+  EXPECT_EQ(artel::error_of([&] { run.set("train.epochs", 2.5); }),
             "[--set train.epochs=2.5] train.epochs: got 2.5, expected a whole number");
   EXPECT_EQ(to_toml(run.config()), to_toml(read_config(file())));
   run.set("train.epochs", 2);
@@ -143,12 +135,14 @@ TEST_F(RunTest, ErrorsNameTheFileAndTheKeyAndChangeNothing) {
   const fs::path wrong = folder_ / "wrong.toml";
   write_file_atomically(wrong, "[train]\n\nepochs = \"all\"\n");
   EXPECT_EQ(
-      error_of([&] { Run{wrong}; }),
+      artel::error_of([&] { Run{wrong}; }),
       fmt::format("[{}:3] train.epochs: got \"all\", expected a whole number", wrong.string()));
-  EXPECT_NE(error_of([&] { Run{folder_ / "none.toml"}; }).find("none.toml"), std::string::npos);
+  EXPECT_NE(artel::error_of([&] { Run{folder_ / "none.toml"}; }).find("none.toml"),
+            std::string::npos);
   RunConfig config;
   config.train.batch_size = -3;
-  EXPECT_NE(error_of([&] { Run{config}; }).find("train.batch_size: got -3"), std::string::npos);
+  EXPECT_NE(artel::error_of([&] { Run{config}; }).find("train.batch_size: got -3"),
+            std::string::npos);
 }
 
 TEST_F(RunTest, AConfigurationFromCodeTrainsAsItsFile) {
@@ -166,7 +160,7 @@ TEST_F(RunTest, AResumedRunEndsAsOneThatWasNeverStopped) {
   Run first(file(), out("parts"));
   first.set("train.steps", 10);
   EXPECT_EQ(first.train().fit.last.step, 10);
-  EXPECT_NE(error_of([&] { first.train(); }).find("there already is a run here"),
+  EXPECT_NE(artel::error_of([&] { first.train(); }).find("the folder already contains a run"),
             std::string::npos);
   const RunResult result = Run(file(), out("parts", /*resume=*/true)).train();
   EXPECT_EQ(result.fit.last.epoch, 4);
@@ -176,7 +170,7 @@ TEST_F(RunTest, AResumedRunEndsAsOneThatWasNeverStopped) {
 
 TEST_F(RunTest, UsesWhatItHasTrained) {
   Run run(file(), out("run"));
-  EXPECT_EQ(error_of([&] { run.evaluate(); }),
+  EXPECT_EQ(artel::error_of([&] { run.evaluate(); }),
             fmt::format("[{}] nothing has been trained there; try train() first",
                         (folder_ / "run").string()));
   const RunResult result = run.train();
@@ -204,7 +198,7 @@ TEST_F(RunTest, UsesWhatItHasTrained) {
   EXPECT_TRUE(equal(again.predict(rows)));
   EXPECT_EQ(again.evaluate().loss, evaluation.loss);
   EXPECT_EQ(again.folder(), folder_ / "run");
-  EXPECT_EQ(error_of([&] { Run::open(folder_.path()); }),
+  EXPECT_EQ(artel::error_of([&] { Run::open(folder_.path()); }),
             fmt::format("[{}] is not the folder of a run", folder_.path().string()));
 }
 
@@ -262,8 +256,8 @@ TEST_F(RunTest, SaysThatNobodyHasStartedItsWorkers) {
   EXPECT_FALSE(run.lacks_workers());
   run.set("cluster.workers", 3);
   EXPECT_TRUE(run.lacks_workers());
-  EXPECT_EQ(error_of([&] { run.train(); }),
-            fmt::format("[{}] cluster: got 3 workers and 0 servers, but nobody has started them; "
+  EXPECT_EQ(artel::error_of([&] { run.train(); }),
+            fmt::format("[{}] cluster: got 3 workers and 0 servers, but they were not started; "
                         "try mpirun, or cluster.workers = 1 with a strategy that needs no servers",
                         file().string()));
   EXPECT_FALSE(fs::exists(folder_ / "run"));

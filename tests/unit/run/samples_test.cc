@@ -1,13 +1,14 @@
-// What `artel predict` makes of files: the same as training does.
-#include "artel/run/samples.h"
+// `artel predict` reads files like training does.
+#include "artel/run/samples/samples.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "artel/base/file.h"
-#include "artel/data/image_folder.h"
+#include "artel/data/images/image_folder.h"
 #include "artel/tensor/npy.h"
+#include "tests/support/error_of.h"
 #include "tests/support/pictures.h"
 #include "tests/support/samples.h"
 #include "tests/support/temporary_folder.h"
@@ -107,12 +108,7 @@ TEST(ReadSamples, TakesSeveralInputsFromAnArchive) {
   EXPECT_EQ(floats(read({{"x", x}}, layout_of({2}))), floats(x));
 
   const auto error = [&](const NamedTensors& arrays) -> std::string {
-    try {
-      read(arrays, two_inputs(DType::f32));
-    } catch (const Error& found) {
-      return found.what();
-    }
-    return "";
+    return artel::error_of([&] { read(arrays, two_inputs(DType::f32)); });
   };
   const std::string where = fmt::format("[{}] ", (folder / "a.npz").string());
   EXPECT_EQ(error({{"x", x}}), where + "holds no array 'x2', expected one with samples [1, 2]");

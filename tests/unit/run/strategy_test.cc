@@ -7,8 +7,8 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/checkpoint/checkpoint.h"
+#include "artel/run/config/setup.h"
 #include "artel/run/run.h"
-#include "artel/run/setup.h"
 #include "artel/train/strategies/registry.h"
 #include "artel/train/strategies/shared_options.h"
 #include "artel/train/strategy.h"
@@ -50,7 +50,7 @@ void register_plain() {
                        .help = "One all-reduce after each backward pass.",
                        .names = {"plain"},
                        .visit_keys = keys_of<PlainOptions>(),
-                       .make = [](const Fit& fit) { return std::make_unique<Plain>(fit); }});
+                       .make = [](const FitView& fit) { return std::make_unique<Plain>(fit); }});
     return true;
   }();
   (void)once;
@@ -66,7 +66,7 @@ class StrategyTest : public testing::Test {
     write_file_atomically(folder_ / "table.csv", table);
   }
 
-  // What two workers make of the configuration with these keys of [cluster].
+  // The weights of two workers after training with these keys of [cluster].
   NamedTensors train(const std::string& cluster_keys) {
     const std::string name = fmt::format("strategy_test_{}_{}", ::getpid(), runs_++);
     write_file_atomically(folder_ / (name + ".toml"),
@@ -139,8 +139,12 @@ TEST_F(StrategyTest, NamesAreUniqueWords) {
     EXPECT_THROW(register_strategy(kind), Error) << name;
   }
   StrategyKind kind = *strategy_kinds().back();
+  const size_t count = strategy_kinds().size();
+  register_strategy(kind);  // a program may replace its own
+  EXPECT_EQ(strategy_kinds().size(), count);
+  kind.title = strategy_kinds().front()->title;
   kind.names = {"other"};
-  EXPECT_THROW(register_strategy(kind), Error) << "the title is taken";
+  EXPECT_THROW(register_strategy(kind), Error) << "the title comes with Artel";
 }
 
 std::vector<std::string> ignored(const std::string& cluster_keys) {

@@ -1,4 +1,4 @@
-#include "artel/run/trace_request.h"
+#include "artel/run/report/trace_request.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
-#include "artel/run/trace_desk.h"
+#include "artel/run/report/trace_desk.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel {

@@ -6,6 +6,7 @@
 
 #include "artel/base/file.h"
 #include "artel/base/zip.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel {
@@ -19,12 +20,7 @@ std::string npy(const std::string& dictionary, const std::string& elements) {
 }
 
 std::string reason(const std::string& file) {
-  try {
-    parse_npy(make_bytes(file, "x"));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
+  return artel::error_of([&] { parse_npy(make_bytes(file, "x")); });
 }
 
 TEST(Npy, RoundTripOfEveryType) {
@@ -70,7 +66,7 @@ TEST(Npy, RefusesBrokenFiles) {
   const auto header = [](const std::string& type, const std::string& shape) {
     return "{'descr': " + type + ", 'fortran_order': False, 'shape': " + shape + ", }\n";
   };
-  EXPECT_EQ(reason(npy(header("'|u1'", "(3,)"), "abc")), "accepted");
+  EXPECT_EQ(reason(npy(header("'|u1'", "(3,)"), "abc")), "");
   EXPECT_NE(reason(npy(header("'|u1'", "(4,)"), "abc")).find("got 3 bytes"), std::string::npos);
   EXPECT_NE(reason(npy(header("'|O'", "(3,)"), "abc")).find("'|O'"), std::string::npos);
   EXPECT_NE(reason(npy(header("'<c8'", "(3,)"), "abc")).find("'<c8'"), std::string::npos);

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
+
+#include "artel/base/bfloat16.h"
 
 namespace artel {
 namespace {
@@ -55,6 +58,17 @@ TEST(DType, SixteenBitRoundTrip) {
       ASSERT_EQ(float_to_bfloat16(from_brain), h);
     }
   }
+}
+
+TEST(DType, BrainFloatsRoundToNearestEven) {
+  EXPECT_EQ(float_to_bfloat16(1.0f + 0x1p-8f), 0x3f80);  // a tie, to even
+  EXPECT_EQ(float_to_bfloat16(1.0f + 0x1.8p-7f), 0x3f82);
+  EXPECT_EQ(float_to_bfloat16(std::numeric_limits<float>::max()), 0x7f80);
+  EXPECT_EQ(finite_bf16_of(std::numeric_limits<float>::max()), 0x7f7f);
+  EXPECT_EQ(finite_bf16_of(-std::numeric_limits<float>::infinity()), 0xff80);
+  // Every NaN becomes the same one, whatever its bits.
+  EXPECT_EQ(float_to_bfloat16(std::bit_cast<float>(0x7fa12345u)), 0x7fc0);
+  EXPECT_EQ(finite_bf16_of(std::bit_cast<float>(0xffffffffu)), 0xffc0);
 }
 
 TEST(DType, HalfRoundsToNearestEven) {

@@ -1,6 +1,6 @@
 // Workers that were started differently are told what differs and whose it is, before a step is
 // made.
-#include "artel/train/agreement.h"
+#include "artel/train/loop/agreement.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace artel {
 namespace {
 
-// What the workers say of their facts; the same on all, or the test fails.
+// The verdict on the workers' facts. It must be the same on all.
 std::string verdict(int workers, const std::function<void(int, Cluster&)>& body) {
   std::vector<std::string> messages(static_cast<size_t>(workers));
   on_workers(workers, [&](int rank, Cluster& cluster) {
@@ -59,7 +59,7 @@ struct Start {
   data::DatasetPtr data = samples();
 };
 
-// What is said if worker 1 of 3 is started with this change.
+// The error if worker 1 of 3 is started with this change.
 std::string verdict_of(const std::function<void(Start&)>& change) {
   return verdict(3, [&](int rank, Cluster& cluster) {
     Start start;

@@ -1,12 +1,12 @@
 // The state on its way to newcomers.
-#include "artel/train/arrival.h"
+#include "artel/train/loop/arrival.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "artel/train/divided_state.h"
-#include "artel/train/exchange.h"
+#include "artel/train/parts/divided_state.h"
+#include "artel/train/step/exchange.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -19,7 +19,7 @@ TEST(Arrival, NewcomersHaveNoLanes) {
   EXPECT_EQ(lanes_without({false, true}, 1).lanes_of_rank, (std::vector{1, 0}));
 }
 
-// Of sizes that leave some of the senders without a piece, and others with a part of one.
+// Sizes that leave some senders without a piece, and others with a part of one.
 TEST(Arrival, EachGetsAllOfIt) {
   const size_t piece = kPieceBytes / sizeof(float);
   for (const std::vector<bool>& late : {std::vector{false, true}, std::vector{false, false, true},
@@ -86,9 +86,8 @@ TEST(Arrival, WhoeverHasNoLanesListens) {
       Exchange exchange(cluster.membership(), {});
       exchange.begin_step(1, {bucket}, layout);
       if (partials.empty())
-        exchange.listen(0, bucket, allocate_sums(cluster.membership(), bucket.bytes));
-      else
-        exchange.start(0, bucket, partials);
+        partials.push_back(allocate_sums(cluster.membership(), bucket.bytes));  // only for the sum
+      exchange.start(0, bucket, partials);
       const Memory total = exchange.wait(0);
       for (const size_t i : {size_t{0}, size_t{17}, kFloats - 1}) {
         const float left =

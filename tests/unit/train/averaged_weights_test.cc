@@ -1,11 +1,11 @@
-// Averaged weights: what they are, and that tests judge them, whoever keeps which part of them.
+// Averaged weights: their values, and tests that use them, on any division among workers.
 #include <gtest/gtest.h>
 
 #include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/sharded.h"
 #include "artel/train/strategies/tensor.h"
-#include "tests/unit/train/servers.h"
 #include "tests/unit/train/tasks.h"
+#include "tests/unit/train/workers.h"
 
 namespace artel {
 namespace {
@@ -42,7 +42,7 @@ NamedTensors average_of(const std::vector<NamedTensors>& steps, double kept) {
   return average;
 }
 
-// What tests have to give: the loss of a network with the average of the weights after each step,
+// The expected test result: the loss of a network with the average of the weights after each step,
 // and the running statistics of the last one.
 TEST(AveragedWeights, AreWhatTestsJudge) {
   for (const double kept : {kKept, 1.0}) {

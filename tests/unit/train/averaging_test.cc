@@ -1,5 +1,5 @@
-// What a meeting makes of the weights of all workers.
-#include "artel/train/averaging.h"
+// Averages of the weights of all workers.
+#include "artel/train/strategies/averaging.h"
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST(Averaging, MomentumAndRateMoveTheCommonWeights) {
   });
 }
 
-// What one meeting loses by packing, the next ones make up for; states are never packed.
+// Later averages make up for the loss by compression in one of them; states are never compressed.
 TEST(Averaging, PackedChangesArriveInTheEnd) {
   on_workers(2, [](int rank, Cluster& cluster) {
     Parameters parameters = four_parts(), none;

@@ -104,7 +104,7 @@ TEST(TrainOnBatch, TakesALearningRate) {
                          after.values<float>().begin()));
 }
 
-// What a lossy codec holds back goes on with the next call, through a fit and a checkpoint.
+// The residual of a lossy codec is used by the next call, through a fit and a checkpoint.
 TEST(TrainOnBatch, KeepsWhatACodecHoldsBack) {
   const std::vector<data::Batch> batches = batches_of_fit(4, 13, 1);
   std::vector<float> whole, parts, restored;
@@ -175,7 +175,8 @@ TEST(TrainOnBatch, RefusesWhatItCannotDo) {
                   .starts_with("train_on_batch: got x f32[16, 1, 6, 6] and y i32[15]"));
   TrainerOptions cosine = trainer_options({});
   cosine.schedule.shape = optim::Cosine{};
-  EXPECT_TRUE(refusal(cosine, x, y).starts_with("train_on_batch: the schedule cannot know"));
+  EXPECT_TRUE(
+      refusal(cosine, x, y).starts_with("train_on_batch: the schedule needs the number of steps"));
 }
 
 TEST(TrainOnBatch, RefusesLocalSteps) {

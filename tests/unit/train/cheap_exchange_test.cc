@@ -3,14 +3,14 @@
 
 #include <cmath>
 
-#include "artel/train/economy.h"
+#include "artel/train/step/reduced_exchange.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
 namespace {
 
-// What each of several workers ends with.
+// The final weights of each of several workers.
 std::vector<std::vector<float>> results(int workers, const Setting& setting) {
   std::vector<std::vector<float>> all(static_cast<size_t>(workers));
   on_workers(workers,
@@ -105,19 +105,24 @@ TEST(Compression, SendsFewerBytes) {
 
 TEST(Compression, RefusesAnUnknownCodec) { EXPECT_THROW(results(2, {.compress = "zip"}), Error); }
 
-TEST(Economy, FollowsWhatTheWireCosts) {
-  EXPECT_FALSE(choose_economy({.computing = 1, .waiting = 0.05, .wire = 0.9}).any());
-  const Economy little = choose_economy({.computing = 1, .waiting = 0.15, .wire = 0.15});
+TEST(ReducedExchange, FollowsWhatTheWireCosts) {
+  EXPECT_FALSE(choose_reduced_exchange({.computing = 1, .waiting = 0.05, .wire = 0.9}).any());
+  const ReducedExchange little =
+      choose_reduced_exchange({.computing = 1, .waiting = 0.15, .wire = 0.15});
   EXPECT_EQ(little.local_steps, 8);
   EXPECT_EQ(little.compress, "");
-  const Economy more = choose_economy({.computing = 0.013, .waiting = 0.05, .wire = 0.058});
+  const ReducedExchange more =
+      choose_reduced_exchange({.computing = 0.013, .waiting = 0.05, .wire = 0.058});
   EXPECT_EQ(more.local_steps, 64);
   EXPECT_EQ(more.compress, "int8");
-  EXPECT_EQ(choose_economy({.computing = 0.001, .waiting = 9, .wire = 9}).local_steps, 128);
+  EXPECT_EQ(choose_reduced_exchange({.computing = 0.001, .waiting = 9, .wire = 9}).local_steps,
+            128);
   EXPECT_EQ(stretched(more, 0.03, 0.013).local_steps, 128);
   // There are at least three meetings in what is left of the run.
-  EXPECT_EQ(choose_economy({.computing = 0.001, .waiting = 9, .wire = 9}, 114).local_steps, 32);
-  EXPECT_EQ(choose_economy({.computing = 0.001, .waiting = 9, .wire = 9}, 3).local_steps, 2);
+  EXPECT_EQ(choose_reduced_exchange({.computing = 0.001, .waiting = 9, .wire = 9}, 114).local_steps,
+            32);
+  EXPECT_EQ(choose_reduced_exchange({.computing = 0.001, .waiting = 9, .wire = 9}, 3).local_steps,
+            2);
   EXPECT_EQ(stretched(more, 0.03, 0.013, 200).local_steps, 64);
   EXPECT_EQ(stretched(more, 0.01, 0.013).local_steps, 64);
   EXPECT_EQ(stretched(more, 0.01, 0.013).compress, "int8");

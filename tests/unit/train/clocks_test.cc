@@ -1,4 +1,4 @@
-#include "artel/train/clocks.h"
+#include "artel/train/loop/clocks.h"
 
 #include <gtest/gtest.h>
 

@@ -4,12 +4,13 @@
 // updates wrongly, shows at once.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "artel/train/strategies/downpour.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/unit/train/servers.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -35,7 +36,8 @@ struct ServedRun {
   std::string compress = "";
   DownpourOptions downpour = {};
   FitOptions fit = {};
-  int watching = -1;  // the rank that fit.after_step is for; -1: all
+  int watching = -1;   // the rank that fit.after_step is for; -1: all
+  Callback pace = {};  // of the other ranks
 };
 
 TrainerOptions options_of(const ServedRun& c) {
@@ -84,7 +86,7 @@ void train_to(const std::filesystem::path& folder, int64_t step, const ServedRun
     fit.steps = step;
     fit.checkpoints = folder;
     fit.resume = true;
-    if (c.watching >= 0 && c.watching != rank) fit.after_step.clear();
+    if (c.watching >= 0 && c.watching != rank) fit.after_step = {c.pace};
     trainer.fit(far_away(), fit);
     if (rank == 0 && c.fit.after_step.empty()) {
       EXPECT_NEAR(moved(trainer.weights()), static_cast<double>(step), 0.01);
@@ -173,9 +175,18 @@ TEST(ConstantGradients, AStoppedRunLosesNothing) {
                      .downpour = {.push_every = 4, .fetch_every = 3, .synchronous_epochs = 1}};
       const TemporaryFolder folder;
       c.watching = static_cast<int>(last % 4);
-      c.fit.after_step = {[last](const TrainingState& state) { return state.step < last; }};
+      // The others are far ahead when it stops, and make some steps after that.
+      c.fit.after_step = {[last](const TrainingState& state) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(60 / last));
+        return state.step < last;
+      }};
+      c.pace = [](const TrainingState&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        return true;
+      };
       train_to(folder.path(), 40, c);
       c.fit.after_step.clear();
+      c.watching = -1;
       train_to(folder.path(), 40, c);
       EXPECT_NEAR(saved_in(folder.path()), 40, 0.01) << strategy << ", stopped after " << last;
     }

@@ -1,5 +1,5 @@
 // A product of weights that lie on several workers has the bits of one worker with as many shards.
-#include "artel/train/distributed_product.h"
+#include "artel/train/parts/distributed_product.h"
 
 #include <gtest/gtest.h>
 

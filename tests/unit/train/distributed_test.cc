@@ -2,7 +2,7 @@
 // group, model and data; system tests do the same with processes.
 #include <gtest/gtest.h>
 
-#include "artel/comm/balance.h"
+#include "artel/comm/collectives/balance.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -90,8 +90,59 @@ TEST(Distributed, FastReductionIsCloseAndEqualOnAllWorkers) {
 
 TEST(Distributed, ANewRunHasALaneForEachWorker) {
   on_workers(3, [](int, Cluster& cluster) {
-    EXPECT_TRUE(same_bits(alone({.lanes = 3}), flat(train(cluster, {.lanes = 2}))));
+    EXPECT_TRUE(same_bits(alone({.lanes = 4}), flat(train(cluster, {.lanes = 2}))));
   });
+}
+
+// The default number of lanes depends on the batch and the network only.
+TEST(Distributed, DefaultsGiveTheSameBits) {
+  const Model model = nn::sequential({nn::flatten(), nn::dense(8), nn::relu(), nn::dense(3)});
+  const auto weights = [&](Cluster& cluster, int threads) {
+    Trainer trainer(cluster, model, {.seed = 4, .threads = threads});
+    EXPECT_EQ(trainer.lanes(), 0);  // nobody has said how large a batch is
+    trainer.fit(samples(), {.batch_size = 13, .epochs = 2});
+    EXPECT_EQ(trainer.lanes(), 8);
+    return flat(trainer.weights());
+  };
+  Cluster one;
+  const std::vector<float> expected = weights(one, 1);
+  EXPECT_TRUE(same_bits(expected, weights(one, 3)));
+  for (const int workers : {2, 3, 8})
+    on_workers(workers, [&](int, Cluster& cluster) {
+      for (const int threads : {1, 2})
+        EXPECT_TRUE(same_bits(expected, weights(cluster, threads)))
+            << workers << " workers with " << threads << " threads";
+    });
+}
+
+TEST(Distributed, BatchNormHasEnoughSamplesInEachLane) {
+  const auto lanes = [](Setting setting, int64_t batch) {
+    Cluster one;
+    setting.lanes = 0;
+    Trainer trainer(one, network(), trainer_options(setting));
+    trainer.fit(samples({128, 1, 6, 6}), {.batch_size = batch, .steps = 1});
+    return trainer.lanes();
+  };
+  EXPECT_EQ(lanes({}, 40), 1);
+  EXPECT_EQ(lanes({}, 64), 2);
+  EXPECT_EQ(lanes({}, 128), 4);
+  EXPECT_EQ(lanes({.freeze = {"0.", "1."}}, 64), 8);  // a frozen one uses running statistics
+}
+
+// A trainer that has not begun yet has no lanes, and neither does its checkpoint.
+TEST(Distributed, ACheckpointBeforeTheFirstStepHasNoLanes) {
+  Cluster one;
+  const auto make = [&] {
+    auto trainer = std::make_unique<Trainer>(one, network(), TrainerOptions{.seed = 4});
+    trainer->build({DType::f32, {1, 6, 6}});
+    return trainer;
+  };
+  const auto untouched = make(), restored = make();
+  restored->restore(untouched->checkpoint());
+  for (Trainer* trainer : {untouched.get(), restored.get()})
+    trainer->fit(samples(), {.batch_size = 40, .steps = 2});
+  EXPECT_EQ(restored->lanes(), 1);
+  EXPECT_TRUE(same_bits(flat(untouched->weights()), flat(restored->weights())));
 }
 
 // A run with two lanes keeps them: the third worker stands by.

@@ -1,5 +1,5 @@
 // State that lies in parts on several workers is saved as one worker would save it.
-#include "artel/train/divided_state.h"
+#include "artel/train/parts/divided_state.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TrainingTask on_mesh(TrainingTask task, const Mesh& mesh) {
   return task;
 }
 
-// Every step is saved and nothing is gathered beside that.
+// Saves every step and gathers nothing else.
 TrainingTask saving_task(TrainingTask task, const fs::path& folder) {
   task.fit.epochs = 0;
   task.fit.steps = 3;
@@ -40,7 +40,7 @@ TrainingTask saving_task(TrainingTask task, const fs::path& folder) {
   task.fit.checkpoints = folder;
   task.fit.save_every = 1;
   task.fit.keep_last = 0;
-  task.fit.whole = false;
+  task.fit.gather_network = false;
   return task;
 }
 
@@ -74,7 +74,7 @@ std::vector<TrainingTask> tasks() {
   return {wide, small_task(convolutional()), large_table_task()};
 }
 
-TEST(DividedState, FilesHaveTheBytesOfOneWorkersOnAnyMesh) {
+TEST(DividedStateTransfer, FilesHaveTheBytesOfOneWorkersOnAnyMesh) {
   for (const TrainingTask& task : tasks()) {
     const TemporaryFolder one;
     train_on({}, saving_task(task, one.path()));
@@ -90,8 +90,8 @@ TEST(DividedState, FilesHaveTheBytesOfOneWorkersOnAnyMesh) {
   }
 }
 
-// What was saved on one mesh goes on on any other, whether the next reads it in parts or not.
-TEST(DividedState, ARunGoesOnOnAnyMesh) {
+// A checkpoint of one mesh continues on any other, whether or not that one reads it in parts.
+TEST(DividedStateTransfer, ARunGoesOnOnAnyMesh) {
   for (const TrainingTask& task : tasks()) {
     const TemporaryFolder one, many;
     TrainingTask all = saving_task(task, one.path());
@@ -110,7 +110,7 @@ TEST(DividedState, ARunGoesOnOnAnyMesh) {
 }
 
 // Each worker makes the random numbers of its part, and worker 0 sends what it has loaded.
-TEST(DividedState, NetworksBeginWithTheSameValues) {
+TEST(DividedStateTransfer, NetworksBeginWithTheSameValues) {
   for (const TrainingTask& task : tasks())
     for (const Mesh& mesh : {Mesh{2, 1, "weights"}, Mesh{2, 2}}) {
       Cluster one;
@@ -140,18 +140,18 @@ TEST(DividedState, NetworksBeginWithTheSameValues) {
     }
 }
 
-TEST(DividedState, WhatIsLeftInPartsCannotBeUsed) {
+TEST(DividedStateTransfer, WhatIsLeftInPartsCannotBeUsed) {
   on_workers(2, [](int, Cluster& cluster) {
     const TrainingTask task = on_mesh(small_task(perceptron()), {2, 1, "weights"});
     Trainer trainer(cluster, task.model, task.options);
     FitOptions fit = task.fit;
-    fit.whole = false;
+    fit.gather_network = false;
     trainer.fit(task.set, fit);
     EXPECT_THROW(trainer.weights(), Error);
   });
 }
 
-TEST(DividedState, LeavesFrozenParametersToWorker0) {
+TEST(DividedStateTransfer, LeavesFrozenParametersToWorker0) {
   TrainingTask task = small_task(convolutional());
   task.options.freeze = {"0."};
   const TemporaryFolder one, two, stages;
@@ -162,8 +162,8 @@ TEST(DividedState, LeavesFrozenParametersToWorker0) {
   EXPECT_EQ(files_in(stages.path()), files_in(one.path()));
 }
 
-// Worker 0 writes no more; the others, which send their parts, go on with it.
-TEST(DividedState, AFullDiskIsAWarning) {
+// Worker 0 cannot write any more; the others, which send their parts, continue.
+TEST(DividedStateTransfer, AFullDiskIsAWarning) {
   for (const Mesh& mesh : {Mesh{2, 1, "weights"}, Mesh{2, 2}}) {
     const TemporaryFolder folder;
     TrainingTask task = saving_task(tasks()[0], folder.path());
@@ -189,7 +189,7 @@ TEST(DividedState, AFullDiskIsAWarning) {
   }
 }
 
-TEST(DividedState, RefusesWeightsOfOthersThatAreNotFinite) {
+TEST(DividedStateTransfer, RefusesWeightsOfOthersThatAreNotFinite) {
   const TemporaryFolder folder;
   TrainingTask task = saving_task(small_task(perceptron()), folder.path());
   task.options.optimizer = optim::sgd(1e38);

@@ -1,12 +1,12 @@
-// What a fit reports, watches and says when it fails.
+// Reports, criteria, and errors of a fit.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "artel/data/loader.h"
 #include "artel/train/strategies/downpour.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/unit/train/servers.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -28,7 +28,7 @@ TEST(Fit, LabelSmoothingIsNoPartOfTheTestLoss) {
   EXPECT_EQ(plain_test, smooth_test);
 }
 
-// Of a mixture, the class with the larger share is the right answer.
+// For a mixture, the class with the larger share is the correct answer.
 TEST(Fit, CountsRightAnswersOfMixtures) {
   Cluster cluster;
   const Model model = nn::sequential({nn::flatten(), nn::dense(3)});
@@ -216,7 +216,7 @@ TEST(Fit, ATestLossThatIsNoNumberIsNeverTheBest) {
             6);
 }
 
-// Whoever asks, and while the network is built: one step is made, as of any request.
+// A stop request on any worker, also while the network is built, allows one more step.
 TEST(Fit, ARequestToStopDuringTheStartIsHeeded) {
   const auto stopped_at = [](Cluster& cluster, bool asks) {
     Trainer* asked = nullptr;
@@ -264,12 +264,7 @@ TEST(Fit, ARunOnServersIsTestedAtItsEndToo) {
 std::string failure_of(const TrainerOptions& options, const data::DatasetPtr& set) {
   Cluster cluster;
   Trainer trainer(cluster, nn::sequential({nn::flatten(), nn::dense(4), nn::dense(3)}), options);
-  try {
-    trainer.fit(set, {.batch_size = 4, .epochs = 5});
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return artel::error_of([&] { trainer.fit(set, {.batch_size = 4, .epochs = 5}); });
 }
 
 TEST(Fit, BlamesTheLearningRateOnlyForWeightsThatRunAway) {

@@ -13,19 +13,20 @@ struct Traced {
   std::vector<float> weights;
 };
 
-// Worker 0 asks for `steps` after step `asked`; 0: never.
+// Worker `who` asks for `steps` after step `asked`; 0: never.
 Traced train_traced(int workers, const Setting& setting, int64_t asked, int64_t steps,
-                    bool timeline = false) {
+                    bool timeline = false, int who = 0) {
   Traced traced;
   on_workers(workers, [&](int rank, Cluster& cluster) {
     Trainer trainer(cluster, network(), trainer_options(setting));
     FitOptions fit = {.batch_size = setting.batch, .epochs = 0, .steps = 20, .timeline = timeline};
     fit.after_step.push_back([&](const TrainingState& state) {
-      if (rank == 0 && state.step == asked) trainer.request_trace(steps);
+      if (rank == who && state.step == asked) trainer.request_trace(steps);
       return true;
     });
     fit.after_trace = [&](StepTrace trace) {
-      EXPECT_EQ(rank, 0);
+      EXPECT_TRUE(who != 0 || rank == 0) << rank;  // all get it if another worker has asked
+      if (rank != who) return;
       traced.traces.push_back(std::move(trace));
     };
     trainer.fit(samples(), fit);
@@ -60,6 +61,16 @@ TEST(FitTrace, AllWorkersRecordTheSameSteps) {
         EXPECT_EQ(steps_of(trace, worker), expected) << worker << " of " << workers;
       for (const TimelineSpan& span : trace.timeline.spans) EXPECT_GE(span.begin, 0) << span.name;
     }
+}
+
+TEST(FitTrace, AnyWorkerCanAsk) {
+  for (const int64_t local_steps : {1, 2}) {
+    const Traced traced = train_traced(3, {.local_steps = local_steps}, 5, 3, false, 2);
+    ASSERT_EQ(traced.traces.size(), 1u);
+    EXPECT_EQ(traced.traces[0].refused, "");
+    for (int worker = 0; worker < 3; ++worker)
+      EXPECT_EQ(steps_of(traced.traces[0], worker).size(), 3u) << worker;
+  }
 }
 
 TEST(FitTrace, ChangesNoBits) {

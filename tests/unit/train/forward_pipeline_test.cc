@@ -1,5 +1,5 @@
 // Workers of which each has some layers evaluate and predict with the bits of one.
-#include "artel/train/forward_pipeline.h"
+#include "artel/train/parts/forward_pipeline.h"
 
 #include <gtest/gtest.h>
 

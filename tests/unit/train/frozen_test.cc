@@ -7,7 +7,7 @@
 #include "artel/graph/op.h"
 #include "artel/nn/layers.h"
 #include "artel/predict/batches.h"
-#include "artel/train/stepper.h"
+#include "artel/train/step/stepper.h"
 #include "artel/train/trainer.h"
 #include "tests/unit/train/workers.h"
 

@@ -1,5 +1,5 @@
-// The noise of gradients beside a plain computation, and the same on any number of workers.
-#include "artel/train/gradient_noise.h"
+// The noise of gradients compared with a plain computation, and the same on any number of workers.
+#include "artel/train/loop/gradient_noise.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/predict/batches.h"
-#include "artel/train/stepper.h"
+#include "artel/train/step/stepper.h"
 
 namespace artel {
 namespace {
@@ -138,7 +138,8 @@ TEST(LaneGroups, RecurrentNetworks) {
 
 TEST(LaneGroups, Transformers) {
   for (const nn::ModelDescription& description : nn::model_list()) {
-    if (description.name != "gpt2" && description.name != "vit_tiny") continue;
+    if (description.name != "gpt2" && description.name != "llama" && description.name != "vit_tiny")
+      continue;
     SCOPED_TRACE(description.name);
     const bool text = description.input_type == DType::i32;
     const Model model = nn::model_by_name(

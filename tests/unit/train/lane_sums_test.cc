@@ -1,4 +1,4 @@
-#include "artel/train/lane_sums.h"
+#include "artel/train/step/lane_sums.h"
 
 #include <gtest/gtest.h>
 

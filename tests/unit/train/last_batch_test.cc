@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "artel/data/sampler.h"
-#include "tests/unit/train/servers.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -111,7 +110,7 @@ TEST(LastBatch, EmptyLanesObserveNothing) {
   TrainerOptions options = {.threads = 1, .lanes = 8};
   Cluster alone;
   check(alone, options);
-  // Of eight lanes in two halves, the second half has two of the three samples.
+  // Eight lanes in two halves: the second half has two of the three samples.
   on_workers(2, [&](int, Cluster& cluster) { check(cluster, options); });
   options.strategy = "ps";
   on_workers_and_servers(2, 1, [&](int, Cluster& cluster) { check(cluster, options); });

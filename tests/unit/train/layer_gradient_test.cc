@@ -6,6 +6,7 @@
 
 #include "artel/nn/transformer.h"
 #include "artel/nn/zoo/gpt2.h"
+#include "artel/nn/zoo/llama.h"
 #include "tests/unit/exec/graph_harness.h"
 
 namespace artel {
@@ -111,6 +112,27 @@ TEST(LayerGradient, AttentionWithDropout) {
 TEST(LayerGradient, PatchesAndClassToken) {
   check({2, 3, 4, 4}, [](nn::Build& build, Value x) {
     return nn::prepend_token(build, nn::patch_embedding(6, 2)(build, x), "class");
+  });
+}
+
+TEST(LayerGradient, GroupedHeads) {
+  check({2, 5, 16}, [](nn::Build& build, Value x) {
+    return nn::grouped_attention(build, slice(x, 2, 0, 8), slice(x, 2, 8, 12), slice(x, 2, 12, 16),
+                                 {4, 2}, 5);
+  });
+}
+
+TEST(LayerGradient, Llama) {
+  check({1}, [](nn::Build& build, Value x) {
+    const Value tokens = constant(build, {2, 4}, {1, 5, 2, 2, 0, 6, 5, 3});
+    const nn::Layer llama = nn::llama({.vocabulary = 7,
+                                       .positions = 4,
+                                       .width = 8,
+                                       .depth = 1,
+                                       .heads = 4,
+                                       .key_heads = 2,
+                                       .hidden = 12});
+    return mul(llama(build, tokens), x);
   });
 }
 

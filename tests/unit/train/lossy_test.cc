@@ -1,12 +1,11 @@
 // Lossy exchanges with layers of odd sizes over many steps, by every strategy; and runs that are
-// stopped and go on.
+// stopped and resumed.
 #include <gtest/gtest.h>
 
 #include <barrier>
 #include <cmath>
 
 #include "tests/support/temporary_folder.h"
-#include "tests/unit/train/servers.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -94,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Resumed,
                                          Way{"powersgd 2"}, Way{"", 4}, Way{"", 4, 0.5},
                                          Way{"int8", 4}, Way{"powersgd 2", 2, 0.5}));
 
-// Whether it was stopped between two averages, at one, or in the middle of an epoch of 10 steps.
+// True if it was stopped between two averages, at one, or in the middle of an epoch of 10 steps.
 TEST_P(Resumed, HasTheBitsOfARunThatWasNeverStopped) {
   const auto options = [&] {
     return TrainerOptions{

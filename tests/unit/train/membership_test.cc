@@ -1,4 +1,4 @@
-// Members of a cluster come to an end, and the others go on with the bits of an undisturbed run.
+// Members of a cluster die, and the others continue with the bits of an undisturbed run.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -8,6 +8,7 @@
 
 #include "artel/exec/kernel.h"
 #include "artel/graph/op.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/train/workers.h"
 
@@ -109,7 +110,7 @@ TEST(Membership, AFailedAttemptToFormAGroupChangesNothing) {
   for (std::thread& worker : workers) worker.join();
 }
 
-// Whoever becomes worker 0 goes on where the first one was told to save.
+// The new worker 0 saves in the folder given to the first one.
 TEST(Membership, CheckpointsGoOnInTheirFolder) {
   const TemporaryFolder folder;
   on_workers(2, [&](int rank, Cluster& cluster) {
@@ -212,7 +213,7 @@ std::vector<int> in_processes(int workers, const std::function<std::string(int r
   return ends;
 }
 
-// What a worker process does; returns what went wrong.
+// The body of a worker process; returns the error.
 std::string survive(const std::string& group, int rank, const Model& model,
                     const TrainerOptions& options, const FitOptions& fit,
                     const std::vector<float>& before, const std::vector<float>& after) {
@@ -275,8 +276,8 @@ void poison(Parameters& parameters) {
           "mprotect has failed");
 }
 
-// Worker 0 dies while it sends its weights to the others: what these have got is a mixture, with
-// which they refuse to go on. A checkpoint helps.
+// Worker 0 dies while it sends its weights to the others. They have a mixture and refuse to
+// continue with it. A checkpoint helps.
 TEST(Membership, HalfReceivedWeightsAreNotTrained) {
   const Model model = nn::sequential({nn::flatten(), nn::dense(40000), nn::dense(3)});
   const TrainerOptions options = {.threads = 1, .lanes = 2};
@@ -289,12 +290,7 @@ TEST(Membership, HalfReceivedWeightsAreNotTrained) {
     const checkpoint::Checkpoint good = trainer.checkpoint();
     if (rank == 0) poison(trainer.parameters());
     const auto error_of_fit = [&]() -> std::string {
-      try {
-        trainer.fit(samples(), fit);
-      } catch (const Error& error) {
-        return error.what();
-      }
-      return "no error";
+      return artel::error_of([&] { trainer.fit(samples(), fit); });
     };
     if (const std::string said = error_of_fit();
         said.find("the weights of this worker are incomplete") == std::string::npos)
@@ -317,7 +313,7 @@ class Deadly final : public data::Dataset {
   data::DatasetPtr good_ = samples();
 };
 
-// Worker 0 dies before workers have agreed on what they are about to do: the other one goes on
+// Worker 0 dies before the workers have agreed on their configuration. The other one continues
 // alone.
 TEST(Membership, ADeathBeforeTheFirstStepOfAFit) {
   const FitOptions fit = {.batch_size = 13, .epochs = 3};

@@ -1,5 +1,5 @@
 // Forecasts of meshes: what is possible, what fits, and what is worth it.
-#include "artel/train/mesh_forecast.h"
+#include "artel/train/parts/mesh_forecast.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace artel {
 namespace {
 
-// Wide layers: little to compute beside what gradients weigh.
+// Wide layers: little computation compared with the bytes of gradients.
 MeshQuestion wide_question(int workers) {
   static const Model model =
       nn::sequential({nn::dense(1024), nn::relu(), nn::dense(1024), nn::relu(), nn::dense(1024),
@@ -82,6 +82,29 @@ TEST(MeshForecast, ASlowWireFavoursPipelines) {
   EXPECT_EQ(best_mesh(meshes, 0)->size, (MeshSize{1, 1}));
 }
 
+// Lanes follow the speed of workers, down to one for each; a slow stage is a short one.
+TEST(MeshForecast, CountsOnTheSpeedsOfWorkers) {
+  MeshQuestion question = wide_question(3);
+  question.hosts = {0, 1, 2};
+  question.links.between = {1e-9, 1e13};
+  question.lanes = 12;
+  const std::vector<MeshForecast> equal = forecast_meshes(question);
+  question.speeds = {1, 1, 0.5};
+  const std::vector<MeshForecast> half = forecast_meshes(question);
+  // Five lanes, and two on the slow worker, instead of four each; only where lanes can move.
+  EXPECT_GT(find_mesh(half, 1, 1).seconds, 1.1 * find_mesh(equal, 1, 1).seconds);
+  EXPECT_LT(find_mesh(half, 1, 1).seconds, 1.25 * find_mesh(equal, 1, 1).seconds);
+  EXPECT_GT(find_mesh(half, 1, 1, "weights").seconds,
+            1.7 * find_mesh(equal, 1, 1, "weights").seconds);
+  EXPECT_LT(find_mesh(half, 3, 1).seconds, 1.5 * find_mesh(equal, 3, 1).seconds);
+  // A worker that needs longer for one lane than the others for all of theirs.
+  question.speeds = {1, 1, 0.02};
+  const std::vector<MeshForecast> slow = forecast_meshes(question);
+  EXPECT_GT(find_mesh(slow, 1, 1).seconds, 8 * find_mesh(equal, 1, 1).seconds);
+  EXPECT_LT(find_mesh(slow, 3, 1).seconds, 3 * find_mesh(equal, 3, 1).seconds);
+  EXPECT_EQ(best_mesh(slow, 0)->size, (MeshSize{3, 1}));
+}
+
 TEST(MeshForecast, OnlyWhatFitsIsChosen) {
   const MeshQuestion question = wide_question(4);
   const std::vector<MeshForecast> meshes = forecast_meshes(question);
@@ -99,7 +122,8 @@ TEST(MeshForecast, CopiesOfPartsAreCounted) {
   const std::vector<MeshForecast> meshes = forecast_meshes(question);
   EXPECT_EQ(find_mesh(meshes, 1, 1).mirrors, 0);  // all have all of it
   const double weights = (4 * 1024 * (1024 + 1) + 16 * (1024 + 1)) * sizeof(float);
-  // Weights, and two numbers of the optimizer: a fourth of it, its own and another worker's, twice.
+  // Weights and two optimizer values per parameter: a quarter each of its own and of another
+  // worker's, twice.
   EXPECT_NEAR(find_mesh(meshes, 1, 1, "optimizer").mirrors, 4 * 3 * weights / 4, 1e4);
   // The other pipeline has the same stage: nothing is sent.
   EXPECT_GT(find_mesh(meshes, 2, 1).mirrors, 2 * 3 * weights / 2);
@@ -119,10 +143,10 @@ TEST(MeshForecast, SaysWhatWouldFit) {
   MeshQuestion question = wide_question(1);
   const double one = forecast_meshes(question)[0].memory;
   question.memory = kProgramBytes + 0.95 * (one - kProgramBytes);
-  const std::string advice = what_would_fit(question);
+  const std::string advice = suggest_fit(question);
   EXPECT_EQ(advice.substr(0, 18), "-n 2 with cluster.") << advice;
   question.memory = 1;
-  EXPECT_EQ(what_would_fit(question).substr(0, 13), "workers with ") << what_would_fit(question);
+  EXPECT_EQ(suggest_fit(question).substr(0, 13), "workers with ") << suggest_fit(question);
 }
 
 // Whatever is chosen gives the bits of one worker; a network without room is refused by all.

@@ -1,8 +1,8 @@
-// Whatever the mesh of data x pipeline x tensor and whoever keeps what, the bits are those of one
-// worker with as many lanes and shards.
+// On every mesh of data x pipeline x tensor, and with any sharding, the bits are those of one
+// worker with the same numbers of lanes and shards.
 #include <gtest/gtest.h>
 
-#include "artel/train/mesh_axes.h"
+#include "artel/train/parts/mesh_axes.h"
 #include "artel/train/strategies/mesh.h"
 #include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/sharded.h"
@@ -132,17 +132,28 @@ TEST(Mesh, ARunGoesOnInAnyOther) {
 
 // Neighbours in a tensor group, then in a pipeline, lie on one machine, whatever the ranks are.
 TEST(Mesh, PlacesFollowTheMachines) {
-  const std::vector<MeshPlace> in_order = mesh_places({0, 0, 0, 0, 1, 1, 1, 1}, {2, 2});
+  const std::vector<MeshPlace> in_order = mesh_places({{0, 0, 0, 0, 1, 1, 1, 1}}, {2, 2});
   EXPECT_EQ(in_order[1], (MeshPlace{0, 0, 1}));
   EXPECT_EQ(in_order[2], (MeshPlace{0, 1, 0}));
   EXPECT_EQ(in_order[7], (MeshPlace{1, 1, 1}));
   const std::vector<int> hosts = {0, 1, 0, 1, 0, 1, 0, 1};
-  const std::vector<MeshPlace> in_turn = mesh_places(hosts, {2, 2});
+  const std::vector<MeshPlace> in_turn = mesh_places({hosts}, {2, 2});
   for (size_t i = 0; i < hosts.size(); ++i) EXPECT_EQ(in_turn[i].data, hosts[i]);
-  const std::vector<MeshPlace> narrow = mesh_places(hosts, {1, 4});
+  const std::vector<MeshPlace> narrow = mesh_places({hosts}, {1, 4});
   for (size_t i = 0; i < hosts.size(); ++i) EXPECT_EQ(narrow[i].data, hosts[i]);
-  const std::vector<MeshPlace> wide = mesh_places({0, 1, 0, 1}, {2, 2});
+  const std::vector<MeshPlace> wide = mesh_places({{0, 1, 0, 1}}, {2, 2});
   for (size_t i = 0; i < wide.size(); ++i) EXPECT_EQ(wide[i].stage, static_cast<int>(i % 2));
+}
+
+// A slow machine comes last, with all of its workers.
+TEST(Mesh, SlowMachinesComeLast) {
+  const MeshWorkers workers = {{0, 0, 1, 1, 2, 2}, {1, 1, 0.1, 0.1, 0.5, 1}};
+  const std::vector<MeshPlace> places = mesh_places(workers, {3, 2});
+  for (const int rank : {0, 1}) EXPECT_EQ(places[rank].stage, 0);
+  for (const int rank : {2, 3}) EXPECT_EQ(places[rank].stage, 2);
+  for (const int rank : {4, 5}) EXPECT_EQ(places[rank].stage, 1);
+  EXPECT_EQ(stage_speeds(workers, {3, 2}), (std::vector<double>{1, 0.5, 0.1}));
+  EXPECT_EQ(stage_speeds({{0, 1}}, {2, 1}), (std::vector<double>{1, 1}));
 }
 
 TEST(Mesh, WorkersKnowTheirPlaces) {

@@ -1,16 +1,16 @@
 // Metrics of a fit: the same numbers on any number of workers, and what follows from them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <mutex>
 
 #include "artel/graph/ops.h"
-#include "tests/unit/train/servers.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
 namespace {
 
-// More sums than fit beside the loss in the usual place, and some that are no whole numbers.
+// More sums than fit next to the loss in the usual place, and some that are not whole numbers.
 TrainerOptions with_metrics(TrainerOptions options) {
   options.metrics = metrics_by_name({"accuracy", "perplexity", "confusion matrix", "f1", "top 5"});
   return options;
@@ -49,6 +49,67 @@ TEST(FitMetrics, AreTheSameOnAnyNumberOfWorkers) {
     Trainer one(several, network(), with_metrics(trainer_options({.strategy = "ps"})));
     EXPECT_EQ(seen_in(one, 13), expected);
   });
+}
+
+// The share of pairs that are in order, by comparing all of them.
+double plain_auc(std::span<const float> scores, std::span<const int32_t> labels) {
+  double right = 0, pairs = 0;
+  for (size_t i = 0; i < scores.size(); ++i)
+    for (size_t k = 0; k < scores.size(); ++k) {
+      if (labels[i] != 1 || labels[k] != 0) continue;
+      ++pairs;
+      right += scores[i] > scores[k] ? 1 : scores[i] == scores[k] ? 0.5 : 0;
+    }
+  return pairs > 0 ? right / pairs : 0.5;
+}
+
+// A network that hands its input on and learns nothing, so that the scores of a batch are known.
+double auc_of_a_step(Cluster& cluster, const Tensor& x, const Tensor& y, int lanes,
+                     const std::string& strategy) {
+  Trainer trainer(cluster, Model(nn::sequential({nn::dense(1)})),
+                  {.optimizer = optim::sgd(0),
+                   .loss = "binary_cross_entropy",
+                   .metrics = metrics_by_name({"auc", "accuracy"}),
+                   .threads = 1,
+                   .lanes = lanes,
+                   .strategy = strategy});
+  trainer.build({DType::f32, {1}});
+  if (cluster.rank() == 0)
+    trainer.load_weights({{"0.weight", Tensor::from<float>({1, 1}, {1})},
+                          {"0.bias", Tensor::from<float>({1}, {0})}});
+  const FitResult result = trainer.fit(x, y, {.batch_size = x.shape()[0], .steps = 1});
+  EXPECT_EQ(find_metric(result.last.metrics, "accuracy")->sums[1], x.shape()[0]);
+  return find_metric(result.last.metrics, "auc")->value;
+}
+
+// However close the scores are, and on any division among workers.
+TEST(FitMetrics, TheAreaUnderTheCurveOfABatchIsExact) {
+  Random random{17};
+  for (int trial = 0; trial < 8; ++trial) {
+    const int64_t rows = 9 + static_cast<int64_t>(random.below(90));
+    const float spread = trial % 2 == 0 ? 0.01f : 3.0f, mean = trial % 3 == 0 ? -6.0f : 0.5f;
+    Tensor x({rows, 1}), y({rows, 1}), labels({rows}, DType::i32);
+    for (int64_t i = 0; i < rows; ++i) {
+      const auto label = static_cast<int32_t>(random.below(3) == 0);
+      labels.values<int32_t>()[i] = label;
+      y.values<float>()[i] = static_cast<float>(label);
+      float score = mean + spread * (random.normal() + static_cast<float>(label));
+      if (trial > 4) score = std::round(score);  // many are equal
+      x.values<float>()[i] = score;
+    }
+    const double expected = plain_auc(x.values<float>(), labels.values<int32_t>());
+    for (const int lanes : {1, 3, 8}) {
+      Cluster cluster;
+      EXPECT_EQ(auc_of_a_step(cluster, x, y, lanes, "auto"), expected) << trial;
+    }
+    for (const int workers : {2, 3})
+      on_workers(workers, [&](int, Cluster& cluster) {
+        EXPECT_EQ(auc_of_a_step(cluster, x, y, 5, trial % 2 ? "auto" : "ring"), expected) << trial;
+      });
+    on_workers_and_servers(2, 1, [&](int, Cluster& cluster) {
+      EXPECT_EQ(auc_of_a_step(cluster, x, y, 5, "ps"), expected) << trial;
+    });
+  }
 }
 
 // They change nothing of what is trained.
@@ -123,10 +184,9 @@ TEST(FitMetrics, BeginAnewWhereAnEpochGoesOnWithOthers) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(sums_of("accuracy", "top 5")[1], 13);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(
-      said.find("step 2: the epoch was begun with the metrics accuracy [2] and continues with "
-                "top 5 [2]"),
-      std::string::npos)
+  EXPECT_NE(said.find("step 2: the epoch began with the metrics accuracy [2] and continues with "
+                      "top 5 [2]"),
+            std::string::npos)
       << said;
 }
 

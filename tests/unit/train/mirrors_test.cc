@@ -1,6 +1,6 @@
-// Where each worker keeps only a part of the state, others have copies of it: those who are left
-// put it together, and go on with the bits of an undisturbed run.
-#include "artel/train/mirrors.h"
+// Workers have copies of each other's parts of the state. After a loss, the others assemble it and
+// continue with the bits of an undisturbed run.
+#include "artel/train/parts/mirrors.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "artel/base/time.h"
-#include "artel/train/restoration.h"
+#include "artel/train/parts/restoration.h"
 #include "artel/train/strategies/fitting_mesh.h"
 #include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/sharded.h"
@@ -36,7 +36,7 @@ TEST(Mirrors, CopiesLieOnOtherMachinesWherePossible) {
     for (size_t rank = 0; rank < hosts.size(); ++rank)
       EXPECT_NE(hosts[rank], hosts[targets[rank]]) << "rank " << rank;
   }
-  // One machine has most of them: still nobody keeps its own copy.
+  // One machine has most of the workers; still none keeps its own copy.
   const std::vector<int> targets = mirror_targets({0, 0, 0, 1});
   for (int rank = 0; rank < 4; ++rank) EXPECT_NE(targets[rank], rank);
 }
@@ -69,7 +69,7 @@ TEST(Mirrors, TheNewestWholeStepIsPutTogether) {
 }
 
 TEST(Mirrors, AStepNeedsAllTensorsAndItsText) {
-  // Nobody knows the text of step 6, and step 5 lacks a tensor.
+  // No worker has the text of step 6, and step 5 lacks a tensor.
   const std::vector<Inventory> workers = {
       {{{6, false, 0, 10, "a"}, {6, false, 0, 10, "b c"}, {5, true, 0, 10, "a"}}},
       {{{4, true, 0, 10, "a"}, {4, false, 0, 10, "b c"}}}};
@@ -163,7 +163,8 @@ TEST(Mirrors, ALostPartChangesNoBit) {
         steps.push_back(static_cast<int>(state.step));
         if (state.step == 5 && cluster.size() == mesh.workers) {
           if (!stays) {
-            // Not before the others have finished the step and gone on: its end breaks their group.
+            // Only after the others have finished the step and continued, because its end breaks
+            // their group.
             for (const Deadline deadline = Deadline::after(20);
                  reformed + 1 < mesh.workers && !deadline.passed();)
               std::this_thread::yield();

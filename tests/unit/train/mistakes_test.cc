@@ -1,7 +1,7 @@
-// The mistakes of a test: the most certain ones, whoever has computed them.
+// The mistakes of a test: the most certain ones, on any number of workers.
 #include <gtest/gtest.h>
 
-#include "artel/train/mistake_collector.h"
+#include "artel/train/loop/mistake_collector.h"
 #include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/sharded.h"
 #include "tests/support/temporary_folder.h"
@@ -87,7 +87,7 @@ TEST(Mistakes, AreTheSameOnAnyNumberOfWorkers) {
         2, [&](int, Cluster& cluster) { EXPECT_EQ(mistakes_after(cluster, options), expected); });
 }
 
-// Without a test nobody has all weights of a pipeline, unless somebody wants them.
+// Without a test, no worker has all weights of a pipeline unless they are requested.
 TEST(Mistakes, WithoutATestAPipelineHasItsParts) {
   for (const bool whole : {false, true})
     on_workers(2, [&](int, Cluster& cluster) {
@@ -95,19 +95,19 @@ TEST(Mistakes, WithoutATestAPipelineHasItsParts) {
       options.strategy_options = {PipelineOptions{.pipeline = 2}};
       Trainer trainer(cluster, network(), options);
       const FitResult result =
-          trainer.fit(samples(), {.batch_size = 16, .epochs = 1, .whole = whole});
+          trainer.fit(samples(), {.batch_size = 16, .epochs = 1, .gather_network = whole});
       EXPECT_EQ(result.epochs.back().has_weights, whole);
     });
 }
 
-// Of a run that is stopped with the last step of an epoch, whose test comes when it is resumed.
+// A run that is stopped at the last step of an epoch; its test follows when it is resumed.
 double first_test_after_a_pause(Cluster& cluster, const TrainerOptions& options,
                                 const std::filesystem::path& folder) {
   FitOptions fit = {.batch_size = 16,
                     .epochs = 3,
                     .validation = samples(),
                     .checkpoints = folder,
-                    .whole = false};
+                    .gather_network = false};
   {
     FitOptions first = fit;
     first.after_step.push_back([](const TrainingState& state) { return state.step != 1; });

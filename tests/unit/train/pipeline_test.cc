@@ -66,6 +66,14 @@ TEST(Pipeline, SeveralShareTheLanes) {
     for (const char* schedule : {"gpipe", "zero_bubble"}) expect_same_bits(task, 4, 2, schedule);
 }
 
+// Two copies of the network need two lanes, although there are six workers.
+TEST(Pipeline, TheDefaultNumberOfLanesIsThatOfOneWorker) {
+  TrainingTask task = small_task(perceptron());
+  task.options.lanes = 0;
+  task.fit.batch_size = 6;  // in 4 lanes
+  expect_same_bits(task, 6, 3);
+}
+
 TEST(Pipeline, LanesMayBeUnequalOrEmpty) {
   TrainingTask task = small_task(convolutional());
   task.fit.batch_size = 27;

@@ -3,6 +3,10 @@
 
 #include <cmath>
 
+#include "artel/base/json_values.h"
+#include "artel/exec/numerics.h"
+#include "artel/train/loop/saved_state.h"
+#include "tests/support/error_of.h"
 #include "tests/support/file_limit.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/train/workers.h"
@@ -19,7 +23,7 @@ std::vector<int64_t> saved_steps(const fs::path& folder) {
   return steps;
 }
 
-// Of a training that a disk hinders after some steps, which `hinders` tells.
+// A training on a disk that fails in some steps, for which `hinders` returns true.
 std::string failure(const fs::path& folder, const std::function<bool(int64_t)>& hinders) {
   std::optional<FileLimit> full;
   Cluster cluster;
@@ -31,12 +35,7 @@ std::string failure(const fs::path& folder, const std::function<bool(int64_t)>& 
     if (hinders(state.step)) full.emplace(1000);  // less than the weights, more than the log
     return true;
   });
-  try {
-    EXPECT_EQ(trainer.fit(samples(), fit).last.step, 6);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return artel::error_of([&] { EXPECT_EQ(trainer.fit(samples(), fit).last.step, 6); });
 }
 
 TEST(Saving, IsTriedAgainWhenADiskIsFull) {
@@ -51,7 +50,7 @@ TEST(Saving, IsTriedAgainWhenADiskIsFull) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 3 + 1);  // and the best
 }
 
-// A checkpoint is written while the next step computes, and holds nothing of it.
+// A checkpoint is written while the next step computes, and contains nothing from that step.
 TEST(Saving, EachCheckpointIsThatOfItsStep) {
   const TemporaryFolder folder;
   Cluster cluster;
@@ -79,7 +78,7 @@ TEST(Saving, FailsIfTheLastStateIsNotSaved) {
   testing::internal::CaptureStderr();
   const std::string error = failure(folder.path(), [](int64_t step) { return step >= 5; });
   testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(error.starts_with("[step 6] the last state was not saved: [")) << error;
+  EXPECT_TRUE(error.starts_with("[step 6] the last checkpoint was not saved: [")) << error;
   EXPECT_EQ(saved_steps(folder.path()), (std::vector<int64_t>{2, 3, 4}));
 }
 
@@ -148,6 +147,29 @@ TEST(Fit, NeedsAnEnd) {
   Cluster cluster;
   Trainer trainer(cluster, network(), trainer_options({}));
   EXPECT_THROW(trainer.fit(samples(), {.batch_size = 13, .epochs = 0, .steps = 0}), Error);
+}
+
+// A checkpoint of another arithmetic, or of a version that did not say, is continued with a
+// warning.
+TEST(Saving, AnotherArithmeticIsTold) {
+  Cluster cluster;
+  const auto warning = [&](const std::function<void(nlohmann::json&)>& change) {
+    Trainer trainer(cluster, network(), trainer_options({}));
+    trainer.fit(samples(), {.batch_size = 13, .steps = 1});
+    checkpoint::Checkpoint saved = trainer.checkpoint();
+    EXPECT_EQ(numerics_in_state(saved.state), kNumericsVersion);
+    nlohmann::json state = nlohmann::json::parse(saved.state);
+    change(state);
+    saved.state = state.dump();
+    testing::internal::CaptureStderr();
+    trainer.restore(saved);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(warning([](auto&) {}), "");
+  const std::string old = warning([](auto& state) { state.erase("numerics"); });
+  EXPECT_NE(old.find("computed with numerics 1, this version has numerics 2"), old.npos) << old;
+  const std::string later = warning([](auto& state) { state["numerics"] = 9; });
+  EXPECT_NE(later.find("computed with numerics 9"), later.npos) << later;
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "artel/train/strategies/downpour.h"
-#include "tests/unit/train/servers.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -84,7 +83,7 @@ TEST(Servers, ClipByTheWholeGradientWithTheBitsOfOneWorker) {
   }
 }
 
-// What a worker has of a batch pulls as hard as its share, however long its own gradient is: so two
+// A worker's samples of a batch count by their share, however long its own gradient is. So two
 // workers together move the weights in a step by at most `clip_norm` times the learning rate.
 TEST(Servers, EachWorkerClipsItsOwnGradientWhenApart) {
   TrainerOptions options = options_with("ps", std::nullopt);
@@ -144,7 +143,7 @@ TEST(Servers, DownpourBeginsInStepAndGoesOnApart) {
   fit.epochs = 20;
   const Outcome outcome = train_on_servers(2, 1, options, fit);
   EXPECT_LT(outcome.result.last.test_loss, 1.2);
-  // One epoch only: all of it in step, so with Adagrad it is exact.
+  // A single epoch, which is synchronous, so with Adagrad it is exact.
   fit.epochs = 1;
   const Outcome first = train_on_servers(2, 1, options, fit);
   options.optimizer = optim::adagrad(0.05);

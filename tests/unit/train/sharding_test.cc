@@ -7,8 +7,8 @@
 
 #include "artel/exec/program.h"
 #include "artel/optim/norms.h"
-#include "artel/train/passing_weights.h"
-#include "artel/train/shards.h"
+#include "artel/train/parts/passing_weights.h"
+#include "artel/train/parts/shards.h"
 #include "artel/train/strategies/pipeline.h"
 #include "artel/train/strategies/sharded.h"
 #include "tests/unit/train/tasks.h"
@@ -48,7 +48,7 @@ TEST(Shards, CoverEachTensorOnceAndCutBetweenChunks) {
   const Program program(std::move(step.graph), {}, choices);
   for (const size_t bucket_bytes : {size_t{1}, size_t{100'000}, size_t{4} << 20})
     for (const int workers : {1, 2, 3, 7}) {
-      const SummedRegion region(program, {}, bucket_bytes);
+      const SummedRegion region(program, {}, 1, bucket_bytes);
       const Shards shards(region, workers);
       ASSERT_EQ(shards.buckets(), static_cast<int>(region.buckets().size()));
       std::vector<size_t> next(region.parts().size(), 0);
@@ -149,7 +149,7 @@ TEST(Sharding, AWindowIsOpenWhileKernelsReadItsWeights) {
   ModelGraph step = training_graph(deep(), {DType::f32, {4, 1, 6, 6}}, {DType::i32, {4}},
                                    loss_by_name("cross_entropy"));
   const Program program(std::move(step.graph), {}, choices);
-  const SummedRegion region(program, {}, size_t{1} << 20);
+  const SummedRegion region(program, {}, 1, size_t{1} << 20);
   const std::vector<WeightWindow> windows = weight_windows(program, region);
   // The last layers stay from the forward to the backward pass; the inputs of the first need no
   // gradient.

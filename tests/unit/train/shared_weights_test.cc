@@ -1,4 +1,4 @@
-#include "artel/train/shared_weights.h"
+#include "artel/train/parts/shared_weights.h"
 
 #include <gtest/gtest.h>
 

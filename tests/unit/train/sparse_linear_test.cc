@@ -4,13 +4,12 @@
 
 #include <cmath>
 
-#include "artel/data/libsvm.h"
-#include "artel/data/sparse_sample_maker.h"
+#include "artel/data/tables/libsvm.h"
+#include "artel/data/tables/sparse_sample_maker.h"
 #include "artel/nn/zoo/classic.h"
 #include "artel/predict/linear.h"
 #include "artel/train/strategies/delayed_proximal.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/unit/train/servers.h"
 #include "tests/unit/train/workers.h"
 
 namespace artel {
@@ -25,7 +24,7 @@ class SparseLinearTest : public testing::Test {
     options_.strategy_options.of<DelayedProximalOptions>() = {.l1 = 0.2, .blocks = 6};
   }
 
-  // What worker 0 has at the end.
+  // The final result of worker 0.
   struct Outcome {
     FitResult result;
     NamedTensors weights;
@@ -127,7 +126,7 @@ TEST_F(SparseLinearTest, GoesOnFromACheckpoint) {
   EXPECT_TRUE(same_bits(flat(run("parts", 8).weights), flat(parts.weights)));
 }
 
-// The servers update by a rule of their own: there are no moments to keep, nor any to go on with.
+// The servers update by their own rule, so there are no moments to keep or to continue with.
 TEST_F(SparseLinearTest, HasNoOptimizerState) {
   options_.optimizer = optim::adam(0.01);
   TrainerOptions dense = options_;

@@ -1,5 +1,5 @@
 // A step gives the same bits for any number of threads, and with or without recomputation.
-#include "artel/train/stepper.h"
+#include "artel/train/step/stepper.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,8 @@
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/registry.h"
 #include "artel/predict/batches.h"
+#include "artel/train/step/memory_needs.h"
+#include "tests/support/error_of.h"
 
 namespace artel {
 namespace {
@@ -139,12 +141,8 @@ TEST(Stepper, SaysTheLeastMemory) {
 // 13 samples in 4 lanes are lanes of 3 and of 4: what is said must do for both, and less must not.
 TEST(Stepper, SaysTheLeastMemoryOfUnevenLanes) {
   const auto complaint = [](size_t limit) -> std::string {
-    try {
-      Training({.lanes = 4, .memory_limit = limit, .steps = 1}).weights();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return artel::error_of(
+        [&] { Training({.lanes = 4, .memory_limit = limit, .steps = 1}).weights(); });
   };
   const std::string all = complaint(1000);
   const std::string before = "expected at least ";
@@ -190,7 +188,7 @@ TEST(Stepper, EveryModelSumsTheSameThingsInLanesOfAnySize) {
     const Shape output = graph.graph.output("prediction").shape();
     KernelChoices choices;
     Parameters parameters(Program(std::move(graph.graph), {}, choices).parameter_entries());
-    // Any loss will do: that of the network's own output beside zeros.
+    // An arbitrary loss: the network's output compared with zeros.
     const TensorType y = {DType::f32, Shape(std::vector<int64_t>(output.extents().begin() + 1,
                                                                  output.extents().end()))};
     const auto stepper = [&](size_t limit) {
@@ -211,7 +209,7 @@ TEST(Stepper, EveryModelSumsTheSameThingsInLanesOfAnySize) {
   }
 }
 
-// What the gradients of lanes of one and of two samples add up to is what one lane gives.
+// The gradients of lanes with one and with two samples add up to those of one lane.
 TEST(Stepper, LanesOfDifferentSizesGiveTheGradientOfOne) {
   const Model model = nn::parse_layers({"dense 8", "class_token", "flatten", "dense 2"});
   const TensorType x = {DType::f32, {3, 8}}, y = {DType::f32, {2}};
@@ -246,13 +244,13 @@ TEST(Stepper, LanesOfDifferentSizesGiveTheGradientOfOne) {
 
 // Eight lanes on three threads are the subtrees {0, 1}; {2, 3} and {4}; {5} and {6, 7}.
 TEST(Stepper, KnowsHowManySumsItKeeps) {
-  EXPECT_EQ(Stepper::sums_in_memory(1, 1), 1);
-  EXPECT_EQ(Stepper::sums_in_memory(1, 2), 1);
-  EXPECT_EQ(Stepper::sums_in_memory(2, 2), 2);
-  EXPECT_EQ(Stepper::sums_in_memory(2, 1), 1);
-  EXPECT_EQ(Stepper::sums_in_memory(3, 1), 1);
-  EXPECT_EQ(Stepper::sums_in_memory(8, 2), 2);
-  EXPECT_EQ(Stepper::sums_in_memory(8, 3), 5);
+  EXPECT_EQ(Stepper::sums_in_memory(1, 1, 0), 1);
+  EXPECT_EQ(Stepper::sums_in_memory(1, 2, 0), 1);
+  EXPECT_EQ(Stepper::sums_in_memory(2, 2, 0), 2);
+  EXPECT_EQ(Stepper::sums_in_memory(2, 1, 0), 1);
+  EXPECT_EQ(Stepper::sums_in_memory(3, 1, 0), 1);
+  EXPECT_EQ(Stepper::sums_in_memory(8, 2, 0), 2);
+  EXPECT_EQ(Stepper::sums_in_memory(8, 3, 0), 5);
 }
 
 // The head's gradient of a shared table is computed where the sum of both will be.
@@ -269,6 +267,46 @@ TEST(Stepper, TiedWeightsHaveNoGradientOfTheirOwnAmongActivations) {
   check_plan(stepper.program(1).graph(), plan);
   const size_t table = 3000 * 32 * sizeof(float);  // of which the gradient of the tokens is made
   EXPECT_LT(plan.activation_bytes, 2 * table);
+}
+
+// Each thread has lanes of its own, unless more than a fifth of the threads' time would be lost.
+TEST(Stepper, ThreadsShareKernelsWhereLanesAreFew) {
+  for (const auto& [lanes, threads, groups] :
+       {std::tuple{8, 1, 1}, {8, 2, 2}, {8, 4, 4}, {8, 8, 8}, {5, 2, 2}, {4, 5, 4}, {64, 6, 6}})
+    EXPECT_EQ(Stepper::side_by_side(lanes, threads, 0), groups) << lanes << " on " << threads;
+  for (const auto& [lanes, threads] : {std::pair{1, 2}, {3, 2}, {2, 4}, {5, 4}, {8, 6}, {8, 16}})
+    EXPECT_EQ(Stepper::side_by_side(lanes, threads, 0), 1) << lanes << " on " << threads;
+  EXPECT_EQ(Stepper::side_by_side(0, 2, 0), 1) << "a worker that stands by";
+}
+
+// The sum of a second group may take a fifth of the memory of eight lanes, those of three more a
+// third of that each.
+TEST(Stepper, ThreadsShareKernelsWhereGradientsAreLarge) {
+  EXPECT_EQ(Stepper::side_by_side(8, 2, 1.5), 2);
+  EXPECT_EQ(Stepper::side_by_side(8, 2, 1.7), 1);
+  EXPECT_EQ(Stepper::side_by_side(8, 4, 0.5), 4);
+  EXPECT_EQ(Stepper::side_by_side(8, 4, 0.6), 1);
+  EXPECT_EQ(Stepper::side_by_side(8, 1, 100), 1);
+  EXPECT_EQ(Stepper::sums_in_memory(8, 2, 1.7), 1);
+}
+
+TEST(Stepper, ThreadsOfLargeDenseLayersHaveOneSum) {
+  const TensorType x = {DType::f32, {8}}, y = {DType::f32, {2}};
+  const auto groups = [&](const std::string& width) {
+    const Model model = nn::parse_layers({"dense " + width, "dense " + width, "dense 2"});
+    KernelChoices choices;
+    Parameters parameters(
+        Program(inference_graph(model, batch_of(x, 1)).graph, {}, choices).parameter_entries());
+    Stepper stepper(model, x, y, loss_by_name("mse"), optim::sgd(0.1), parameters, choices,
+                    {.threads = 2, .lanes = 8});
+    stepper.step(Tensor({64, 8}), Tensor({64, 2}), 1, 0.1f);
+    // The forecast knows a lane's program without those of others.
+    EXPECT_EQ(memory_needs(Program(stepper.graph(8), {}, choices), 8, 2, 0).groups,
+              stepper.slots());
+    return stepper.slots();
+  };
+  EXPECT_EQ(groups("4"), 2);
+  EXPECT_EQ(groups("512"), 1);
 }
 
 }  // namespace

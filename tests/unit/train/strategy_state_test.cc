@@ -1,8 +1,9 @@
-// What strategies keep: through checkpoints, on the way between workers, and in earlier files.
+// States of strategies: in checkpoints, in transfer between workers, and in files of earlier
+// versions.
 #include <gtest/gtest.h>
 
 #include "artel/base/json_values.h"
-#include "artel/train/kept_states.h"
+#include "artel/train/loop/kept_states.h"
 #include "artel/train/strategies/registry.h"
 #include "artel/train/strategy.h"
 #include "tests/support/temporary_folder.h"
@@ -63,17 +64,18 @@ void register_echoes() {
     register_strategy({.title = "Echo",
                        .help = "Half of the last gradients counts again.",
                        .names = {"echo"},
-                       .make = [](const Fit& fit) { return std::make_unique<Echo>(fit); }});
-    register_strategy({.title = "Forgetful echo",
-                       .help = "The same without memory.",
-                       .names = {"forgetful-echo"},
-                       .make = [](const Fit& fit) { return std::make_unique<Forgetful>(fit); }});
+                       .make = [](const FitView& fit) { return std::make_unique<Echo>(fit); }});
+    register_strategy(
+        {.title = "Forgetful echo",
+         .help = "The same without memory.",
+         .names = {"forgetful-echo"},
+         .make = [](const FitView& fit) { return std::make_unique<Forgetful>(fit); }});
     return true;
   }();
   (void)once;
 }
 
-// Two workers, in one run for each of the ends, which go on from each other's checkpoints.
+// Two workers, in one run for each of the ends, which continue from each other's checkpoints.
 std::vector<float> in_parts(const std::string& strategy, const std::vector<int64_t>& ends) {
   register_echoes();
   const TemporaryFolder folder;
@@ -109,7 +111,7 @@ TEST(StrategyState, OfAUsersStrategyGoesFromFitToFit) {
   EXPECT_TRUE(same_bits(weights({3, 6}), weights({6})));
 }
 
-// A run that goes on with another strategy for a while still has the state of the first.
+// A run that continues with another strategy for a while still has the state of the first.
 TEST(StrategyState, OutlivesAnotherStrategy) {
   Cluster cluster;
   register_echoes();

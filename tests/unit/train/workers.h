@@ -92,6 +92,11 @@ inline void on_workers(int workers, const std::function<void(int, Cluster&)>& bo
     if (error) std::rethrow_exception(error);
 }
 
+inline void on_workers_and_servers(int workers, int servers,
+                                   const std::function<void(int, Cluster&)>& body) {
+  on_workers(workers, body, servers);
+}
+
 inline std::vector<float> flat(const NamedTensors& weights) {
   std::vector<float> all;
   for (const NamedTensor& w : weights)

@@ -6,7 +6,7 @@
 
 #include "artel/base/error.h"
 #include "artel/nn/zoo/registry.h"
-#include "artel/run/setup.h"
+#include "artel/run/config/setup.h"
 
 namespace artel::transfer {
 namespace {
@@ -26,7 +26,7 @@ TEST(Bases, EachIsANetworkOfTheZooWithALicenceAndADigest) {
   }
 }
 
-// What is called the head is the last layer, and gets as many numbers as is said.
+// The head is the last layer, and gets the requested number of outputs.
 TEST(Bases, HeadsAreWhereTheyAreSaidToBe) {
   for (const BaseDescription& base : base_list()) {
     if (base.head.empty()) continue;
@@ -58,7 +58,7 @@ TEST(Bases, TheTestPictureIsAFunctionOfItsSize) {
   EXPECT_FLOAT_EQ(picture.values<float>()[2 * 64 + 3 * 8 + 5], 33.0f / 255);
 }
 
-// What TensorFlow.js computes with the published weights, if `artel models get` has been run.
+// Outputs of TensorFlow.js with the published weights, if `artel models get` was run.
 TEST(Bases, ComputeWhatWasPublished) {
   int checked = 0;
   for (const BaseDescription& base : base_list()) {

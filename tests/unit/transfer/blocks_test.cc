@@ -6,6 +6,7 @@
 #include "artel/nn/layers.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/registry.h"
+#include "tests/support/error_of.h"
 
 namespace artel::transfer {
 namespace {
@@ -14,15 +15,6 @@ std::vector<std::string> block_names(const Model& model, const TensorType& sampl
   std::vector<std::string> names;
   for (const Block& block : blocks_of(model, sample)) names.push_back(block.name);
   return names;
-}
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Blocks, OfAResNetAreItsResidualBlocks) {
@@ -73,11 +65,12 @@ TEST(Blocks, AreChosenAsPeopleSayIt) {
 TEST(Blocks, ThatDoNotExistAreRefusedWithTheNearest) {
   const std::vector<Block> blocks = blocks_of(
       nn::model_by_name("resnet18", {.classes = 10, .width = 8}), {DType::f32, {3, 64, 64}});
-  EXPECT_NE(message_of([&] { trained_blocks(blocks, "layer4.2"); }).find("did you mean 'layer"),
+  EXPECT_NE(
+      artel::error_of([&] { trained_blocks(blocks, "layer4.2"); }).find("did you mean 'layer"),
+      std::string::npos);
+  EXPECT_NE(artel::error_of([&] { trained_blocks(blocks, "last 12"); }).find("from 0 to 9"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { trained_blocks(blocks, "last 12"); }).find("from 0 to 9"),
-            std::string::npos);
-  EXPECT_NE(message_of([&] { trained_blocks(blocks, ""); }).find("expected \"head\""),
+  EXPECT_NE(artel::error_of([&] { trained_blocks(blocks, ""); }).find("expected \"head\""),
             std::string::npos);
 }
 

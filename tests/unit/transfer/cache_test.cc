@@ -45,7 +45,7 @@ TEST(Cache, GivesTheSameWeightsAsComputingEachTime) {
   expect_same_with_cache(trained, "head", {"cluster.lanes=2", "train.epochs=3"});
   expect_same_with_cache(trained, "last 1",
                          {"cluster.lanes=4", "train.epochs=2", "cluster.threads=2"});
-  // What was trained with it can be used like any other run.
+  // The trained network can be used like any other run.
   artel::Run run = artel::Run::open(trained.at("headtrue"));
   EXPECT_GT(run.evaluate(Part::test).accuracy, 0.5);
   EXPECT_EQ(run.predict(Tensor({2, 1, 12, 12})).shape(), (Shape{2, 3}));

@@ -21,7 +21,7 @@ Tensor random_rows(int64_t rows, int64_t width, uint64_t seed) {
   return tensor;
 }
 
-// The gradient beside differences of the loss.
+// The gradient compared with differences of the loss.
 void expect_gradient(const Tensor& outputs,
                      const std::function<ContrastiveLoss(const Tensor&)>& loss) {
   const Tensor gradient = loss(outputs).gradient;

@@ -7,6 +7,7 @@
 
 #include "artel/base/error.h"
 #include "artel/transfer/small_predictor.h"
+#include "tests/support/error_of.h"
 #include "tests/unit/transfer/trained_base.h"
 
 namespace artel::transfer {
@@ -14,15 +15,6 @@ namespace {
 
 bool same_bits(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Features, AreWhatTheLayersComputeOnAnyNumberOfThreads) {
@@ -91,10 +83,12 @@ TEST(Features, JoinTheColumnsOfATable) {
   EXPECT_EQ(features.test.layers[1].values<float>()[0], 5);  // the mean of those that are known
   EXPECT_EQ(Features::rows(features.train).shape(), (Shape{2, 6}));
   features.train.names[0] = "pets/cat/d.jpg";
-  EXPECT_NE(error_of([&] { join_columns(features, file, "file"); }).find("lacks 1 of 3 samples"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { join_columns(features, file, "fil"); }).find("did you mean 'file'"),
-            std::string::npos);
+  EXPECT_NE(
+      artel::error_of([&] { join_columns(features, file, "file"); }).find("lacks 1 of 3 samples"),
+      std::string::npos);
+  EXPECT_NE(
+      artel::error_of([&] { join_columns(features, file, "fil"); }).find("did you mean 'file'"),
+      std::string::npos);
   std::filesystem::remove(file);
 }
 
@@ -102,13 +96,14 @@ TEST(Features, OfLayersAndBasesThatDoNotExistAreRefused) {
   const TrainedBase trained("wrong_features");
   const BaseNetwork base = open_base({.name = trained.base()});
   const DataConfig data = data_for(base, "dark_spots");
-  EXPECT_NE(error_of([&] { extract(base, data, {.layers = {"17"}}, 1); }).find("no such layer"),
+  EXPECT_NE(
+      artel::error_of([&] { extract(base, data, {.layers = {"17"}}, 1); }).find("no such layer"),
+      std::string::npos);
+  EXPECT_NE(artel::error_of([&] { open_base({.name = "lenet5"}); }).find("without weights"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { open_base({.name = "lenet5"}); }).find("without weights"),
+  EXPECT_NE(artel::error_of([&] { open_base({.name = "no/such"}); }).find("no such base"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { open_base({.name = "no/such"}); }).find("no such base"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { data_for(base, "fashion_mnits"); }).find("'fashion_mnist'"),
+  EXPECT_NE(artel::error_of([&] { data_for(base, "fashion_mnits"); }).find("'fashion_mnist'"),
             std::string::npos);
 }
 

@@ -45,6 +45,40 @@ TEST(Finetune, ReplacesTheHeadFreezesTheRestAndLearns) {
   EXPECT_TRUE(again.config.model.new_layers.empty());
 }
 
+// Images with a spot, with the number of its place as their value.
+data::DatasetPtr placed_spots(int64_t samples, uint64_t seed) {
+  const data::DatasetPtr set = spots(samples, 3, true, seed);
+  Tensor images({samples, 1, 12, 12}), places({samples});
+  const size_t bytes = images.bytes() / static_cast<size_t>(samples);
+  for (int64_t i = 0; i < samples; ++i) {
+    int32_t label = 0;
+    set->read(i, {images.raw() + static_cast<size_t>(i) * bytes, bytes},
+              std::as_writable_bytes(std::span(&label, 1)));
+    places.values<float>()[i] = static_cast<float>(label);
+  }
+  return data::tensor_dataset(images, places);
+}
+
+TEST(Finetune, LearnsValues) {
+  const TrainedBase trained("values");
+  data::register_dataset("placed_spots", [](const data::OpenOptions&) {
+    return data::Split{placed_spots(200, 5), placed_spots(90, 6)};
+  });
+  const BaseNetwork base = open_base({.name = trained.base()});
+  const Finetuning plan = plan_finetuning(
+      base, "placed_spots", {.train = "all", .rate = 0.01, .overrides = settings(10)});
+  EXPECT_EQ(plan.config.model.layers.back(), "dense 1");
+  EXPECT_EQ(plan.config.train.loss, "mse");
+  EXPECT_EQ(plan.config.train.metrics, std::vector<std::string>{"mean absolute error"});
+  const FinetuneScore before = score_before(plan);
+  artel::Run(plan.config, {.out = trained.at("tuned"), .quiet = true}).train();
+  EXPECT_LT(score_after(plan, trained.at("tuned")).test.loss, before.test.loss / 4);
+  // Targets may have more numbers than the network has outputs.
+  const Finetuning wide = plan_finetuning(base, "placed_spots", {.outputs = 4});
+  EXPECT_EQ(wide.config.model.layers.back(), "dense 4");
+  EXPECT_TRUE(wide.config.train.metrics.empty());
+}
+
 TEST(Finetune, RatesAreSmallerBelow) {
   const TrainedBase trained("rates");
   const Finetuning plan = plan_finetuning(open_base({.name = trained.base()}), "dark_spots",

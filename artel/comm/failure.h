@@ -1,0 +1,17 @@
+// The failure of a group as ranks tell it to each other.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "artel/base/error.h"
+
+namespace artel::comm {
+
+// Encodes a failure for Transport::abort. `worker` is the worker that failed, or "".
+std::string failure_text(std::string_view worker, std::string_view cause, int reporter);
+
+// The error that a rank gets for such a text, or for one that a transport has made up by itself.
+Error failure_error(ErrorKind kind, std::string_view text);
+
+}  // namespace artel::comm

@@ -1,0 +1,34 @@
+// Finds a device by its name.
+//
+//   artel::KernelChoices choices;
+//   choices.device = &artel::device_by_name("opencl:1");
+//
+// - "cpu": the CPU.
+// - "opencl:1": the device with this number in the list of `artel devices`.
+// - "opencl": one OpenCL device per worker of a machine, in order; shared if there are too few.
+// - "auto": the first OpenCL device that is not a CPU, otherwise "cpu".
+//
+// A device that fails its self-test is refused, unless " untested" follows its name, as in
+// "opencl:1 untested".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "artel/exec/device.h"
+
+namespace artel {
+
+// Throws unless the name has one of these forms.
+void check_device_name(std::string_view name);
+
+// "opencl:1 untested" for "opencl:1".
+std::string untested_device(std::string_view name);
+
+// `place` is the index of this worker among the workers of its machine (Cluster::place_on_machine).
+// Opens the device on the first call; it stays open until the program ends. Throws an error of kind
+// unsupported without a loader, platform, or device, or for a device that fails its self-test, and
+// of kind not_found for a number that does not exist. Thread safe.
+Device& device_by_name(std::string_view name, int place = 0);
+
+}  // namespace artel

@@ -1,0 +1,123 @@
+#include "artel/run/samples/text_uses.h"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "artel/base/error.h"
+#include "artel/base/time.h"
+#include "artel/base/with_where.h"
+#include "artel/nn/zoo/names.h"
+#include "artel/predict/sentence_vectors.h"
+#include "artel/run/config/setup.h"
+
+namespace artel {
+namespace {
+
+// Returns the text added by each further token. WordPiece tokens depend on preceding ones, so the
+// whole text is decoded.
+class GrowingText {
+ public:
+  GrowingText(const data::Tokenizer& tokenizer, std::vector<int32_t> prompt,
+              const std::function<bool(std::string_view)>& on_text)
+      : tokenizer_(tokenizer), tokens_(std::move(prompt)), on_text_(on_text) {
+    tell();
+  }
+
+  bool add(int32_t token) {
+    tokens_.push_back(token);
+    return tell();
+  }
+
+ private:
+  bool tell() {
+    const std::string text = tokenizer_.decode(tokens_);
+    const size_t told = std::min(std::exchange(told_, text.size()), text.size());
+    return on_text_(std::string_view(text).substr(told));
+  }
+
+  const data::Tokenizer& tokenizer_;
+  std::vector<int32_t> tokens_;
+  const std::function<bool(std::string_view)>& on_text_;
+  size_t told_ = 0;
+};
+
+// A question to a chat model, between the marks that it was trained with (ChatML).
+std::string as_question(const std::string& prompt, const TextModel& model,
+                        const std::string& source) {
+  const std::string begin = "<|im_start|>", end = "<|im_end|>";
+  const auto known = [&](const std::string& mark) {
+    return std::ranges::count(model.tokenizer->names(), mark) > 0;
+  };
+  require(known(begin) && known(end), ErrorKind::unsupported,
+          "[{}] --chat: the tokenizer lacks the tokens {} and {}, so this is not a ChatML model; "
+          "leave --chat out",
+          source, begin, end);
+  return fmt::format("{0}user\n{2}{1}\n{0}assistant\n", begin, end, prompt);
+}
+
+// A sample of lines begins with the line feed that ends the line before it.
+std::string prompt_of(const TextRequest& request, const TextModel& model) {
+  if (request.chat) return as_question(request.prompt, model, request.source);
+  const bool begins_line = !model.separator || request.prompt.starts_with('\n');
+  return (begins_line ? "" : "\n") + request.prompt;
+}
+
+}  // namespace
+
+WrittenText write_text(const TextRequest& request,
+                       const std::function<bool(std::string_view)>& on_text) {
+  const TextModel model = open_text_model(request.source);
+  require(!nn::classifies_texts(model.config.name), ErrorKind::unsupported,
+          "[{}] generate: the network classifies texts and does not predict next tokens; try artel "
+          "predict RUN --text TEXT",
+          request.source);
+  const std::vector<int32_t> tokens = model.tokenizer->encode(prompt_of(request, model));
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  Decoder decoder = with_where(request.source, [&] {
+    return Decoder(make_model(model.config, model.classes), model.weights,
+                   request.threads > 0 ? request.threads : std::max(1, cores), model.window,
+                   request.device);
+  });
+  GenerateOptions options = request.options;
+  options.vocabulary = model.tokenizer->size();  // the network may have more
+  options.separator = model.separator;
+  // The last token is written, but not read.
+  const int64_t length = static_cast<int64_t>(tokens.size()) + options.tokens - 1;
+  if (!model.separator)
+    warn_of_untrained_positions(model, request.source, std::min(length, decoder.positions()));
+  std::optional<GrowingText> text;  // once the prompt has been accepted
+  WrittenText written = {.weight_bytes = decoder.weight_bytes()};
+  Clock::time_point first;
+  generate(decoder, tokens, options, [&](int32_t token) {
+    if (!text) {
+      text.emplace(*model.tokenizer, request.chat ? std::vector<int32_t>() : tokens, on_text);
+      first = Clock::now();
+    }
+    ++written.tokens;
+    written.seconds = seconds_between(first, Clock::now());
+    return token != model.end && text->add(token);
+  });
+  return written;
+}
+
+Tensor text_vectors(const std::string& source, const std::vector<std::string>& texts) {
+  TextModel model = open_text_model(source);
+  const auto tokenizer = std::dynamic_pointer_cast<const data::WordPiece>(model.tokenizer);
+  require(model.config.name.starts_with("bert") && tokenizer, ErrorKind::unsupported,
+          "[{}] embed: got a network '{}', expected one of the BERT family with WordPiece tokens",
+          source, model.config.name);
+  model.config.name = "bert";  // without the head it was trained with
+  model.config.untied_head = false;
+  model.config.dropout = 0;
+  const Tensor tokens = token_rows(*tokenizer, texts, model.config.positions);
+  warn_of_untrained_positions(model, source, tokens.shape()[1]);
+  Cluster cluster;
+  Trainer trainer(cluster, make_model(model.config, model.classes));
+  trainer.build({DType::i32, {tokens.shape()[1]}});
+  with_where(source, [&] { trainer.load_weights(model.weights); });
+  return mean_vectors(tokens, trainer.predict(tokens));
+}
+
+}  // namespace artel

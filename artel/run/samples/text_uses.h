@@ -1,0 +1,38 @@
+// Uses of networks that read text: generation, and vectors of texts.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "artel/predict/generate.h"
+#include "artel/run/samples/text_model.h"
+
+namespace artel {
+
+struct WrittenText {
+  int64_t tokens = 0;       // generated tokens
+  double seconds = 0;       // from the first to the last one
+  size_t weight_bytes = 0;  // read per token
+};
+
+struct TextRequest {
+  std::string source;  // of open_text_model
+  std::string prompt;
+  GenerateOptions options = {};
+  int threads = 0;  // 0: all cores
+  std::string device = "cpu";
+  bool chat = false;  // the prompt is a question to a chat model; only the answer is returned
+};
+
+// Continues a prompt with a text model. `on_text` receives the prompt and then the text that each
+// token adds. It returns false to stop.
+WrittenText write_text(const TextRequest& request,
+                       const std::function<bool(std::string_view)>& on_text);
+
+// A row for each text: the mean of the last hidden states over its tokens, scaled to length 1.
+// Throws unless the network is one of the BERT family.
+Tensor text_vectors(const std::string& source, const std::vector<std::string>& texts);
+
+}  // namespace artel

@@ -1,0 +1,76 @@
+#include "artel/train/loop/epoch_judge.h"
+
+#include <cmath>
+#include <limits>
+
+#include "artel/base/error.h"
+#include "artel/base/text.h"
+#include "artel/train/trainer_state.h"
+
+namespace artel {
+
+EpochJudge::EpochJudge(TrainerState& state, const FitOptions& options, const Metrics& measured)
+    : s_(state), options_(options) {
+  const bool counts_accuracy = measured.find("accuracy") != nullptr;
+  if (options.best_by != "loss") {
+    const Metric* const metric = measured.find(options.best_by);
+    std::vector<std::string> names = {"loss"};
+    for (const Metrics::Part& part : measured.parts())
+      if (part.metric.value) names.push_back(part.metric.name);
+    require(metric && metric->value, ErrorKind::invalid_argument,
+            "best_by: got \"{}\", expected a metric of one number that this run measures: {}{}; "
+            "train.metrics adds others",
+            options.best_by, join(names, ", "), did_you_mean(options.best_by, names));
+    less_is_better_ = metric->less_is_better;
+  }
+  require(options.target_accuracy == 0 || counts_accuracy, ErrorKind::invalid_argument,
+          "target_accuracy: got {}, but the accuracy is not measured; try train.metrics = "
+          "[\"accuracy\"] for data with classes, or leave it out",
+          options.target_accuracy);
+  if (const auto* plateau = std::get_if<optim::Plateau>(&s_.options.schedule.shape))
+    require(!plateau->maximize || counts_accuracy, ErrorKind::invalid_argument,
+            "[schedule plateau] maximize: got true, but there is no accuracy to watch; try false, "
+            "or train.metrics = [\"accuracy\"] for data with classes");
+  restore();
+}
+
+void EpochJudge::restore() {
+  if (const auto* plateau = std::get_if<optim::Plateau>(&s_.options.schedule.shape))
+    plateau_.emplace(*plateau, s_.plateau);
+}
+
+// The value named by `best_by`.
+double EpochJudge::watched(const TrainingState& now) const {
+  if (options_.best_by == "loss") return now.tested ? now.test_loss : now.loss;
+  const MetricValue* const metric =
+      find_metric(now.tested ? now.test_metrics : now.metrics, options_.best_by);
+  return metric ? metric->value : std::numeric_limits<double>::quiet_NaN();
+}
+
+bool EpochJudge::improves_best(const TrainingState& now) {
+  if (s_.best && s_.best->by != options_.best_by) s_.best.reset();  // a resumed run chooses anew
+  const double value = watched(now);
+  const bool best =
+      std::isfinite(value) &&
+      (!s_.best || (less_is_better_ ? value < s_.best->value : value > s_.best->value));
+  if (best) s_.best = {options_.best_by, value, now.epoch, s_.step};
+  return best;
+}
+
+EpochJudge::Verdict EpochJudge::judge(const TrainingState& now, double loss) {
+  Verdict verdict;
+  if (now.tested && options_.target_accuracy > 0 && now.test_accuracy >= options_.target_accuracy)
+    verdict.reasons.emplace_back("target accuracy");
+  verdict.best = improves_best(now);
+  s_.bad_epochs = verdict.best ? 0 : s_.bad_epochs + 1;
+  if (options_.patience > 0 && s_.bad_epochs >= options_.patience)
+    verdict.reasons.emplace_back("patience");
+  if (plateau_) {
+    const bool maximize = std::get<optim::Plateau>(s_.options.schedule.shape).maximize;
+    plateau_->observe(!maximize ? loss : now.tested ? now.test_accuracy : now.accuracy);
+    s_.plateau = plateau_->state();
+  }
+  return verdict;
+}
+
+}  // namespace artel

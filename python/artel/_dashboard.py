@@ -1,0 +1,48 @@
+"""`artel.dashboard`: the program's dashboard next to a Python program."""
+
+import re
+import socket
+import subprocess
+import sys
+
+
+class Dashboard:
+    """A dashboard in a separate process, which runs until `close` or the end of the program."""
+
+    def __init__(self, folder, port):
+        command = [sys.executable, "-m", "artel", "dashboard", str(folder), "--port", str(port)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        lines = []
+        for line in self._process.stdout:
+            lines.append(line)
+            if found := re.search(r"https?://\S+", line):
+                self.url = found[0]
+                return
+        raise RuntimeError("the dashboard did not start: " + " ".join(lines))
+
+    def close(self):
+        """Stops the dashboard."""
+        self._process.terminate()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def _repr_html_(self):
+        return f'<a href="{self.url}" target="_blank">dashboard at {self.url}</a>'
+
+    def __repr__(self):
+        return f"artel.Dashboard({self.url!r})"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def dashboard(folder="runs", port=None):
+    """Starts a dashboard for the runs in a folder. Its address is the `url` of the result."""
+    if port is None:
+        with socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            port = listening.getsockname()[1]
+    return Dashboard(folder, port)

@@ -1,0 +1,45 @@
+"""`artel.Model`: an untrained network."""
+
+import os
+
+from artel import _artel, _html
+
+
+class Model:
+    """A network: a list of layers, the name of a zoo network, or a TOML file with a section [model].
+
+    Other keywords are keys of [model], such as `width` and `weights`.
+
+    >>> model = Model(["dense 16", "relu", "dense 2"])
+    >>> [(name, shape) for name, shape in model.parameters((3,))]
+    [('0.weight', (16, 3)), ('0.bias', (16,)), ('2.weight', (2, 16)), ('2.bias', (2,))]
+    """
+
+    def __init__(self, network, **keys):
+        self._keys = dict(keys)
+        self._file = None
+        if isinstance(network, (list, tuple)):
+            self._keys["layers"] = [str(layer) for layer in network]
+        elif os.fspath(network).endswith(".toml"):
+            self._file = os.fspath(network)
+        else:
+            self._keys["name"] = os.fspath(network)
+
+    def _overrides(self):
+        from artel._train import _text_of
+
+        own = [f"model.{name}={_text_of(value)}" for name, value in self._keys.items()]
+        return (_artel.model_overrides(self._file) if self._file else []) + own
+
+    def parameters(self, input_shape, tokens=False):
+        """Names and shapes of the parameters, given the shape of a sample."""
+        return [(name, tuple(shape))
+                for name, shape in _artel.parameters(self._overrides(), list(input_shape), tokens)]
+
+    def __repr__(self):
+        what = self._file or self._keys.get("name") or self._keys.get("layers")
+        return f"artel.Model({what!r})"
+
+    def _repr_html_(self):
+        layers = self._keys.get("layers")
+        return _html.table(("layer",), [(layer,) for layer in layers]) if layers else repr(self)

@@ -1,0 +1,23 @@
+"""Exchanges weights with PyTorch without copying them."""
+
+import numpy as np
+
+
+def to_torch(state):
+    """Converts named arrays, such as `run.state_dict()`, to tensors that share their memory.
+
+    Names and shapes are those of PyTorch, so `module.load_state_dict` accepts them.
+    """
+    import torch
+
+    return {name: torch.from_numpy(array) for name, array in state.items()}
+
+
+def from_torch(module):
+    """Converts a module or state dict to named arrays that share its memory.
+
+    `artel.train(..., weights=from_torch(module))` starts from them.
+    """
+    state = module.state_dict() if hasattr(module, "state_dict") else module
+    return {name: np.asarray(tensor.detach().cpu()) for name, tensor in state.items()
+            if tensor.ndim > 0 or name.split(".")[-1] != "num_batches_tracked"}

@@ -1,0 +1,23 @@
+import platform
+import sys
+
+from artel import _artel
+
+
+def show_versions():
+    """Prints the versions and processor to include in a bug report.
+
+    >>> show_versions()  # doctest: +ELLIPSIS
+    artel ...
+    """
+    lines = {
+        "artel": _artel.__version__,
+        "instructions": _artel.instructions(),
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+    }
+    for name in ("numpy", "scipy", "sklearn", "pandas", "pyarrow", "torch"):
+        if name in sys.modules:
+            lines[name] = getattr(sys.modules[name], "__version__", "?")
+    for name, value in lines.items():
+        print(f"{name:13} {value}")
