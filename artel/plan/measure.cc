@@ -124,7 +124,8 @@ std::vector<double> measured_node_seconds(const Graph& graph, const KernelChoice
   if (auto known = read(path, graph.nodes().size())) return *known;
   std::vector<double> seconds = measure(graph, choices);
   std::string text;
-  for (const double value : seconds) text += fmt::format("{:.9g}\n", value);
+  // The shortest text that reads back as the same number, so that cached times give the same plan.
+  for (const double value : seconds) text += fmt::format("{}\n", value);
   fs::create_directories(folder);
   write_file_atomically(path, text);
   return seconds;
