@@ -5,13 +5,14 @@ set -euo pipefail
 artel=$1 root=$2 case=$3
 source "$(dirname "$0")/../support.sh"
 
-# on_small_disk COMMAND...: in a namespace of its own, in which the folder disk is a file system of 1 MiB.
+# on_small_disk COMMAND...: in a namespace of its own, in which the folder disk is a file system of 64 MiB: enough for
+# the metrics of a small network, which writes up to 1 MiB a second.
 on_small_disk() {
   mkdir -p disk
-  unshare --user --map-root-user --mount bash -c 'mount -t tmpfs -o size=1m tmpfs disk' 2>/dev/null ||
+  unshare --user --map-root-user --mount bash -c 'mount -t tmpfs -o size=64m tmpfs disk' 2>/dev/null ||
     { echo "skipped: file systems cannot be mounted here"; exit 77; }
   unshare --user --map-root-user --mount bash -euc '
-    mount -t tmpfs -o size=1m tmpfs disk
+    mount -t tmpfs -o size=64m tmpfs disk
     source "$0"
     '"$*" "$folder/functions"
 }
@@ -29,7 +30,7 @@ test_full_disk() {
     "$artel" train run.toml --out disk/run --set train.save_every=20 --set train.epochs=100000 >out 2>err &
     process=$!
     until compgen -G "disk/run/checkpoints/step-*/model.safetensors" >/dev/null; do sleep 0.05; done
-    head -c 2m /dev/zero >disk/filling 2>/dev/null || true
+    head -c 128m /dev/zero >disk/filling 2>/dev/null || true
     until grep -q "was not saved" err; do sleep 0.05; done
     kill -0 $process || fail "the run ended: $(cat err)"
     grep -qE "artel: .*step [0-9]+ was not saved: .*No space left on device.*free in disk/run/checkpoints" err || fail "$(cat err)"
@@ -49,7 +50,7 @@ test_full_disk() {
     "$artel" train run.toml --out disk/other/run --set train.epochs=100000 >out 2>err &
     process=$!
     until compgen -G "disk/other/run/checkpoints/step-*/model.safetensors" >/dev/null; do sleep 0.05; done
-    head -c 2m /dev/zero >disk/filling 2>/dev/null || true
+    head -c 128m /dev/zero >disk/filling 2>/dev/null || true
     until grep -q "was not saved" err; do sleep 0.05; done
     kill -INT $process
     code=0; wait $process || code=$?
