@@ -34,7 +34,7 @@ std::string describe_memory(const Model& model, const StepRequest& request) {
   const int64_t samples = (request.batch + lanes - 1) / lanes;
   const auto graph = [&] {
     return training_graph(model, batch_of(request.x, samples), batch_of(request.y, samples),
-                          loss_by_name(request.loss), request.trained)
+                          loss_by_name(request.loss), request.trained, {}, {}, lanes)
         .graph;
   };
   const double operations = nn::graph_flops(graph()) * lanes;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
@@ -146,23 +147,25 @@ void print_ranking(const std::vector<plan::TrainingForecast>& best,
   fmt::print("{}", table.text());
 }
 
-Graph lane_graph(const Subject& subject, int64_t samples, const ShardPart& part = {}) {
+Graph lane_graph(const Subject& subject, int64_t samples, const ShardPart& part = {},
+                 int lanes_together = 1) {
   return training_graph(subject.model(), batch_of(subject.x, samples), batch_of(subject.y, samples),
-                        loss_by_name(subject.config.train.loss), {}, {}, part)
+                        loss_by_name(subject.config.train.loss), {}, {}, part, lanes_together)
       .graph;
 }
 
 // Memory by the plan of a lane's program. Compiles each lane once.
 std::function<plan::MemoryUse(const plan::WholeWorker&)> memory_of(const Subject& subject,
                                                                    int slots) {
-  using Key = std::pair<int64_t, int>;  // samples, threads of a lane
+  using Key = std::tuple<int64_t, int, int>;  // samples, threads of a lane, lanes
   const auto programs = std::make_shared<std::map<Key, std::shared_ptr<const Program>>>();
   return [=](const plan::WholeWorker& worker) {
+    const int lanes = worker.lanes * worker.copies;
     const auto compiled = [&](int threads) -> const Program& {
-      std::shared_ptr<const Program>& program = (*programs)[{worker.samples, threads}];
+      std::shared_ptr<const Program>& program = (*programs)[{worker.samples, threads, lanes}];
       if (!program) {
         KernelChoices choices;
-        program = std::make_shared<Program>(lane_graph(subject, worker.samples),
+        program = std::make_shared<Program>(lane_graph(subject, worker.samples, {}, lanes),
                                             CompileOptions{.threads = threads}, choices);
       }
       return *program;

@@ -49,11 +49,13 @@ ModelGraph evaluation_graph(const Model& model, const TensorType& x, const Tenso
 // Inputs "x", "y" and the scalar "weight", by which the loss is multiplied before it is
 // differentiated (the share of this lane in the global batch). Outputs as above, without this
 // factor, and the gradients of all parameters for which `trained` holds.
+// `lanes`: the most lanes with this graph that run together. More lanes recompute more.
 // Throws for a batch norm that sees one value for each channel.
 ModelGraph training_graph(const Model& model, const TensorType& x, const TensorType& y,
                           const Loss& loss,
                           const std::function<bool(const std::string&)>& trained = {},
-                          const std::vector<Metric>& metrics = {}, const ShardPart& part = {});
+                          const std::vector<Metric>& metrics = {}, const ShardPart& part = {},
+                          int lanes = 1);
 
 // True if training normalises samples by statistics of their batch (batch norm), which is a lane.
 bool uses_batch_statistics(const Model& model, const TensorType& sample,

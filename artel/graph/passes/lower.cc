@@ -23,14 +23,14 @@ void add_gradients(Graph& graph, const Differentiation& wanted) {
 }  // namespace
 
 Graph lower(const Graph& built, const std::optional<Differentiation>& wanted,
-            const ShardPart& part) {
+            const ShardPart& part, int lanes) {
   const bool differentiable = wanted.has_value();
   Graph graph = part.shards > 1 ? fuse_forward(split_layers(built, part), differentiable)
                                 : fuse_forward(built, differentiable);
   // Prunes in both cases, because the parameters must have one layout.
   if (!wanted) return prune(graph);
   add_gradients(graph, *wanted);
-  return recompute_norms(prune(graph));
+  return recompute_norms(prune(graph), lanes);
 }
 
 }  // namespace artel

@@ -30,8 +30,9 @@ struct Differentiation {
 };
 
 // With `wanted`, the result also computes the gradients of the output "loss" with respect to the
-// trained parameters (Graph::gradients).
+// trained parameters (Graph::gradients). `lanes`: the most lanes with this graph that run together
+// (recompute_norms).
 Graph lower(const Graph& built, const std::optional<Differentiation>& wanted = {},
-            const ShardPart& part = {});
+            const ShardPart& part = {}, int lanes = 1);
 
 }  // namespace artel

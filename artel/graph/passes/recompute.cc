@@ -225,8 +225,8 @@ Graph recompute(const Graph& graph, const RecomputeChoice& choice) {
   return Recomputer(graph, std::move(dropped)).run();
 }
 
-Graph recompute_norms(const Graph& graph) {
-  const bool large = peak_of(graph) > kLargePeak;
+Graph recompute_norms(const Graph& graph, int lanes) {
+  const bool large = peak_of(graph) > kLargePeak / static_cast<size_t>(lanes);
   const NodeId forward = graph.forward_end();
   std::vector<bool> dropped(graph.values().size(), false);
   for (NodeId id = 0; id < forward; ++id) {

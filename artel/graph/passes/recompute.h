@@ -36,8 +36,9 @@ Graph recompute(const Graph& graph, const RecomputeChoice& choice);
 
 // Recomputes only the outputs of layer and RMS norms, which costs one pass over memory. Otherwise
 // the weight gradient of the next layer would keep them: an eighth of all activations of a
-// transformer. If activations take more than 512 MiB, also recomputes batch norms whose backward
-// pass does not need their output, in two passes: a sixth of ResNet-50's activations.
-Graph recompute_norms(const Graph& graph);
+// transformer. If the activations of `lanes` such graphs take more than 512 MiB, also recomputes
+// batch norms whose backward pass does not need their output, in two passes: a sixth of
+// ResNet-50's activations.
+Graph recompute_norms(const Graph& graph, int lanes = 1);
 
 }  // namespace artel

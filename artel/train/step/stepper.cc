@@ -241,9 +241,9 @@ void Stepper::release_memory() {
   }
 }
 
-Graph Stepper::graph(int64_t lane_batch, const ShardPart& part) const {
+Graph Stepper::graph(int64_t lane_batch, const ShardPart& part, int lanes_together) const {
   return training_graph(model_, batch_of(x_, lane_batch), batch_of(y_, lane_batch), loss_,
-                        options_.trained, options_.metrics, part)
+                        options_.trained, options_.metrics, part, lanes_together)
       .graph;
 }
 
@@ -257,25 +257,28 @@ Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
         options_.memory_limit == 0
             ? 0
             : std::max<size_t>(1, options_.memory_limit / static_cast<size_t>(slots()));
-    CompileOptions compile = {
+    CompileOptions options = {
         .threads = threads_each(),
         .lanes = {options_.lanes, restrict_ || on_device() ? 1 : options_.lanes}};
+    const auto compile = [&](const CompileOptions& wanted) {
+      return Program(graph(lane_batch, part_, wanted.lanes.together), wanted, choices_);
+    };
     if (limit > 0 && !recomputed_ && most_.groups > 0 && most_ != crowding(own_lanes_)) {
-      CompileOptions most = compile;
+      CompileOptions most = options;
       most.threads = most_.threads;
       most.lanes.together = 1;
       most.memory_limit =
           std::max<size_t>(1, options_.memory_limit / static_cast<size_t>(most_.groups));
-      recomputed_ = Program(graph(lane_batch), most, choices_).recomputed();
+      recomputed_ = compile(most).recomputed();
     }
     if (limit == 0 || !restrict_)
-      found.reset(new Compiled{Program(graph(lane_batch), compile, choices_), {}});
+      found.reset(new Compiled{compile(options), {}});
     if (limit > 0 && (!found || found->program.plan().activation_bytes > limit || recomputed_)) {
-      compile.memory_limit = limit;
-      compile.recompute = recomputed_;
-      compile.lanes.together = 1;
+      options.memory_limit = limit;
+      options.recompute = recomputed_;
+      options.lanes.together = 1;
       found.reset();
-      found.reset(new Compiled{Program(graph(lane_batch), compile, choices_), {}, true});
+      found.reset(new Compiled{compile(options), {}, true});
     }
     if (found->program.recomputed()) recomputed_ = found->program.recomputed();
     if (restrict_) restrict_(found->program, lane_batch);

@@ -203,8 +203,8 @@ class Stepper {
 
   // The graph compiled for lanes with that many samples.
   Graph graph(int64_t lane_batch) const { return graph(lane_batch, part_); }
-  // The same with other shards.
-  Graph graph(int64_t lane_batch, const ShardPart& part) const;
+  // The same with other shards. `lanes_together`: see training_graph.
+  Graph graph(int64_t lane_batch, const ShardPart& part, int lanes_together = 1) const;
   // The compiled program of lanes with that many samples, for profiles and pipeline plans.
   const Program& program(int64_t lane_batch) { return compiled(lane_batch).program; }
   // Sets a function called for every kernel, from the thread of the lane. If empty, no clock is

@@ -37,5 +37,28 @@ TEST(RecomputeNorms, KeepsNoNormalisedValueForTheBackwardPass) {
   EXPECT_EQ(result.forward_end(), graph.forward_end());
 }
 
+// The output of the batch norm takes 128 MiB.
+TEST(RecomputeNorms, RecomputesBatchNormsIfTheLanesOfAStepExceedTheBound) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {32, 4, 512, 512}});
+  const Value scale = graph.parameter("scale", {4}), shift = graph.parameter("shift", {4});
+  const Value mean = graph.state("mean", {4}), variance = graph.state("variance", {4});
+  const Value w = graph.parameter("w", {1, 4, 1, 1});
+  const Value loss = sum(conv2d(batch_norm(x, scale, shift, mean, variance), w));
+  const std::vector<Value> gradients = differentiate(loss, {scale, shift, w});
+  graph.set_output("loss", loss);
+  graph.set_gradient(scale, gradients[0]);
+  graph.set_gradient(shift, gradients[1]);
+  graph.set_gradient(w, gradients[2]);
+  const auto norms = [&](int lanes) {
+    int count = 0;
+    const Graph result = recompute_norms(graph, lanes);
+    for (const Node& node : result.nodes()) count += node.op->name == "batch_norm" ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(norms(1), 1);
+  EXPECT_EQ(norms(8), 2);
+}
+
 }  // namespace
 }  // namespace artel
