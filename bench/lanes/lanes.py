@@ -101,6 +101,12 @@ def ratio(results, side, base, key):
     return statistics.median(a[key] / b[key] for a, b in zip(results[side], results[base]))
 
 
+def cpu_ratio(results, side, base):
+    """None if one of the programs is too old to report its processor time."""
+    key = "cpu_seconds_per_step"
+    return 1 / ratio(results, side, base, key) if all(key in results[each][0] for each in (side, base)) else None
+
+
 def sides_of(case, rows):
     lanes = [n for n, goal in ((8, case.of_8), (16, case.of_16)) if goal and str(n) in rows]
     return ([1, *lanes] if lanes else []) + ([DEFAULT, BEFORE] if "default" in rows and case.of_8 else [])
@@ -112,11 +118,11 @@ def measure(report, arguments, case, threads):
     if not sides:
         return None
     results = take_turns(arguments, case, threads, sides)
-    speed, cpu = "samples_per_second", "cpu_seconds_per_step"
+    speed = "samples_per_second"
     for n, goal in ((8, case.of_8), (16, case.of_16)):
         if n in results:
             report.add(f"{n} lanes / 1 lane", case.name(), threads, ratio(results, n, 1, speed), goal,
-                       cpu=1 / ratio(results, n, 1, cpu))
+                       cpu=cpu_ratio(results, n, 1))
     if 8 in results:
         report.add("peak memory, 8 lanes / 1 lane", case.name(), threads, ratio(results, 8, 1, "peak_rss_mb"), MEMORY_GOAL, True)
     if DEFAULT not in results:
@@ -124,7 +130,7 @@ def measure(report, arguments, case, threads):
     defaults = ratio(results, DEFAULT, BEFORE, speed)
     chosen = results[DEFAULT][0]["lanes"]
     report.add(f"default ({chosen} lanes) / {threads} before", case.name(), threads, defaults, DEFAULT_GOALS["each"],
-               cpu=1 / ratio(results, DEFAULT, BEFORE, cpu))
+               cpu=cpu_ratio(results, DEFAULT, BEFORE))
     return defaults
 
 
