@@ -80,14 +80,15 @@ ModelGraph evaluation_graph(const Model& model, const TensorType& x, const Tenso
 
 ModelGraph training_graph(const Model& model, const TensorType& x, const TensorType& y,
                           const Loss& loss, const std::function<bool(const std::string&)>& trained,
-                          const std::vector<Metric>& metrics, const ShardPart& part, int lanes) {
+                          const std::vector<Metric>& metrics, const ShardPart& part, int lanes,
+                          std::optional<bool> recompute_batch_norms) {
   ModelGraph result;
   add_loss(result, build_network(model, result, x, true, {}, trained), y, loss, metrics);
   check_batch_norms(result.graph, x.shape[0]);
   // It is not read after a step, and the gradient of the loss can take its place.
   result.graph.drop_output("prediction");
-  result.graph =
-      lower(result.graph, Differentiation{.weight = "weight", .trained = trained}, part, lanes);
+  result.graph = lower(result.graph, Differentiation{.weight = "weight", .trained = trained}, part,
+                       {.lanes = lanes, .batch_norms = recompute_batch_norms});
   return result;
 }
 

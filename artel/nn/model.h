@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "artel/graph/ops/shards.h"
@@ -49,13 +50,14 @@ ModelGraph evaluation_graph(const Model& model, const TensorType& x, const Tenso
 // Inputs "x", "y" and the scalar "weight", by which the loss is multiplied before it is
 // differentiated (the share of this lane in the global batch). Outputs as above, without this
 // factor, and the gradients of all parameters for which `trained` holds.
-// `lanes`: the most lanes with this graph that run together. More lanes recompute more.
+// `lanes`: the most lanes with this graph that run together. `recompute_batch_norms`: empty: if
+// they need much memory (NormRecomputation).
 // Throws for a batch norm that sees one value for each channel.
 ModelGraph training_graph(const Model& model, const TensorType& x, const TensorType& y,
                           const Loss& loss,
                           const std::function<bool(const std::string&)>& trained = {},
                           const std::vector<Metric>& metrics = {}, const ShardPart& part = {},
-                          int lanes = 1);
+                          int lanes = 1, std::optional<bool> recompute_batch_norms = {});
 
 // True if training normalises samples by statistics of their batch (batch norm), which is a lane.
 bool uses_batch_statistics(const Model& model, const TensorType& sample,

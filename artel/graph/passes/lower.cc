@@ -22,15 +22,15 @@ void add_gradients(Graph& graph, const Differentiation& wanted) {
 
 }  // namespace
 
-Graph lower(const Graph& built, const std::optional<Differentiation>& wanted,
-            const ShardPart& part, int lanes) {
+Graph lower(const Graph& built, const std::optional<Differentiation>& wanted, const ShardPart& part,
+            const NormRecomputation& norms) {
   const bool differentiable = wanted.has_value();
   Graph graph = part.shards > 1 ? fuse_forward(split_layers(built, part), differentiable)
                                 : fuse_forward(built, differentiable);
   // Prunes in both cases, because the parameters must have one layout.
   if (!wanted) return prune(graph);
   add_gradients(graph, *wanted);
-  return recompute_norms(prune(graph), lanes);
+  return recompute_norms(prune(graph), norms);
 }
 
 }  // namespace artel

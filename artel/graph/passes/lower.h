@@ -20,6 +20,7 @@
 
 #include "artel/graph/graph.h"
 #include "artel/graph/ops/shards.h"
+#include "artel/graph/passes/recompute.h"
 
 namespace artel {
 
@@ -30,9 +31,8 @@ struct Differentiation {
 };
 
 // With `wanted`, the result also computes the gradients of the output "loss" with respect to the
-// trained parameters (Graph::gradients). `lanes`: the most lanes with this graph that run together
-// (recompute_norms).
+// trained parameters (Graph::gradients).
 Graph lower(const Graph& built, const std::optional<Differentiation>& wanted = {},
-            const ShardPart& part = {}, int lanes = 1);
+            const ShardPart& part = {}, const NormRecomputation& norms = {});
 
 }  // namespace artel

@@ -205,6 +205,10 @@ class Recomputer {
   std::map<ValueId, Value> second_;
 };
 
+bool is_plain_batch_norm(const Node& node) {
+  return node.op->name == "batch_norm" && node.inputs.size() == 3;
+}
+
 }  // namespace
 
 std::vector<RecomputeChoice> recompute_choices(const Graph& graph) { return Chooser(graph).run(); }
@@ -225,17 +229,25 @@ Graph recompute(const Graph& graph, const RecomputeChoice& choice) {
   return Recomputer(graph, std::move(dropped)).run();
 }
 
-Graph recompute_norms(const Graph& graph, int lanes) {
-  const bool large = peak_of(graph) > kLargePeak / static_cast<size_t>(lanes);
+Graph recompute_norms(const Graph& graph, const NormRecomputation& choice) {
+  const bool batch_norms = choice.batch_norms
+                               ? *choice.batch_norms
+                               : peak_of(graph) > kLargePeak / static_cast<size_t>(choice.lanes);
   const NodeId forward = graph.forward_end();
   std::vector<bool> dropped(graph.values().size(), false);
   for (NodeId id = 0; id < forward; ++id) {
     const Node& node = graph.node(id);
-    const bool plain_batch_norm = node.op->name == "batch_norm" && node.inputs.size() == 3;
-    if (node.op->name == "layer_norm" || node.op->name == "rms_norm" || (large && plain_batch_norm))
+    if (node.op->name == "layer_norm" || node.op->name == "rms_norm" ||
+        (batch_norms && is_plain_batch_norm(node)))
       dropped[node.outputs[0]] = true;
   }
   return Recomputer(graph, std::move(dropped)).run();
+}
+
+bool recomputes_batch_norms(const Graph& graph) {
+  for (auto id = graph.forward_end(); id < std::ssize(graph.nodes()); ++id)
+    if (is_plain_batch_norm(graph.node(id))) return true;
+  return false;
 }
 
 }  // namespace artel

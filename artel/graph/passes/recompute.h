@@ -12,6 +12,7 @@
 // takes the cheapest that fits.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "artel/graph/graph.h"
@@ -36,9 +37,13 @@ Graph recompute(const Graph& graph, const RecomputeChoice& choice);
 
 // Recomputes only the outputs of layer and RMS norms, which costs one pass over memory. Otherwise
 // the weight gradient of the next layer would keep them: an eighth of all activations of a
-// transformer. If the activations of `lanes` such graphs take more than 512 MiB, also recomputes
-// batch norms whose backward pass does not need their output, in two passes: a sixth of
-// ResNet-50's activations.
-Graph recompute_norms(const Graph& graph, int lanes = 1);
+// transformer. Also recomputes batch norms whose backward pass does not need their output, in two
+// passes, if `choice` says so: a sixth of ResNet-50's activations.
+struct NormRecomputation {
+  int lanes = 1;                    // the most graphs of this kind that run together
+  std::optional<bool> batch_norms;  // empty: if the activations of these lanes exceed 512 MiB
+};
+Graph recompute_norms(const Graph& graph, const NormRecomputation& choice = {});
+bool recomputes_batch_norms(const Graph& graph);
 
 }  // namespace artel

@@ -241,9 +241,10 @@ void Stepper::release_memory() {
   }
 }
 
-Graph Stepper::graph(int64_t lane_batch, const ShardPart& part, int lanes_together) const {
+Graph Stepper::graph(int64_t lane_batch, const ShardPart& part) const {
   return training_graph(model_, batch_of(x_, lane_batch), batch_of(y_, lane_batch), loss_,
-                        options_.trained, options_.metrics, part, lanes_together)
+                        options_.trained, options_.metrics, part, lanes_together(),
+                        recomputes_batch_norms_)
       .graph;
 }
 
@@ -257,11 +258,12 @@ Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
         options_.memory_limit == 0
             ? 0
             : std::max<size_t>(1, options_.memory_limit / static_cast<size_t>(slots()));
-    CompileOptions options = {
-        .threads = threads_each(),
-        .lanes = {options_.lanes, restrict_ || on_device() ? 1 : options_.lanes}};
+    CompileOptions options = {.threads = threads_each(),
+                              .lanes = {options_.lanes, lanes_together()}};
     const auto compile = [&](const CompileOptions& wanted) {
-      return Program(graph(lane_batch, part_, wanted.lanes.together), wanted, choices_);
+      Graph lowered = graph(lane_batch);
+      if (!recomputes_batch_norms_) recomputes_batch_norms_ = recomputes_batch_norms(lowered);
+      return Program(std::move(lowered), wanted, choices_);
     };
     if (limit > 0 && !recomputed_ && most_.groups > 0 && most_ != crowding(own_lanes_)) {
       CompileOptions most = options;
@@ -271,8 +273,7 @@ Stepper::Compiled& Stepper::compiled(int64_t lane_batch) {
           std::max<size_t>(1, options_.memory_limit / static_cast<size_t>(most_.groups));
       recomputed_ = compile(most).recomputed();
     }
-    if (limit == 0 || !restrict_)
-      found.reset(new Compiled{compile(options), {}});
+    if (limit == 0 || !restrict_) found.reset(new Compiled{compile(options), {}});
     if (limit > 0 && (!found || found->program.plan().activation_bytes > limit || recomputed_)) {
       options.memory_limit = limit;
       options.recompute = recomputed_;

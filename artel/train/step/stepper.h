@@ -203,8 +203,8 @@ class Stepper {
 
   // The graph compiled for lanes with that many samples.
   Graph graph(int64_t lane_batch) const { return graph(lane_batch, part_); }
-  // The same with other shards. `lanes_together`: see training_graph.
-  Graph graph(int64_t lane_batch, const ShardPart& part, int lanes_together = 1) const;
+  // The same with other shards.
+  Graph graph(int64_t lane_batch, const ShardPart& part) const;
   // The compiled program of lanes with that many samples, for profiles and pipeline plans.
   const Program& program(int64_t lane_batch) { return compiled(lane_batch).program; }
   // Sets a function called for every kernel, from the thread of the lane. If empty, no clock is
@@ -224,6 +224,8 @@ class Stepper {
   bool on_device() const { return choices_.device && choices_.device != &cpu(); }
   void require_whole_network() const;
   int threads_each() const { return options_.threads / slots(); }
+  // The most lanes whose kernels run together.
+  int lanes_together() const { return restrict_ || on_device() ? 1 : options_.lanes; }
   void divide_threads(int own_lanes);
   int most_together(const Work& work);
   bool match(int64_t samples, int64_t others);
@@ -259,6 +261,7 @@ class Stepper {
   // By samples of a lane and number of threads.
   std::map<std::pair<int64_t, int>, std::unique_ptr<Compiled>> programs_;
   std::shared_ptr<const RecomputeChoice> recomputed_;    // by lanes of all sizes
+  std::optional<bool> recomputes_batch_norms_;           // likewise; as the first compiled lane
   std::map<std::pair<int64_t, int64_t>, bool> matches_;  // of lanes of these sizes
   SummedRegion region_;
   std::vector<std::unique_ptr<Slot>> slots_;  // one per concurrent lane

@@ -52,7 +52,7 @@ TEST(RecomputeNorms, RecomputesBatchNormsIfTheLanesOfAStepExceedTheBound) {
   graph.set_gradient(w, gradients[2]);
   const auto norms = [&](int lanes) {
     int count = 0;
-    const Graph result = recompute_norms(graph, lanes);
+    const Graph result = recompute_norms(graph, {.lanes = lanes});
     for (const Node& node : result.nodes()) count += node.op->name == "batch_norm" ? 1 : 0;
     return count;
   };
