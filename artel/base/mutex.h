@@ -50,8 +50,8 @@ class ARTEL_SCOPED_CAPABILITY MutexLock {
   std::unique_lock<std::mutex> lock_;
 };
 
-// The mutex is held before and after each wait, and whenever `holds` is called: that is what
-// ARTEL_NOT_CHECKED stands for here.
+// The mutex is held before and after each wait, and whenever `holds` is called. Clang cannot check
+// this, hence ARTEL_NOT_CHECKED.
 class Condition {
  public:
   void notify_one() { condition_.notify_one(); }
@@ -66,7 +66,7 @@ class Condition {
   void wait_for(MutexLock& lock, const Duration& duration) {
     condition_.wait_for(lock.lock_, duration);
   }
-  // Returns whether it holds at the end.
+  // Returns the final value of `holds()`: false after a timeout.
   template <typename Duration, typename Holds>
   bool wait_for(MutexLock& lock, const Duration& duration, Holds holds) ARTEL_NOT_CHECKED {
     return condition_.wait_for(lock.lock_, duration, holds);

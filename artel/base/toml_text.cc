@@ -9,7 +9,7 @@
 namespace artel {
 namespace {
 
-// The place behind a string that begins at `at`. One that does not end is the parser's business.
+// Position after the string that starts at `at`. The parser reports unterminated strings.
 size_t end_of_string(std::string_view text, size_t at) {
   const char quote = text[at];
   const bool several_lines = text.substr(at).starts_with(std::string(3, quote));
@@ -72,7 +72,7 @@ toml::table parse_toml(std::string_view text, std::string_view name) {
     return toml::parse(text, name);
   } catch (const toml::parse_error& error) {
     const int64_t line = error.source().begin.line;
-    fail(ErrorKind::corrupt, "[{}:{}] not TOML: {}{}", name, line, error.description(),
+    fail(ErrorKind::corrupt, "[{}:{}] invalid TOML: {}{}", name, line, error.description(),
          hint_for_line(text, line));
   }
 }

@@ -29,7 +29,7 @@ const std::vector<uint64_t>* KeyLists::read(Message& message) {
           "[ps] keys: got a list that is not ascending, or not of {} to {}", header.keys.first,
           header.keys.last);
   if (header.has(remember)) return &known_.remember(header.signature, std::move(message.keys));
-  return &passing_.emplace_back(std::move(message.keys));
+  return &temporary_.emplace_back(std::move(message.keys));
 }
 
 }  // namespace artel::ps

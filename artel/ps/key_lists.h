@@ -18,12 +18,12 @@ class KeyLists {
   const std::vector<uint64_t>* read(Message& message);
   // Releases the keys of an answered request. Requests are answered in order.
   void done(const std::vector<uint64_t>* keys) {
-    if (keys && !passing_.empty() && keys == &passing_.front()) passing_.pop_front();
+    if (keys && !temporary_.empty() && keys == &temporary_.front()) temporary_.pop_front();
   }
 
  private:
   KnownLists known_;
-  std::deque<std::vector<uint64_t>> passing_;
+  std::deque<std::vector<uint64_t>> temporary_;
 };
 
 }  // namespace artel::ps

@@ -346,12 +346,13 @@ void TrainerState::restore_state(const std::string& text) {
     // 0 if the run had not started.
     const int saved_lanes = whole_number(state, "lanes", 0, kMostLanes), lanes_before = lanes;
     const std::string choices_before = to_string(choices);
-    const int saved_request = state.value("lanes_asked", 0);  // fewer, if they were raised
+    const int saved_request =
+        state.value("lanes_asked", 0);  // below saved_lanes if the run raised its lanes
     require(options.lanes == 0 || saved_lanes == 0 || options.lanes == saved_lanes ||
                 options.lanes == saved_request,
             ErrorKind::invalid_argument,
-            "cluster.lanes: got {}, but the run has {}; another number would give the result "
-            "other bits; leave the key out",
+            "cluster.lanes: got {}, but the run has {}; a different number changes the "
+            "result; leave the key out",
             options.lanes, saved_lanes);
     lanes = saved_lanes;
     if (const int saved_numerics = numerics_in(state);

@@ -24,16 +24,16 @@ std::vector<std::string> path_of(const std::string& parameter) {
   return parts;
 }
 
-bool is_counted(const std::vector<std::string>& path) {
+bool has_index(const std::vector<std::string>& path) {
   return std::ranges::any_of(path, [](const std::string& part) { return is_number(part); });
 }
 
-// The prefixes of a name that end with a number, in whole parts.
-std::set<std::string> counted_scopes(const std::vector<std::string>& parameters) {
+// The path prefixes before the first number: `features` of `features.28.weight`.
+std::set<std::string> indexed_scopes(const std::vector<std::string>& parameters) {
   std::set<std::string> scopes;
   for (const std::string& parameter : parameters) {
     const std::vector<std::string> path = path_of(parameter);
-    if (!is_counted(path)) continue;
+    if (!has_index(path)) continue;
     std::string scope;
     for (const std::string& part : path) {
       if (is_number(part)) break;
@@ -44,12 +44,12 @@ std::set<std::string> counted_scopes(const std::vector<std::string>& parameters)
   return scopes;
 }
 
-std::string key_of(const std::string& parameter, const std::set<std::string>& counted) {
+std::string key_of(const std::string& parameter, const std::set<std::string>& indexed) {
   const std::vector<std::string> path = path_of(parameter);
   std::string key;
   for (const std::string& part : path) {
     key += (key.empty() ? "" : ".") + part;
-    if (is_counted(path) ? is_number(part) : !counted.contains(key)) break;
+    if (has_index(path) ? is_number(part) : !indexed.contains(key)) break;
   }
   return key;
 }
@@ -79,7 +79,7 @@ std::vector<Block> blocks_of(const Model& model, const TensorType& sample) {
   std::vector<std::string> names;
   for (const ValueId id : graph.of_kind(ValueKind::parameter))
     names.push_back(graph.value(id).name);
-  const std::set<std::string> counted = counted_scopes(names);
+  const std::set<std::string> indexed = indexed_scopes(names);
   std::vector<Found> found;
   std::map<std::string, size_t> places;
   std::set<ValueId> seen;
@@ -87,7 +87,7 @@ std::vector<Block> blocks_of(const Model& model, const TensorType& sample) {
     for (const ValueId input : graph.node(id).inputs) {
       const ValueData& value = graph.value(input);
       if (value.kind != ValueKind::parameter) continue;
-      const std::string key = key_of(value.name, counted);
+      const std::string key = key_of(value.name, indexed);
       const auto [place, is_new] = places.emplace(key, found.size());
       if (is_new) found.push_back({key});
       Found& block = found[place->second];

@@ -1,8 +1,8 @@
 // Element-wise reduction of buffers.
 //
-// All functions are pure, use the machine's SIMD instructions, and fold from left to right,
-// rounding to the element type after each operation, so the result of a fold does not depend on how
-// it is split into calls. f16 and bf16 are combined in f32 and rounded to nearest even.
+// Pure functions, with SIMD. They fold from left to right and round after each operation, so
+// splitting a fold into several calls does not change its result. f16 and bf16 are combined in f32
+// and rounded to nearest even.
 //
 //   double largest = 3;
 //   if (artel::comm::Group* group = cluster.group())
@@ -41,7 +41,7 @@ struct Reduction {
 void accumulate(const Reduction& reduction, ElementType type, std::byte* accumulator,
                 const std::byte* input, size_t count);
 
-// Every target = sources[0] op sources[1] op ...; targets may be the sources. At least one source.
+// Every target = sources[0] op sources[1] op ...; targets may alias sources. At least one source.
 // For `mean` the result is divided by `divisor`.
 void combine(const Reduction& reduction, ElementType type,
              std::span<const std::byte* const> sources, std::span<std::byte* const> targets,

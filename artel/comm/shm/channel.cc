@@ -4,8 +4,8 @@
 
 namespace artel::comm::shm {
 
-// Two notices alternate, because a rank that is one meeting ahead must not overwrite a notice that
-// others still read. The first two buffers, enough for most calls, share the cache line of the
+// Double buffering: a rank may enter the next call while others still read its notice of this one.
+// The first two buffers, enough for most calls, share the cache line of the
 // operation.
 struct alignas(64) Channel::Notice {
   Operation operation;
@@ -16,17 +16,17 @@ struct alignas(64) Channel::Notice {
 constexpr uint64_t kNowhere = 0;
 
 struct alignas(64) Channel::Slot {
-  std::atomic<uint32_t> arrived;  // how many syncs this rank has reached
-  std::atomic<int32_t> core;      // where it was then
+  std::atomic<uint32_t> arrived;  // number of syncs this rank has reached
+  std::atomic<int32_t> core;      // core it ran on at the last of them
   std::atomic<uint32_t> working;  // 1 while it works on a part
-  // The total number of parts when this rank's part was last taken. Other ranks do not poll it.
+  // Value of parts_ when this rank's part was last claimed. Other ranks do not poll it.
   alignas(64) std::atomic<uint32_t> taken;
   Notice notices[2];
 };
 
 struct Channel::Gate {
   Event all_here;    // rung by the last rank to arrive, if any rank sleeps
-  Event parts_done;  // counts them, and is rung with the last one of a call
+  Event parts_done;  // number of finished parts; rung when the last part of a call is done
 };
 
 constexpr size_t kStagingSets = 3;
@@ -96,7 +96,7 @@ bool Channel::all_here() const {
 }
 
 // A missing rank cannot arrive while we occupy the core it was on.
-bool Channel::keeps_a_core(int own) const {
+bool Channel::occupies_core_of_missing_rank(int own) const {
   for (int peer = 0; peer < size(); ++peer)
     if (!is_here(peer) && slot(peer).core.load(std::memory_order_relaxed) == own) return true;
   return false;
@@ -117,13 +117,13 @@ void Channel::sync(Patience& patience) {
     if (!is_here(peer))
       patience.wait_for(members_[peer], [&] {
         await(
-            gate().all_here, Spin::for_ranks(crowded() || keeps_a_core(core)),
+            gate().all_here, Spin::for_ranks(crowded() || occupies_core_of_missing_rank(core)),
             [&](uint32_t) { return all_here(); }, [&] { return patience.slice(); });
         return is_here(peer);
       });
 }
 
-// Its own part first: the pages of that part are warm on its core.
+// Claims this rank's own part first, because its pages are in this core's cache.
 std::optional<int> Channel::claim_part() {
   for (int i = 0; i < size(); ++i) {
     const int part = (rank_ + i) % size();

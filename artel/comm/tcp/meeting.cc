@@ -21,7 +21,7 @@ using control::Link;
 
 constexpr int kLookMilliseconds = 20;
 
-// Claims of the caller of a connection, as the listener expects them.
+// The identity that a caller must prove to this listener.
 std::string claims_of(int caller, int listener, const std::string& group) {
   return fmt::format("data from rank {} to rank {} of {}", caller, listener, group);
 }
@@ -39,7 +39,7 @@ class Meeting {
       strangers_.tidy(guests_);
       guests_.remove_if([](const Guest& guest) { return guest.closed && guest.rank < 0; });
       if (options_.meanwhile) options_.meanwhile();
-      if (options_.deadline.passed()) fail_for(missing(), "it did not come before the deadline");
+      if (options_.deadline.passed()) fail_for(missing(), "no connection before the deadline");
     }
     std::vector<Met> met(options_.addresses.size());
     for (Guest& guest : guests_)

@@ -49,7 +49,7 @@ class TableEncoder {
   int64_t width() const;
   const std::string& target() const { return target_; }
   const std::vector<std::string>& class_names() const { return class_names_; }  // empty for values
-  // A value of the target is offset + scale * network output.
+  // Target value = offset + scale * network output.
   double target_offset() const { return offset_; }
   double target_scale() const { return scale_; }
 

@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr int kLongestWord = 100;  // characters
 
-// BERT counts all signs of ASCII as punctuation, such as $ and ^.
+// BERT counts all ASCII symbols as punctuation, such as $ and ^.
 bool is_mark(uint32_t code) {
   if (code < 0x80) return code > ' ' && code < 0x7F && !std::isalnum(static_cast<int>(code));
   return unicode::is_punctuation(code);
@@ -81,7 +81,7 @@ std::vector<std::string> basic_words(std::string_view text, bool lower_case) {
       unicode::append_folded(folded, code);
     else
       unicode::append_utf8(folded, code);
-    // Tests the character without its accent: a crossed-out = is punctuation.
+    // Tests the character without its accent: `≠` is `=` with one, so it is punctuation.
     const bool ideograph = unicode::is_chinese(code);
     for (std::string_view rest = folded; !rest.empty();) {
       const auto [letter, size] = unicode::first_code_point(rest);

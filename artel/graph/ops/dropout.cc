@@ -13,7 +13,7 @@ std::string random_stream(const Graph& graph, std::string_view op) {
 }
 
 // The mask is a function of (seed, step, lane, "stream"), computed again in the backward pass
-// instead of stored. "stream" tells the dropouts of one layer apart.
+// instead of stored. "stream" distinguishes several dropouts of one layer.
 std::vector<OpDefinition> dropout_ops() {
   const auto infer = [](const InferContext& context) -> std::vector<TensorType> {
     context.check_inputs(1, 1);

@@ -1,4 +1,5 @@
-// Ops that connect sharded layers with whole ones. The gradient of each op consists of the others.
+// Ops that connect sharded layers with whole ones. The gradient of each op is built from the
+// other ops in this file.
 //
 // A graph has all shards, or those of one worker of a tensor group; sums and gathered values then
 // need an exchange with the other workers (exec/shard_exchange.h). The bits are the same, because
@@ -42,8 +43,8 @@ Value shard_gather(const std::vector<Value>& pieces, const Split& split, int64_t
                    const ShardPart& part);
 
 // Cross entropy and `count_top` for labels i32 [rows] and scores [rows, classes], whose shards
-// along the classes are `pieces`. The loss is the mean over all rows (`over_rows`), as in
-// weighted_cross_entropy, or over the rows that are not ignored.
+// along the classes are `pieces`. Divides the loss by the number of rows if `over_rows`, as
+// weighted_cross_entropy does, otherwise by the number of rows that are not ignored.
 WeightedMean shard_cross_entropy(const std::vector<Value>& pieces, Value labels, int64_t classes,
                                  int64_t ignore_index, bool over_rows, const ShardPart& part);
 Value shard_count_top(const std::vector<Value>& pieces, Value labels, int64_t classes, int64_t k,

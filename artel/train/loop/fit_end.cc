@@ -47,8 +47,7 @@ void FitLoop::finish() {
 }
 
 // A fit stopped by request ends at once; the actions at the end of an epoch follow when it is
-// resumed. Each worker has its own reason to stop, or none, so collective actions must not depend
-// on it.
+// resumed. Stop reasons differ between workers, so they must not decide about collective calls.
 bool FitLoop::leaves_epoch_open() const {
   if (s_.cluster.size() == 1 || !strategy_->traits().collective)
     return result_.stopped_by == "request";

@@ -9,7 +9,8 @@ namespace artel {
 // place. No effect if weights are not averaged. Needs no memory.
 class SwappedAverages {
  public:
-  // Borrows `update`. Swaps only the listed elements of parameters in `kept`.
+  // Borrows `update`. Swaps parameters entirely, except those in `kept`, of which it swaps
+  // only the listed ranges.
   explicit SwappedAverages(Update& update, KeptRanges kept = {});
   ~SwappedAverages() { swap(); }
   SwappedAverages(const SwappedAverages&) = delete;

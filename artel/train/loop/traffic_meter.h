@@ -10,14 +10,14 @@ namespace artel {
 
 class TrafficMeter {
  public:
-  // Counts from here.
+  // Starts counting at zero.
   explicit TrafficMeter(Cluster& cluster);
 
   // Reads the counters of the present group. Call before it is replaced.
   void read();
   // Writes what was read last, and the strategy's times.
   void report(const Strategy& strategy, TrainingState& now) const;
-  // The membership and its strategy are over: what was read last is final.
+  // Call when a membership ends. Adds its counters, as last read, to the total.
   void end_membership(const Strategy& strategy);
   // The traffic of all workers, by rank. Collective. `timeout` in seconds; 0: that of the group.
   std::vector<WorkerTraffic> gather(comm::Group& group, const std::string& label,
@@ -27,8 +27,9 @@ class TrafficMeter {
   Strategy::Traffic times_with(const Strategy& strategy) const;
 
   Cluster& cluster_;
-  WorkerTraffic traffic_, before_;  // of all memberships, and of earlier ones
-  Strategy::Traffic times_before_;  // of earlier memberships
+  WorkerTraffic total_;
+  WorkerTraffic earlier_memberships_;
+  Strategy::Traffic earlier_times_;
 };
 
 }  // namespace artel

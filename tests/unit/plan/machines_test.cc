@@ -67,7 +67,7 @@ TEST(Machines, FilesSayWhatIsWrongAndWhere) {
             "[m.toml:1] flops: missing; expected more than 0");
   EXPECT_EQ(error_of_file("[[machine]]\nname = \"a\"\nflops = 0\n"),
             "[m.toml:3] flops: got 0, expected more than 0");
-  EXPECT_TRUE(error_of_file("[[machine]]\nflops = \n").starts_with("[m.toml:2] not TOML"));
+  EXPECT_TRUE(error_of_file("[[machine]]\nflops = \n").starts_with("[m.toml:2] invalid TOML"));
 }
 
 TEST(Machines, SwitchesFormATree) {

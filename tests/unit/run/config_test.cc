@@ -169,7 +169,7 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
   EXPECT_EQ(error_of("[cluster]\nstrategy = \"rink\"\n").substr(0, 52),
             "[run.toml:2] cluster.strategy: got \"rink\", expected ");
   EXPECT_EQ(error_of("train = 3\n"), "[run.toml:1] train: got 3, expected a section [train]");
-  EXPECT_TRUE(error_of("[train]\nepochs = \n").starts_with("[run.toml:2] not TOML: "));
+  EXPECT_TRUE(error_of("[train]\nepochs = \n").starts_with("[run.toml:2] invalid TOML: "));
 }
 
 TEST(Config, AKeyOfManyPartsIsRefused) {
