@@ -420,9 +420,12 @@ void Stepper::report(Group& group, size_t number, const Work& work, Assembly* as
     if (!group.program->program.plan().gradients[i].only_sum) group.add(part.offset, part.bytes);
   }
   if (!assembly || assembly->missing[number].fetch_sub(1) > 1) return;
-  for (const auto& [into, from] : assembly->merges)
-    add_into(group.pool, assembly->data[from].part(bucket.offset, bucket.bytes),
-             assembly->data[into].part(bucket.offset, bucket.bytes));
+  for (const auto& [into, from] : assembly->merges) {
+    const Memory added = assembly->data[from].part(bucket.offset, bucket.bytes);
+    add_into(group.pool, added, assembly->data[into].part(bucket.offset, bucket.bytes));
+    // Otherwise each group that runs side by side would end the step with a whole region.
+    if (slots() > 1) forget(added.host());
+  }
   if (assembly->ready) assembly->ready(static_cast<int>(number), assembly->partials());
 }
 

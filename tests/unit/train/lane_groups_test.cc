@@ -1,8 +1,11 @@
 // Lanes that run together, in groups of any size, give the bits of lanes that run one by one.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "artel/base/pages.h"
 #include "artel/nn/layers.h"
 #include "artel/nn/parse_layers.h"
 #include "artel/nn/zoo/registry.h"
@@ -166,6 +169,35 @@ TEST(LaneGroups, MemoryLimitsMakeSmallerGroupsAndTheSameBits) {
   const size_t lane = free.stepper().program(4).plan().activation_bytes;
   for (const int lanes : {1, 2, 5})
     EXPECT_TRUE(equal_bits(expected, GroupedTraining(run, 0, 1, lanes * lane).result())) << lanes;
+}
+
+size_t resident_bytes(const Memory& memory) {
+  const std::span<std::byte> pages = pages_in(memory.host());
+  std::vector<unsigned char> resident(pages.size() / page_bytes());
+  EXPECT_EQ(::mincore(pages.data(), pages.size(), resident.data()), 0);
+  return page_bytes() * static_cast<size_t>(
+                            std::ranges::count_if(resident, [](unsigned char c) { return c & 1; }));
+}
+
+// Each thread adds the gradients of its lanes in a region of its own. Only the total stays.
+TEST(LaneGroups, ThreadsReleaseTheSumsThatTheyHaveHandedOn) {
+  GroupedTraining training({.model = nn::sequential({nn::dense(256), nn::relu(), nn::dense(256),
+                                                     nn::relu(), nn::dense(5)}),
+                            .x = {DType::f32, {256}},
+                            .y = kLabel,
+                            .batch = 4096,
+                            .lanes = 4},
+                           0, 2);
+  std::vector<Memory> regions;
+  training.stepper().set_sum_memory([&](size_t bytes) {
+    regions.push_back(cpu().allocate(bytes));
+    return regions.back();
+  });
+  training.result();
+  ASSERT_EQ(regions.size(), 2u);
+  const auto [least, most] = std::minmax({resident_bytes(regions[0]), resident_bytes(regions[1])});
+  EXPECT_GT(most, regions[0].bytes() * 9 / 10);
+  EXPECT_LT(least, regions[0].bytes() / 4);
 }
 
 }  // namespace
