@@ -215,12 +215,18 @@ RunResult Run::train(Cluster& cluster) {
   const auto prepare = [&] {
     agree_on_instructions(config_.cluster.instructions, cluster);
     comm::Group* const group = cluster.group();
+    const bool leads = cluster.rank() == 0 && !cluster.outside();
+    // No other process writes to the folder while the newest state is put into it.
+    if (leads && !folder) {
+      log_warnings(config_);
+      folder = claim_folder({where_, options_.out, options_.name, options_.resume});
+    }
     if (group && group->transport() != "shm")
       bring_newest_run(*group, choose_folder({where_, options_.out, options_.name, true}),
                        options_.resume);
-    if (cluster.rank() == 0 && !cluster.outside()) {
-      log_warnings(config_);
-      folder = claim_folder({where_, options_.out, options_.name, options_.resume});
+    if (leads && options_.resume) {
+      require_run_to_resume(folder->folder);
+      folder->is_new = false;
     }
     config.train.batch_size = fixed_batch_size(cluster);
     return learnt_table(cluster);

@@ -18,6 +18,7 @@
 #include "artel/run/config/setup.h"
 #include "artel/run/config/unused.h"
 #include "artel/run/folder/fingerprint.h"
+#include "artel/run/folder/identity.h"
 #include "artel/run/folder/resume.h"
 #include "artel/run/folder/run_elsewhere.h"
 #include "artel/run/interrupt.h"
@@ -126,6 +127,18 @@ int64_t tokens_in_sample(const data::SampleLayout& layout) {
   return layout.tokenizer ? layout.input.back() : 0;
 }
 
+// False, with a warning, if the folder is in use for another run. Another run that is not in
+// progress is moved aside.
+bool has_room(const RunFolder& folder, const std::string& identity) {
+  try {
+    make_room(folder, identity);
+  } catch (const Error& error) {
+    log(LogLevel::warning, "this machine keeps no copy of checkpoints: {}", error.what());
+    return false;
+  }
+  return true;
+}
+
 // One worker: the data and the network of a run. Worker 0 trains with the others, and writes and
 // reports; the others do the same training, silently.
 class Worker {
@@ -161,6 +174,7 @@ class Worker {
   void warn();
   void prepare(const RunFolder& folder);
   FitOptions reporting(std::optional<ClaimedFolder>& own);
+  std::string identity_for(const RunFolder& folder) const;
   RunConfig with_lanes() const;
   void begin(const RunFolder& folder, int64_t step);
   void tell_live(const TrainingState& state);
@@ -245,6 +259,12 @@ RunConfig Worker::with_lanes() const {
   RunConfig config = config_;
   if (const int lanes = trainer_.lanes(); lanes > 0) config.cluster.lanes = lanes;
   return config;
+}
+
+// The identity of the resumed run, or one for a new run.
+std::string Worker::identity_for(const RunFolder& folder) const {
+  const std::string known = options_.resume ? identity_of(folder) : "";
+  return known.empty() ? new_identity() : known;
 }
 
 void Worker::begin(const RunFolder& folder, int64_t step) {
@@ -352,17 +372,22 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
   }
   fit.mistakes = exhibits_.mistakes();
   fit.checkpoint_copies = static_cast<int>(config_.cluster.checkpoint_copies);
-  fit.before_copying = [&](const fs::path& checkpoints) {
+  if (own) fit.identity = identity_for(own->folder);
+  fit.before_copying = [&](const fs::path& checkpoints, const std::string& identity) {
     const RunFolder folder(checkpoints.parent_path());
+    if (!has_room(folder, identity)) return false;
     fs::create_directories(folder.path());
+    save_identity(folder, identity);
     write_file_atomically(folder.config(), to_toml(with_lanes()));
     folder.save_layout(data_.layout(), fingerprint());
     log(LogLevel::info, "{} on {} keeps a copy of each checkpoint", folder.path().string(),
         host_name());
+    return true;
   };
   // Until everything has been checked, nothing in the folder changes.
-  fit.before_leading = [&](int64_t step, const fs::path& checkpoints) {
+  fit.before_leading = [&](int64_t step, const fs::path& checkpoints, const std::string& identity) {
     if (!own) {
+      make_room(RunFolder(checkpoints.parent_path()), identity);
       own = take_over_folder(RunFolder(checkpoints.parent_path()));
       log(LogLevel::info, "the run is stored in {} on {} from step {} on",
           own->folder.path().string(), host_name(), step);
@@ -371,6 +396,7 @@ FitOptions Worker::reporting(std::optional<ClaimedFolder>& own) {
                       options_.quiet, names_of_classes(data_.layout()),
                       tokens_in_sample(data_.layout()));
     }
+    save_identity(own->folder, identity);
     begin(own->folder, step);
   };
   fit.after_leading = [&] {

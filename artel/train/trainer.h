@@ -172,6 +172,8 @@ struct FitOptions {
   // saved, or its weights are not finite, a warning is logged and earlier ones are kept; `fit`
   // throws only if it is the last one.
   std::filesystem::path checkpoints = {};
+  // Identifies the run that these checkpoints belong to, as on worker 0. All workers learn it.
+  std::string identity = {};
   int64_t save_every = 0;
   int keep_last = 3;
   // Number of machines that keep each checkpoint at that path, including worker 0's. On the others,
@@ -179,18 +181,21 @@ struct FitOptions {
   // state.
   int checkpoint_copies = 1;
   // Called on these machines before the first checkpoint of a membership, with the folder of
-  // checkpoints.
-  std::function<void(const std::filesystem::path& checkpoints)> before_copying = {};
+  // checkpoints and the run's identity. Returns false if this machine cannot keep a copy there.
+  std::function<bool(const std::filesystem::path& checkpoints, const std::string& identity)>
+      before_copying = {};
   bool resume = false;  // continue from the newest valid checkpoint in that folder, if any
   // For workers that keep only a part of the network. If true, all get all weights after each epoch
   // and at the end, and worker 0 also gets the optimizer state at the end. If false, only
   // checkpoints are complete, and weights are gathered only for tests.
   bool gather_network = true;
   bool timeline = false;  // record FitResult::timeline
-  // Called once on worker 0, with the number of finished steps and the folder of checkpoints, when
-  // all workers have agreed, hold the same state, and are about to begin. Also called on a worker
-  // that becomes worker 0 later.
-  std::function<void(int64_t step, const std::filesystem::path& checkpoints)> before_leading = {};
+  // Called once on worker 0, with the number of finished steps, the folder of checkpoints, and the
+  // run's identity, when all workers have agreed, hold the same state, and are about to begin. Also
+  // called on a worker that becomes worker 0 later.
+  std::function<void(int64_t step, const std::filesystem::path& checkpoints,
+                     const std::string& identity)>
+      before_leading = {};
   // Called on a worker that is no longer worker 0, because it leaves or because it rejoined after
   // having been given up.
   std::function<void()> after_leading = {};

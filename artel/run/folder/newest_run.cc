@@ -13,6 +13,7 @@
 #include "artel/base/text.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/cluster/worker_name.h"
+#include "artel/run/folder/identity.h"
 #include "artel/train/loop/agreement.h"
 
 namespace artel {
@@ -46,11 +47,13 @@ bool belongs_to_process(const RunFolder& folder, const fs::path& file) {
 
 // All files of the run except older checkpoints, relative to its folder.
 std::vector<fs::path> files_of(const RunFolder& folder) {
-  const std::vector<fs::path> all = checkpoint::list_checkpoints(folder.checkpoints());
+  std::vector<fs::path> older = checkpoint::list_checkpoints(folder.checkpoints());
+  older.pop_back();
+  if (const auto best = checkpoint::best_checkpoint(folder.checkpoints())) std::erase(older, *best);
   std::vector<fs::path> files;
   for (auto entry = fs::recursive_directory_iterator(folder.path());
        entry != fs::recursive_directory_iterator(); ++entry) {
-    if (std::ranges::count(all, entry->path()) > 0 && entry->path() != all.back())
+    if (std::ranges::count(older, entry->path()) > 0)
       entry.disable_recursion_pending();
     else if (entry->is_regular_file() && !belongs_to_process(folder, entry->path()))
       files.push_back(entry->path().lexically_relative(folder.path()));
@@ -160,51 +163,139 @@ void prepend_earlier_metrics(const fs::path& earlier, const fs::path& file) {
   write_file_atomically(file, text + later);
 }
 
-// Replaces the files in `folder`. The checkpoint is moved last, because it makes the others valid.
-void install(const fs::path& from, const RunFolder& folder) {
-  prepend_earlier_metrics(folder.path() / "metrics.jsonl", from / "metrics.jsonl");
-  fs::create_directories(folder.checkpoints());
+bool same_content(const fs::path& a, const fs::path& b) {
+  if (fs::is_directory(a) && fs::is_directory(b))
+    return std::ranges::all_of(fs::directory_iterator(b), [&](const fs::directory_entry& entry) {
+      return same_content(a / entry.path().filename(), entry.path());
+    });
+  return fs::is_regular_file(a) && fs::is_regular_file(b) && fs::file_size(a) == fs::file_size(b) &&
+         (fs::file_size(a) == 0 ||
+          std::ranges::equal(MappedFile(a).bytes(), MappedFile(b).bytes()));
+}
+
+// Moves files into a folder. Moves different ones that they replace to the path `aside`.
+void replace_files(const fs::path& from, const fs::path& into, const fs::path& aside) {
+  fs::create_directories(into);
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
-    const fs::path target = folder.path() / entry.path().filename();
-    if (entry.path().filename() == folder.checkpoints().filename()) continue;
+    const fs::path target = into / entry.path().filename();
+    if (fs::exists(target) && !same_content(entry.path(), target)) {
+      fs::create_directories(aside);
+      fs::rename(target, aside / target.filename());
+    }
     fs::remove_all(target);
     fs::rename(entry.path(), target);
   }
-  for (const fs::directory_entry& entry :
-       fs::directory_iterator(from / folder.checkpoints().filename())) {
-    const fs::path target = folder.checkpoints() / entry.path().filename();
-    fs::remove_all(target);
-    fs::rename(entry.path(), target);
+  fs::remove(from);
+}
+
+// The checkpoints are moved last, because they make the other files valid. Returns the path of
+// replaced files, which exists if there are any.
+fs::path install(const fs::path& from, const RunFolder& folder) {
+  prepend_earlier_metrics(folder.path() / "metrics.jsonl", from / "metrics.jsonl");
+  const fs::path name = folder.checkpoints().filename(), aside = path_aside(folder);
+  const fs::path checkpoints = from.string() + "." + name.string();
+  fs::remove_all(checkpoints);
+  fs::rename(from / name, checkpoints);
+  replace_files(from, folder.path(), aside);
+  replace_files(checkpoints, folder.checkpoints(), aside / name);
+  return aside;
+}
+
+// The run of a worker that resumes, as a text of three lines.
+struct Offer {
+  bool resumes = false;
+  int64_t step = kNone;
+  std::string identity;  // empty if its folder holds no run
+  std::string folder;
+};
+
+// A folder that cannot be read is no reason for another worker not to resume.
+Offer offer_of(const comm::Group& group, const RunFolder& own, bool resumes) {
+  Offer offer = {.resumes = resumes, .folder = own.path().string()};
+  if (resumes) try {
+      offer.identity = identity_of(own);
+      offer.step = newest_step(own);
+    } catch (const Error& error) {
+      if (group.rank() == 0) throw;
+      log(LogLevel::warning, "ignoring {} of {}: {}", offer.folder,
+          worker_name(group, group.rank()), error.what());
+    }
+  return offer;
+}
+
+std::string to_text(const Offer& offer) {
+  return offer.resumes ? fmt::format("{}\n{}\n{}", offer.step, offer.identity, offer.folder) : "";
+}
+
+Offer offer_from_text(const std::string& text) {
+  if (text.empty()) return {};
+  const std::vector<std::string> lines = split(text, '\n');
+  require(lines.size() >= 3, ErrorKind::corrupt, "[resume] offer of a run: got '{}'", text);
+  return {true, std::stoll(lines[0]), lines[1],
+          join(std::vector(lines.begin() + 2, lines.end()), "\n")};
+}
+
+std::string name_of(const comm::Group& group, const Offer& offer, size_t rank) {
+  return fmt::format("{} of {} (step {})", offer.folder, worker_name(group, static_cast<int>(rank)),
+                     offer.step);
+}
+
+// The run to resume: worker 0's, or the only one that the others have.
+std::string run_to_resume(const comm::Group& group, const std::vector<Offer>& offers) {
+  if (!offers.front().identity.empty()) return offers.front().identity;
+  std::optional<size_t> found;
+  for (size_t rank = 1; rank < offers.size(); ++rank) {
+    if (offers[rank].step < 0) continue;
+    require(!found || offers[*found].identity == offers[rank].identity, ErrorKind::invalid_argument,
+            "[--resume] these are different runs, and {} has none: {}, {}; remove or rename the "
+            "one that should not continue",
+            worker_name(group, 0), name_of(group, offers[found.value_or(0)], found.value_or(0)),
+            name_of(group, offers[rank], rank));
+    if (!found) found = rank;
   }
-  fs::remove_all(from);
+  return found ? offers[*found].identity : "";
+}
+
+// On worker 0: the rank of the worker with the newest checkpoint of the run to resume.
+int newest_of(const comm::Group& group, const std::vector<Offer>& offers) {
+  const std::string identity = run_to_resume(group, offers);
+  size_t newest = 0;
+  for (size_t rank = 1; rank < offers.size(); ++rank) {
+    if (offers[rank].step < 0) continue;
+    if (offers[rank].identity != identity)
+      log(LogLevel::warning, "ignoring {}: it is another run than {} of {}",
+          name_of(group, offers[rank], rank), offers.front().folder, worker_name(group, 0));
+    else if (offers[rank].step > offers[newest].step)
+      newest = rank;
+  }
+  return static_cast<int>(newest);
 }
 
 }  // namespace
 
 void bring_newest_run(comm::Group& group, const RunFolder& own, bool resumes) {
-  struct Offer {
-    int64_t resumes, step;
-  };
-  const Offer mine = {resumes ? 1 : 0, resumes ? newest_step(own) : kNone};
-  std::vector<Offer> all(static_cast<size_t>(group.size()));
-  group.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), {},
-                   {.label = "newest checkpoints"});
-  if (all.front().resumes == 0) return;
-  const auto newest = std::ranges::max_element(all, {}, &Offer::step);
-  if (newest->step <= all.front().step) return;
-  const int source = static_cast<int>(newest - all.begin());
+  std::vector<Offer> offers;
+  for (const std::string& text : gather_text(group, to_text(offer_of(group, own, resumes))))
+    offers.push_back(offer_from_text(text));
+  const bool leads = group.rank() == 0;
+  const int newest = leads && offers.front().resumes ? newest_of(group, offers) : 0;
+  const int source = std::stoi(broadcast_text(group, std::to_string(newest)));
+  if (source == 0) return;
   if (group.rank() == source) send_run(group, own);
-  if (group.rank() == 0) {
+  if (leads) {
     const fs::path incoming = own.path().string() + ".incoming";
     fs::remove_all(incoming);
     const size_t bytes = receive_run(group, source, incoming);
-    install(incoming, own);
+    const fs::path aside = install(incoming, own);
+    const int64_t before = offers.front().step;
     log(LogLevel::info,
-        "{} on {} was copied from {} ({}): it has step {}, {}; the run is stored here from now on",
+        "{} on {} was copied from {} ({}): it has step {}, {}; the run is stored here from now "
+        "on{}",
         own.path().string(), group.hosts().front(), worker_name(group, source),
-        format_bytes(static_cast<double>(bytes)), newest->step,
-        all.front().step < 0 ? std::string("this machine had none")
-                             : fmt::format("this machine had step {}", all.front().step));
+        format_bytes(static_cast<double>(bytes)), offers[static_cast<size_t>(source)].step,
+        before < 0 ? std::string("this machine had none")
+                   : fmt::format("this machine had step {}", before),
+        fs::exists(aside) ? fmt::format("; replaced files are in {}", aside.string()) : "");
   }
   group.barrier({.label = "newest checkpoint", .timeout = kSecondsToSend});
 }

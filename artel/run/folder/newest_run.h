@@ -9,10 +9,12 @@
 
 namespace artel {
 
-// Collective, before worker 0 claims its folder. Compares the newest checkpoints in the folders of
-// all workers that resume. If another worker has a newer one than worker 0, that checkpoint and the
-// other files of its folder are sent to worker 0, and the log says so. Does nothing if worker 0
-// does not resume.
+// Collective, after worker 0 has claimed its folder. Compares the newest checkpoints in the folders
+// of all workers that resume. If another worker has a newer one of the same run (identity.h), that
+// checkpoint, the best one, and the other files of its folder are sent to worker 0, and the log
+// says so. Different files that they replace are moved aside. Folders with another run are ignored,
+// and the log names them. Does nothing if worker 0 does not resume. Throws if worker 0 has no run
+// and the others have different ones.
 void bring_newest_run(comm::Group& group, const RunFolder& own, bool resumes);
 
 // Collective: sends the text of a file at worker 0 to all workers. Empty if it does not exist.

@@ -49,6 +49,14 @@ std::vector<std::string> changes_of(const RunFolder& folder, const RunConfig& co
 
 }  // namespace
 
+std::vector<std::string> deciding_settings(const RunConfig& config) {
+  std::vector<std::string> settings;
+  for (const KeyDescription& key : config_keys(config))
+    if (decides_the_result(key.name) && !is_path_key(key.name))
+      settings.push_back(fmt::format("{} = {}", key.name, key.default_value));
+  return settings;
+}
+
 void check_changes(const RunFolder& folder, const RunConfig& config, const std::string& fingerprint,
                    bool forced) {
   if (!std::filesystem::exists(folder.config())) return;

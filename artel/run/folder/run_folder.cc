@@ -193,9 +193,7 @@ RunFolder choose_folder(const FolderRequest& request) {
 
 ClaimedFolder claim_folder(const FolderRequest& request) {
   if (request.resume || !request.out.empty() || !request.name.empty()) {
-    RunFolder folder = choose_folder(request);
-    require(!request.resume || folder.used(), ErrorKind::not_found,
-            "[{}] no run to resume; try without --resume", folder.path().string());
+    const RunFolder folder = choose_folder(request);
     std::string holder;
     std::optional<ClaimedFolder> claimed = claim(folder, holder);
     require(claimed.has_value(), ErrorKind::invalid_argument,
@@ -212,6 +210,11 @@ ClaimedFolder claim_folder(const FolderRequest& request) {
     std::optional<ClaimedFolder> claimed = claim(numbered(stem, number), holder);
     if (claimed && !claimed->folder.used()) return std::move(*claimed);
   }
+}
+
+void require_run_to_resume(const RunFolder& folder) {
+  require(folder.used(), ErrorKind::not_found, "[{}] no run to resume; try without --resume",
+          folder.path().string());
 }
 
 ClaimedFolder take_over_folder(const RunFolder& folder) {

@@ -1,6 +1,7 @@
 // The folder of a run.
 //
 //   runs/mnist/config.toml      the complete configuration
+//              identity.txt     the same in all folders of the run (run/folder/identity.h)
 //              samples.json     what the network expects: shape, class names
 //              metrics.jsonl    metrics for scripts; event files for TensorBoard are next to it
 //              curves.svg       a plot of the metrics
@@ -53,6 +54,7 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.toml"; }
+  std::filesystem::path identity() const { return path_ / "identity.txt"; }
   std::filesystem::path samples() const { return path_ / "samples.json"; }
   std::filesystem::path tokenizer() const { return path_ / "tokenizer"; }  // of text
   std::filesystem::path table() const { return path_ / "table.json"; }     // encoder of a table
@@ -118,10 +120,12 @@ struct ClaimedFolder {
   bool begun = false;              // set once the folder has content to keep
 };
 
-// Claims the folder of a run for writing. Throws like choose_folder, if another process has claimed
-// the requested folder (without a request, takes the next free one), and if no run exists to
-// resume.
+// Claims the folder of a run for writing. Throws like choose_folder, and if another process has
+// claimed the requested folder (without a request, takes the next free one). A run to resume need
+// not exist yet: it may be on another machine.
 ClaimedFolder claim_folder(const FolderRequest& request);
+// Throws an Error of kind not_found if the folder contains no run.
+void require_run_to_resume(const RunFolder& folder);
 // Takes over the folder of a run whose writer has ended or was removed. A removed writer learns
 // this when it saves.
 ClaimedFolder take_over_folder(const RunFolder& folder);

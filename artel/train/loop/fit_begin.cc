@@ -211,7 +211,8 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
       if (!newcomers_.receives(group->rank())) text = s_.state_text();
     }
     // Any worker that becomes worker 0 continues there.
-    saver_.set_folder(broadcast_text(*group, saver_.folder().string(), source.rank));
+    std::string folder = broadcast_text(*group, saver_.folder().string(), source.rank);
+    saver_.set_folder(std::move(folder), broadcast_text(*group, saver_.identity(), source.rank));
   }
   return source.rank;
 }

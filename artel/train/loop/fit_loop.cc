@@ -173,7 +173,7 @@ void FitLoop::lead() {
     return;
   }
   if (!std::exchange(leads_, true) && options_.before_leading)
-    options_.before_leading(s_.step, saver_.folder());
+    options_.before_leading(s_.step, saver_.folder(), saver_.identity());
   if (options_.before_membership) options_.before_membership(s_.cluster.membership());
 }
 

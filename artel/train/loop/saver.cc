@@ -38,7 +38,11 @@ bool has_state(Strategy& strategy) {
 }  // namespace
 
 Saver::Saver(TrainerState& state, const FitOptions& options, const FitResult& result)
-    : s_(state), options_(options), result_(result), folder_(options.checkpoints) {}
+    : s_(state),
+      options_(options),
+      result_(result),
+      folder_(options.checkpoints),
+      identity_(options.identity) {}
 
 void Saver::choose_copies(comm::Group& group, bool divided) {
   const std::string mark =
@@ -53,10 +57,11 @@ void Saver::choose_copies(comm::Group& group, bool divided) {
   const bool first = std::ranges::find(machines, own) - machines.begin() == group.rank();
   keeps_copy_ = saves && s_.cluster.servers() == 0 && group.rank() > 0 && first &&
                 own < options_.checkpoint_copies && !std::filesystem::exists(file);
+  if (keeps_copy_ && options_.before_copying)
+    keeps_copy_ = options_.before_copying(folder_, identity_);
   group.barrier({.label = "copies"});
   if (saves && divided) copies_ = std::make_unique<CheckpointCopies>(group, keeps_copy_);
   if (group.rank() == 0 && saves) std::filesystem::remove(file);
-  if (keeps_copy_ && options_.before_copying) options_.before_copying(folder_);
 }
 
 void Saver::end_copies() {

@@ -29,7 +29,12 @@ class Saver {
 
   // The folder of checkpoints on worker 0; empty if nothing is saved.
   const std::filesystem::path& folder() const { return folder_; }
-  void set_folder(std::filesystem::path folder) { folder_ = std::move(folder); }
+  // The identity of the run in that folder.
+  const std::string& identity() const { return identity_; }
+  void set_folder(std::filesystem::path folder, std::string identity) {
+    folder_ = std::move(folder);
+    identity_ = std::move(identity);
+  }
 
   // Collective, at the beginning of a membership. The first worker of each further machine keeps a
   // copy, unless worker 0's folder is on a shared file system.
@@ -67,6 +72,7 @@ class Saver {
   const FitOptions& options_;
   const FitResult& result_;
   std::filesystem::path folder_;
+  std::string identity_;
   int64_t saved_step_ = -1, best_step_ = -1;
   std::optional<Error> error_;  // of the last save
   bool keeps_copy_ = false;     // of each checkpoint, on its own machine

@@ -335,6 +335,28 @@ test_copies() {
   done
 }
 
+# Two machines have different runs of the same name. Resumed together, the run of worker 0 continues, and the other one stays as
+# it is, also where a copy of the first is kept from now on.
+test_strangers() {
+  make_run
+  make_machines n01 n02
+  give n01 n02
+  local other
+  expect_on n01 0 'artel launch --hosts n01 -- train run.toml --out runs/a --set train.epochs=1'
+  expect_on n02 0 'artel launch --hosts n02 -- train run.toml --out runs/a --set train.seed=2 --set train.epochs=3'
+  other=$(newest_step_of n02 a)
+  local resume="artel launch --hosts n01,n02 -- train run.toml --out runs/a --resume"
+  expect_on n01 0 "$resume --set train.epochs=2"
+  contains err "ignoring runs/a of worker 1 on n02 (step $other): it is another run than runs/a of worker 0 on n01"
+  expect_on n01 0 "$resume --set train.epochs=4 --set cluster.checkpoint_copies=2"
+  contains err "runs/a on n02 held another run, which is now in runs/a.replaced"
+  expect 0 "$artel" train run.toml --out one --set train.epochs=4
+  expect 0 "$artel" verify one "$(home_of n01)/runs/a"
+  expect 0 "$artel" train run.toml --out two --set train.seed=2 --set train.epochs=3
+  expect 0 "$artel" verify two "$(home_of n02)/runs/a.replaced"
+  (($(newest_step_of n02 a) == $(newest_step_of n01 a))) || fail "n02 keeps no copy"
+}
+
 # slow_down MACHINE: it has 8 % of a core.
 slow_down() {
   [[ -w /sys/fs/cgroup/cpu/cpu.cfs_quota_us || -w /sys/fs/cgroup/cpu/tasks ]] || cannot "no cgroups of the first version"
