@@ -23,6 +23,7 @@
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/regrouping.h"
 #include "artel/cluster/token.h"
+#include "artel/cluster/worker_name.h"
 #include "artel/comm/transports/transports.h"
 
 namespace artel {
@@ -185,8 +186,9 @@ bool Cluster::dismissed() const { return door_ && door_->dismissed(); }
 void Cluster::leave() {
   announce_departure(*door_, membership_, own_card());
   tell_launcher("left");
-  if (group()) everybody().dissolve(fmt::format("worker {} leaves", number_));
-  log(LogLevel::info, "worker {} (process {}) leaves the run", number_, getpid());
+  const std::string name = worker_name(own_card());
+  if (group()) everybody().dissolve(name + " leaves");
+  log(LogLevel::info, "{} (process {}) leaves the run", name, getpid());
   membership_ = {.generation = membership_.generation, .group = nullptr};
   cores_ = {cores_.front()};
   door_.reset();

@@ -9,6 +9,7 @@
 #include "artel/base/error.h"
 #include "artel/cluster/cut_paths.h"
 #include "artel/cluster/launcher.h"
+#include "artel/cluster/worker_name.h"
 
 namespace artel {
 namespace {
@@ -277,13 +278,14 @@ void Regrouping::propose() {
     if (member.server >= 0) member.server = free_server(proposal_->members);
     proposal_->members.push_back(member);
     proposal_->changes.push_back({member.number, "joins"});
-    informed_.insert(guest.id);
+    informed_.emplace(guest.id, worker_name(member));
   }
-  for (const auto& [number, id] : guests_)
-    if (std::ranges::count(proposal_->members, number, &Participant::number) > 0)
-      informed_.insert(id);
+  for (const auto& [number, id] : guests_) {
+    const auto member = std::ranges::find(proposal_->members, number, &Participant::number);
+    if (member != proposal_->members.end()) informed_.emplace(id, worker_name(*member));
+  }
   const Frame news = {FrameType::roster, to_body(*proposal_)};
-  for (const int64_t guest : informed_) door_.tell(guest, news);
+  for (const auto& [guest, name] : informed_) door_.tell(guest, news);
 }
 
 // The next membership, without newcomers.
@@ -349,11 +351,11 @@ void Regrouping::check() {
     });
     const bool silent = seconds_between(leader_->heard, Clock::now()) > options_.patience;
     require(!link.closed && !silent, ErrorKind::communication,
-            "[cluster] worker {} died while the new group was forming", leader_->member.number);
+            "[cluster] {} died while the new group was forming", worker_name(leader_->member));
   }
-  for (const int64_t guest : informed_)
+  for (const auto& [guest, name] : informed_)
     require(door_.is_here(guest), ErrorKind::communication,
-            "[cluster] a worker died while the new group was forming");
+            "[cluster] {} died while the new group was forming", name);
 }
 
 }  // namespace artel

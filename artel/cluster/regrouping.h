@@ -88,7 +88,8 @@ class Regrouping {
   std::map<int, std::unique_ptr<Line>> lines_;  // connections to members' doors, by number
   std::map<int, int64_t> guests_;               // members at this door, by number
   std::optional<comm::control::Roster> proposal_;
-  std::set<int64_t> informed_;          // guests that have received the proposal
+  // Guests that have received the proposal, with their names.
+  std::map<int64_t, std::string> informed_;
   std::map<int, std::string> cut_off_;  // members that must leave, and the reason
   std::unique_ptr<Line> leader_;
 };

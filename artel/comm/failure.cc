@@ -8,7 +8,8 @@ constexpr char kSeparator = '\x1f';
 
 }  // namespace
 
-std::string failure_text(std::string_view worker, std::string_view cause, int reporter) {
+std::string failure_text(std::string_view worker, std::string_view cause,
+                         std::string_view reporter) {
   return fmt::format("{}{}{}{}{}", worker, kSeparator, reporter, kSeparator, cause);
 }
 

@@ -19,6 +19,7 @@
 #include "artel/comm/executor.h"
 #include "artel/comm/failure.h"
 #include "artel/comm/group.h"
+#include "artel/comm/rank_name.h"
 #include "artel/comm/shm/channel.h"
 #include "artel/comm/task_queue.h"
 
@@ -132,7 +133,8 @@ struct Group::Core {
   }
 
   void report(ErrorKind kind, std::string_view cause, std::string_view worker = "") noexcept {
-    transport->abort(kind, failure_text(worker, cause, transport->rank()));
+    transport->abort(kind,
+                     failure_text(worker, cause, rank_name(transport->hosts(), transport->rank())));
   }
 
   // True if the call can use shared memory. If false, compares the operations of all ranks.

@@ -10,6 +10,7 @@
 #include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/mutex.h"
+#include "artel/comm/rank_name.h"
 #include "artel/ps/backup.h"
 #include "artel/ps/contribution.h"
 #include "artel/ps/cut.h"
@@ -149,8 +150,8 @@ class RangeServer::State {
       if (group_.has_left(connection.worker)) return lose(connection);
       // Aborts the group, because workers would wait forever for an answer. If the group has
       // failed, its first cause is kept.
-      const std::string cause = fmt::format("server {} cannot continue with worker {}: {}",
-                                            number(), connection.worker, error.what());
+      const std::string cause = fmt::format("server {} cannot continue with {}: {}", number(),
+                                            name_of(connection), error.what());
       if (error.kind() == ErrorKind::communication)
         group_.dissolve(cause);
       else
@@ -163,6 +164,11 @@ class RangeServer::State {
     }
   }
 
+  // "worker 2 on n03"
+  std::string name_of(const Connection& connection) const {
+    return "worker " + comm::rank_name(group_.hosts(), connection.worker);
+  }
+
   // True if a message must wait until the cut is lifted.
   bool waits(int worker, const Header& header) const ARTEL_REQUIRES(mutex_) {
     return (header.kind == Kind::push || header.kind == Kind::exchange) &&
@@ -173,8 +179,8 @@ class RangeServer::State {
       ARTEL_REQUIRES(mutex_) {
     connection.pending.push_back(
         {.request = request,
-         .text = fmt::format("server {} refused the {} of worker {} at iteration {}: {}", number(),
-                             to_string(request.kind), connection.worker, request.iteration,
+         .text = fmt::format("server {} refused the {} of {} at iteration {}: {}", number(),
+                             to_string(request.kind), name_of(connection), request.iteration,
                              error.what()),
          .kind = Kind::refusal});
   }
@@ -183,15 +189,15 @@ class RangeServer::State {
     if (connection.worker == 0) thaw();
     if (!clock_ || !clock_->present(connection.worker)) return;
     if (setup_.together && setup_.lanes != options_.workers)
-      group_.abort(fmt::format("worker {} was lost in a synchronous step", connection.worker));
+      group_.abort(fmt::format("{} was lost in a synchronous step", name_of(connection)));
     const int64_t finished = clock_->finished(connection.worker);
     lost_[connection.worker] = finished;
     connection.pending.clear();
     leave(connection.worker);
     const std::string line = fmt::format(
-        "server {}: worker {} was lost after iteration {}; the others continue without its part of "
+        "server {}: {} was lost after iteration {}; the others continue without its part of "
         "the data",
-        number(), connection.worker, finished);
+        number(), name_of(connection), finished);
     if (options_.note)
       options_.note(line);
     else

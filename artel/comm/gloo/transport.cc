@@ -228,7 +228,7 @@ class GlooTransport : public Transport {
       throw;
     } catch (const std::exception& error) {
       if (control_.explain_loss(peer)) return false;
-      fail(ErrorKind::communication, "[comm gloo] the connection to rank {} broke: {}", peer,
+      fail(ErrorKind::communication, "[comm gloo] the connection to {} broke: {}", describe(peer),
            error.what());
     }
   }

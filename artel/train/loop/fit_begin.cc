@@ -70,7 +70,7 @@ void FitLoop::join() {
     throw;
   }
   s_.generation = s_.cluster.membership().generation;
-  first_worker_ = -1;
+  first_worker_ = {};
   interruptions_.check_losses();
   continue_epoch_sums(s_, metrics_);
   if (judge_) judge_->restore();

@@ -125,7 +125,7 @@ void FitLoop::enter() {
   if (s_.cluster.outside() || s_.cluster.servers() > 0) introduction_.wait_for_files();
   if (!s_.cluster.elastic()) return;
   const auto& members = s_.cluster.membership().members;
-  if (s_.generation < 0 && !members.empty()) first_worker_ = members.front().number;
+  if (s_.generation < 0 && !members.empty()) first_worker_ = members.front();
   introduction_.publish();
   if (!s_.cluster.outside()) return;
   make_workload()->compile();

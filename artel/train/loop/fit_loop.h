@@ -117,9 +117,9 @@ class FitLoop {
   std::vector<double> last_step_;    // number and results, for workers that missed it
   int64_t last_reported_step_ = -1;  // the last step reported to callbacks here; -1 if none
   double taken_ = 0;                 // bytes of memory in use before the network was created
-  // The number of worker 0 when this fit began, until this worker has its state. -1 afterwards and
+  // Worker 0 when this fit began, until this worker has its state. Without a number afterwards and
   // for newcomers.
-  int first_worker_ = -1;
+  comm::control::Participant first_worker_;
   bool leads_ = false;  // this worker has been worker 0
   Saver saver_;         // destroyed first: it may be reading the state
   const WeightReaders readers_;

@@ -5,6 +5,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
+#include "artel/cluster/worker_name.h"
 #include "artel/train/loop/kept_states.h"
 
 namespace artel {
@@ -52,17 +53,16 @@ StateSource most_advanced(const TrainerState& state, comm::Group& group, int64_t
   return source;
 }
 
-void check_first_worker(const TrainerState& state, int first_worker) {
+void check_first_worker(const TrainerState& state, const comm::control::Participant& first) {
   const auto& members = state.cluster.membership().members;
-  if (state.generation >= 0 || members.empty() || members[0].number == first_worker) return;
-  require(first_worker >= 0, ErrorKind::cancelled,
+  if (state.generation >= 0 || members.empty() || members[0].number == first.number) return;
+  require(first.number >= 0, ErrorKind::cancelled,
           "the other workers ended before sending their state to this one; resume the run from its "
           "last checkpoint with --resume");
   throw NotBegun(
       ErrorKind::cancelled,
-      fmt::format("worker {} ended before the first step and before the others had received "
-                  "its state",
-                  first_worker));
+      fmt::format("{} ended before the first step and before the others had received its state",
+                  worker_name(first)));
 }
 
 void continue_after_own_step(TrainerState& state, const std::string& strategy,

@@ -26,9 +26,9 @@ StateSource most_advanced(const TrainerState& state, comm::Group& group, int64_t
                           bool has_copies);
 
 // Until the others have its state, only worker 0 knows the initial state of the run. Throws if this
-// worker has no state and worker 0 is not the one that had the number `first_worker`; -1 for a
-// newcomer. Throws NotBegun if the fit can begin again.
-void check_first_worker(const TrainerState& state, int first_worker);
+// worker has no state and worker 0 is not `first`, which has the number -1 for a newcomer. Throws
+// NotBegun if the fit can begin again.
+void check_first_worker(const TrainerState& state, const comm::control::Participant& first);
 
 // If workers ran apart before the run was saved, each continues after its last step that the
 // weights contain. A worker without such a step starts at worker 0's. `strategy`: the name of the

@@ -245,6 +245,15 @@ void spare_mirrors(const MeshTask& task, TrainerOptions& options) {
         reason);
 }
 
+namespace {
+
+std::string own_worker_name(const Cluster& cluster) {
+  const comm::Group* const group = cluster.membership().group.get();
+  return group ? worker_name(*group, group->rank()) : "worker 0";
+}
+
+}  // namespace
+
 void check_worker_memory(const MeshTask& task, const TrainerOptions& options) {
   const bool is_given = options.worker_memory > 0;
   const MeshQuestion question = question_of(task, options);
@@ -256,9 +265,9 @@ void check_worker_memory(const MeshTask& task, const TrainerOptions& options) {
   const std::string data =
       task.taken > kProgramBytes ? fmt::format(" and {} for its data", format_bytes(taken)) : "";
   fail(ErrorKind::memory,
-       "{}: got {} for worker {}, expected at least {} for its part of the network{}; try {}",
+       "{}: got {} for {}, expected at least {} for its part of the network{}; try {}",
        is_given ? "cluster.memory" : "memory of this machine", format_bytes(question.memory),
-       task.cluster.rank(), format_bytes(network + (data.empty() ? taken : 0)), data,
+       own_worker_name(task.cluster), format_bytes(network + (data.empty() ? taken : 0)), data,
        suggest_fit(rest));
 }
 
