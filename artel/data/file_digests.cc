@@ -50,14 +50,16 @@ Stamp stamp_of(const fs::path& path) {
                                status.st_ctim.tv_nsec)};
 }
 
-// Empty if it was stopped.
-std::string content_digest(const fs::path& path, const std::atomic<bool>& stopping) {
+// Empty if it was stopped. Adds the bytes of each finished piece to `finished`.
+std::string content_digest(const fs::path& path, const std::atomic<bool>& stopping,
+                           std::atomic<uint64_t>& finished) {
   const MappedFile file(path);
   std::string digests;
   for (std::span<const std::byte> rest = file.bytes(); !rest.empty();) {
     if (stopping) return "";
     const std::span<const std::byte> piece = rest.first(std::min(rest.size(), kPieceBytes));
     digests += sha256(piece);
+    finished += piece.size();
     rest = rest.subspan(piece.size());
   }
   return sha256(std::as_bytes(std::span(digests))).substr(0, kDigestLetters);
@@ -129,7 +131,7 @@ FileDigests::FileDigests(const std::vector<fs::path>& paths, FileDigestOptions o
       if (!sources_[i].stamp.empty())
         all[DigestCache::key(sources_[i].stamp, here / sources_[i].path)] = files_[i].digest;
     if (!all.empty()) cache.save(all);
-    done_ = true;
+    state_ = State::done;
   };
   if (bytes_read_ <= options_.most_at_once) {
     work();
@@ -139,8 +141,10 @@ FileDigests::FileDigests(const std::vector<fs::path>& paths, FileDigestOptions o
     ::setpriority(PRIO_PROCESS, 0, 19);  // of this thread: training comes first
     try {
       work();
-    } catch (...) {
+    } catch (const std::exception& error) {
       failure_ = std::current_exception();
+      failure_text_ = error.what();
+      state_ = State::failed;
     }
   });
 }
@@ -158,7 +162,7 @@ void FileDigests::wait() {
 void FileDigests::read_all() {
   for (size_t i = 0; i < files_.size() && !stopping_; ++i) {
     if (!files_[i].digest.empty()) continue;
-    files_[i].digest = content_digest(sources_[i].path, stopping_);
+    files_[i].digest = content_digest(sources_[i].path, stopping_, bytes_finished_);
     if (stamp_of(sources_[i].path).text != sources_[i].stamp) sources_[i].stamp.clear();
   }
 }

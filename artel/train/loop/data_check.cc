@@ -4,9 +4,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <span>
+#include <thread>
 
+#include "artel/base/error.h"
+#include "artel/base/host_name.h"
+#include "artel/base/log.h"
 #include "artel/base/random.h"
+#include "artel/base/text.h"
+#include "artel/base/time.h"
+#include "artel/cluster/worker_name.h"
 
 namespace artel {
 namespace {
@@ -50,14 +58,36 @@ void DataCheck::wait() const {
   if (files_) files_->wait();
 }
 
+void DataCheck::wait(const std::function<bool()>& stop) const {
+  if (!files_) return;
+  constexpr double kSecondsBetweenLines = 10;
+  Deadline next_line = Deadline::after(0);
+  while (!files_->done() && files_->failure().empty() && !stop()) {
+    if (next_line.passed()) {
+      log(LogLevel::info, "reading the data of {} to compare it with the other workers': {} of {}",
+          host_name(), format_bytes(static_cast<double>(files_->bytes_finished())),
+          format_bytes(static_cast<double>(files_->bytes_read())));
+      next_line = Deadline::after(kSecondsBetweenLines);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 std::optional<Facts> DataCheck::disputed(comm::Group& group) {
   struct State {
-    uint64_t known, digest;
+    uint64_t known, failed, digest;
   };
-  const State own = {knows() ? uint64_t{1} : 0, files_ ? files_->digest() : 0};
+  constexpr double kMostSeconds = 86400;
+  const std::string failure = files_ ? files_->failure() : "";
+  const State own = {knows() ? uint64_t{1} : 0, failure.empty() ? 0 : uint64_t{1},
+                     files_ ? files_->digest() : 0};
   std::vector<State> all(static_cast<size_t>(group.size()));
   group.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
-                   {.label = "digest of the data"});
+                   {.label = "digest of the data", .timeout = kMostSeconds});
+  for (int rank = 0; rank < group.size(); ++rank)
+    if (all[static_cast<size_t>(rank)].failed != 0)
+      fail(ErrorKind::io, "[data] {} cannot read its data: {}", worker_name(group, rank),
+           broadcast_text(group, failure, rank));
   pending_ = std::ranges::any_of(all, [](const State& state) { return state.known == 0; });
   const bool same = std::ranges::all_of(
       all, [&](const State& state) { return state.digest == all.front().digest; });

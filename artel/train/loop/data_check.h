@@ -1,6 +1,7 @@
 // Verifies that all workers read the same files. Internal to train.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -21,8 +22,12 @@ class DataCheck {
   void wait() const;
   // True if all of this worker's files have been read, so that newcomers can be compared with it.
   bool knows() const { return !files_ || files_->done(); }
+  // Waits until all files have been read, one of them cannot be read, or `stop` returns true. Logs
+  // the progress every ten seconds.
+  void wait(const std::function<bool()>& stop) const;
   // Collective. If all workers have read their files and the files differ, returns the facts about
-  // each file, for check_agreement. Otherwise empty on all workers.
+  // each file, for check_agreement. Otherwise empty on all workers. Throws on all workers, with the
+  // worker and the file, if some worker cannot read a file. The others may take a day to read.
   std::optional<Facts> disputed(comm::Group& group);
   // True if some worker was still reading at the last comparison; the same on all workers.
   bool pending() const { return pending_; }

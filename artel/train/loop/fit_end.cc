@@ -11,6 +11,8 @@ namespace artel {
 void FitLoop::finish() {
   tracer_.finish(*workload_);
   saver_.finish();
+  set_phase("comparison of the data after step", s_.step);
+  introduction_.finish_comparing_files();
   const bool changed = strategy_->finish();
   if (changed)
     saver_.mark_unsaved();  // the checkpoint of this step lacks contributions of other workers

@@ -207,6 +207,7 @@ void FitLoop::train() {
     join_if_changed();
     strategy_->after_step(s_.step);
     if (result_.stopped_by.empty()) set_strategy(strategy_->successor());
+    if (compares_files()) introduction_.compare_files();
     if (s_.step % per_epoch_ == 0 && !leaves_epoch_open()) {
       end_epoch();
     } else if (options_.save_every > 0 && s_.step % options_.save_every == 0) {
@@ -247,6 +248,12 @@ void FitLoop::settle() {
 
 void FitLoop::join_if_changed() {
   if (!strategy_ || s_.generation != s_.cluster.membership().generation) join();
+}
+
+// The comparison is a message of a few bytes, and only needed while some worker reads its files.
+bool FitLoop::compares_files() const {
+  constexpr int64_t kSteps = 4;
+  return meets_ && (!s_.in_step || s_.step % kSteps == 0);
 }
 
 // Returns false if no batch was left.
@@ -381,7 +388,8 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   const bool time_is_up = options_.max_seconds > 0 && now_.seconds >= options_.max_seconds;
   if (!go_on || time_is_up) s_.stop = true;
   if (reason_.empty()) reason_ = !go_on ? "callback" : time_is_up ? "time" : outcome.stops_by;
-  if (!outcome.together) return;
+  meets_ = outcome.together.has_value();
+  if (!meets_) return;
   tracer_.announce(outcome.together->trace);
   newcomers_.expect(outcome.together->newcomers);
   departures_.expect(outcome.together->leaves);

@@ -67,6 +67,7 @@ class FitLoop {
   std::optional<data::Batch> next_batch();
 
   bool next_step();
+  bool compares_files() const;
   void prune();
   void step(const data::Batch& batch);
   void account(const Strategy::Outcome& outcome, const data::Batch& batch);
@@ -110,6 +111,7 @@ class FitLoop {
   std::optional<EpochJudge> judge_;  // set once `metrics_` are known
   TrainingState now_;
   FitResult result_;
+  bool meets_ = false;          // all workers exchanged sums in the last step
   bool asked_to_stop_ = false;  // before the last step
   std::string reason_;          // why this worker wants to stop
   Clock::time_point begin_ = Clock::now();

@@ -1,5 +1,9 @@
 #include "artel/train/loop/introduction.h"
 
+#include <algorithm>
+#include <span>
+
+#include "artel/base/log.h"
 #include "artel/base/version.h"
 #include "artel/exec/numerics.h"
 #include "artel/train/loop/facts.h"
@@ -33,11 +37,34 @@ void Introduction::compare(comm::Group& group) {
   if (!files_.pending() && s_.cluster.elastic()) publish();
 }
 
+bool Introduction::may_compare_files() const {
+  return s_.cluster.group() && !s_.alone && files_.pending();
+}
+
 void Introduction::compare_files() {
+  if (!may_compare_files()) return;
   comm::Group* const group = s_.cluster.group();
-  if (!group || s_.alone || !files_.pending()) return;
   if (const auto files = files_.disputed(*group)) check_agreement(*group, *files);
   if (!files_.pending() && s_.cluster.elastic()) publish();
+}
+
+void Introduction::finish_comparing_files() {
+  if (!may_compare_files()) return;
+  if (!is_stopped(*s_.cluster.group())) files_.wait([this] { return s_.stop_signal != 0; });
+  compare_files();
+  if (files_.pending() && s_.cluster.rank() == 0)
+    log(LogLevel::warning,
+        "the run was stopped before all workers had read their data, so the data has not been "
+        "compared");
+}
+
+// Collective: true if a signal has stopped some worker.
+bool Introduction::is_stopped(comm::Group& group) const {
+  const int32_t own = s_.stop_signal;
+  std::vector<int32_t> all(static_cast<size_t>(group.size()));
+  group.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
+                   {.label = "signals"});
+  return std::ranges::any_of(all, [](int32_t signal) { return signal != 0; });
 }
 
 }  // namespace artel

@@ -27,9 +27,14 @@ class Introduction {
   void compare(comm::Group& group);
   // Collective. Compares files that some worker was still reading before; no effect afterwards.
   void compare_files();
+  // Collective, before the result of the run counts. Waits until all workers have read their files
+  // and compares them. A run that is stopped by a signal does not wait.
+  void finish_comparing_files();
 
  private:
   Facts facts() const;
+  bool may_compare_files() const;
+  bool is_stopped(comm::Group& group) const;
 
   TrainerState& s_;
   const FitOptions& options_;

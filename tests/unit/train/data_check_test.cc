@@ -34,7 +34,10 @@ struct ComparedRun {
   int64_t steps = 0;
 };
 
-std::vector<ComparedRun> train_with_files(const std::string& last_characters) {
+// Workers with files that end with these characters. Epochs have 3 steps, or 40 with batches of one
+// sample. `wait_after`: the step after which all workers have read their files; 0 for none.
+std::vector<ComparedRun> train_with_files(const std::string& last_characters, int64_t batch = 13,
+                                          int64_t steps = 20, int64_t wait_after = 3) {
   const TemporaryFolder folder;
   std::vector<ComparedRun> outcomes(last_characters.size());
   on_workers(static_cast<int>(last_characters.size()), [&](int rank, Cluster& cluster) {
@@ -43,12 +46,12 @@ std::vector<ComparedRun> train_with_files(const std::string& last_characters) {
     const auto files = digests_of(folder.path() / std::to_string(rank),
                                   last_characters[static_cast<size_t>(rank)]);
     EXPECT_FALSE(files->done());
-    FitOptions fit = {.batch_size = 13, .epochs = 100, .steps = 20};
+    FitOptions fit = {.batch_size = batch, .epochs = 100, .steps = steps};
     fit.files = files;
-    fit.save_every = 2;
+    if (batch > 1) fit.save_every = 2;
     fit.after_step.push_back([&](const TrainingState& now) {
       outcome.steps = now.step;
-      if (now.step == 3) files->wait();
+      if (now.step == wait_after) files->wait();
       return true;
     });
     try {
@@ -67,6 +70,48 @@ TEST(DataCheck, AnotherFileStopsTheRunAtTheNextCheckpoint) {
         << outcome.error;
     EXPECT_NE(outcome.error.find(", workers 0, 2 have 'file data.bin = "), std::string::npos);
     EXPECT_EQ(outcome.steps, 3);  // the end of the epoch
+  }
+}
+
+TEST(DataCheck, AnotherFileStopsTheRunBetweenCheckpoints) {
+  for (const ComparedRun& outcome : train_with_files("ab", 1)) {
+    EXPECT_NE(outcome.error.find("worker 1 has 'file data.bin"), std::string::npos)
+        << outcome.error;
+    EXPECT_EQ(outcome.steps, 4);
+  }
+}
+
+// Without a wait at the end, a run that is shorter than the reading would succeed.
+TEST(DataCheck, AShortRunWaitsForTheComparison) {
+  for (const ComparedRun& outcome : train_with_files("ab", 13, 2, 0)) {
+    EXPECT_NE(outcome.error.find("worker 1 has 'file data.bin"), std::string::npos)
+        << outcome.error;
+    EXPECT_EQ(outcome.steps, 2);
+  }
+  for (const ComparedRun& outcome : train_with_files("aa", 13, 2, 0)) EXPECT_EQ(outcome.error, "");
+}
+
+TEST(DataCheck, AFileThatCannotBeReadInTheBackgroundIsAnError) {
+  const TemporaryFolder folder;
+  std::vector<std::string> errors(2);
+  on_workers(2, [&](int rank, Cluster& cluster) {
+    Trainer trainer(cluster, network(), trainer_options({}));
+    const std::filesystem::path own = folder.path() / std::to_string(rank);
+    digests_of(own, 'a');
+    write_file_atomically(own / "later.bin", "some text");
+    FitOptions fit = {.batch_size = 13, .epochs = 100, .steps = 2};
+    fit.files = std::make_shared<data::FileDigests>(
+        std::vector{own}, data::FileDigestOptions{.cache = {}, .most_at_once = 0});
+    if (rank == 1) std::filesystem::remove(own / "later.bin");
+    try {
+      trainer.fit(samples(), fit);
+    } catch (const Error& error) {
+      errors[rank] = error.what();
+    }
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("[data] worker 1 cannot read its data: "), std::string::npos) << error;
+    EXPECT_NE(error.find("1/later.bin"), std::string::npos) << error;
   }
 }
 
