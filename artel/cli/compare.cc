@@ -122,7 +122,9 @@ std::string to_table(const std::vector<Outcome>& outcomes) {
   observe::Table table(headers);
   for (const Outcome& outcome : outcomes) {
     const nlohmann::json& s = outcome.summary;
-    const double seconds = s.at("seconds"), waited = s.at("seconds_waiting_for_workers");
+    const double seconds = s.at("seconds"),
+                 waited = s.at("seconds_waiting_for_workers").get<double>() +
+                          s.value("seconds_waiting_for_the_wire", 0.0);
     const nlohmann::json path = s.value("exchange", nlohmann::json::object());
     std::vector<std::string> cells = {
         outcome.strategy,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "artel/base/error.h"
 #include "artel/base/json.h"
@@ -180,23 +181,26 @@ Diagnosis overloaded_worker(const LiveRun& run) {
                       critical->name, critical->host, percent(waiting), critical->lanes, lanes)};
 }
 
-// A slow worker: its lanes take longer than those of the others, which wait for it.
-Diagnosis slow_worker(const LiveRun& run) {
+// A slow worker among workers that do the same work: its lanes take longer than those of the
+// others, which wait for it.
+Diagnosis slow_worker_among(const std::vector<const LiveWorker*>& workers) {
   const LiveWorker* slowest = nullptr;
-  for (const LiveWorker& worker : run.workers)
-    if (worker.seconds_per_lane &&
-        (!slowest || *worker.seconds_per_lane > *slowest->seconds_per_lane))
-      slowest = &worker;
+  for (const LiveWorker* worker : workers)
+    if (worker->seconds_per_lane &&
+        (!slowest || *worker->seconds_per_lane > *slowest->seconds_per_lane))
+      slowest = worker;
   if (!slowest) return {};
   std::vector<double> others;
   double waiting = 0;
   int64_t lanes = 0;
-  for (const LiveWorker& worker : run.workers) {
-    lanes += worker.lanes;
-    if (&worker == slowest || !worker.seconds_per_lane) continue;
-    others.push_back(*worker.seconds_per_lane);
-    waiting = std::max(waiting, worker.workers.value_or(0));
+  for (const LiveWorker* worker : workers) {
+    lanes += worker->lanes;
+    if (worker == slowest || !worker->seconds_per_lane) continue;
+    others.push_back(*worker->seconds_per_lane);
+    waiting = std::max(waiting, worker->workers.value_or(0));
   }
+  // Workers of a pipeline wait for other stages, too, as the slowest one does.
+  if (slowest->stage >= 0) waiting = std::max(0.0, waiting - slowest->workers.value_or(0));
   if (others.empty() || lanes == 0) return {};
   const double times = *slowest->seconds_per_lane / std::max(median(others), 1e-12);
   if (!(times >= kMuchSlower)) return {};
@@ -204,9 +208,20 @@ Diagnosis slow_worker(const LiveRun& run) {
   if (!fewer && waiting < kSomeWaiting) return {};
   return {Diagnosis::Kind::slow, slowest->name,
           fmt::format(
-              "{} on {} is {:.1f}x slower than the others: {}", slowest->name, slowest->host, times,
+              "{} on {} is {:.1f}x slower than the others{}: {}", slowest->name, slowest->host,
+              times, slowest->stage >= 0 ? fmt::format(" of stage {}", slowest->stage) : "",
               fewer ? fmt::format("it has been given fewer lanes ({} of {})", slowest->lanes, lanes)
                     : fmt::format("they wait for it {} of their time", percent(waiting)))};
+}
+
+// Stages of a pipeline differ in size, so workers are compared with those of their own stage.
+Diagnosis slow_worker(const LiveRun& run) {
+  std::map<int, std::vector<const LiveWorker*>> stages;
+  for (const LiveWorker& worker : run.workers) stages[worker.stage].push_back(&worker);
+  for (const auto& [stage, workers] : stages)
+    if (Diagnosis found = slow_worker_among(workers); found.kind != Diagnosis::Kind::unknown)
+      return found;
+  return {};
 }
 
 Diagnosis waiting_workers(const LiveRun& run) {

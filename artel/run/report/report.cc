@@ -53,6 +53,15 @@ nlohmann::ordered_json to_json(const WorkerTraffic& traffic) {
           {"received_from_other_hosts_bytes", traffic.between_hosts.received_bytes}};
 }
 
+// The part of the waiting time that the wire needs; 0 if it cannot be determined.
+double seconds_for_wire(const FitResult& result) {
+  return std::min(result.seconds_for_wire.value_or(0), result.last.seconds_exchanging);
+}
+
+double seconds_for_workers(const FitResult& result) {
+  return result.last.seconds_exchanging - seconds_for_wire(result);
+}
+
 // `judge` is the part that the network was evaluated on.
 nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
                                const std::string& judge, const std::vector<std::string>& classes,
@@ -65,12 +74,13 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
                                  {"samples", last.samples},
                                  {"seconds", last.seconds},
                                  {"seconds_waiting_for_data", last.seconds_waited},
-                                 {"seconds_waiting_for_workers", last.seconds_exchanging},
+                                 {"seconds_waiting_for_workers", seconds_for_workers(result)},
                                  {"sent_bytes", last.sent_bytes},
                                  {"received_bytes", last.received_bytes},
                                  {"workers", last.workers},
                                  {"peak_memory_bytes", peak_memory_bytes()},
                                  {"stopped_by", result.stopped_by}};
+  if (result.seconds_for_wire) json["seconds_waiting_for_the_wire"] = seconds_for_wire(result);
   if (last.lanes > 0) json["lanes"] = last.lanes;
   if (!last.exchange.algorithm.empty())
     json["exchange"] = {{"algorithm", last.exchange.algorithm},
@@ -295,11 +305,11 @@ observe::Table RunReport::table_of(const FitResult& result, int64_t parameters) 
         {"waiting for data", fmt::format("{:.1f} %", 100 * last.seconds_waited / last.seconds)});
   }
   if (last.sent_bytes > 0) {
-    const double for_wire = std::min(result.seconds_for_wire.value_or(0), last.seconds_exchanging);
     table.add({"waiting for workers",
-               fmt::format("{:.1f} %", 100 * (last.seconds_exchanging - for_wire) / last.seconds)});
+               fmt::format("{:.1f} %", 100 * seconds_for_workers(result) / last.seconds)});
     if (result.seconds_for_wire)
-      table.add({"waiting for the wire", fmt::format("{:.1f} %", 100 * for_wire / last.seconds)});
+      table.add({"waiting for the wire",
+                 fmt::format("{:.1f} %", 100 * seconds_for_wire(result) / last.seconds)});
     table.add({"sent by a worker", sent_by_a_worker(result)});
   }
   add_server_report(table, result.servers);

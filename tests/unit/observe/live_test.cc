@@ -71,6 +71,23 @@ TEST(Live, AWorkerThatIsSlowerThanTheOthers) {
       "worker 1 on n01 is 1.8x slower than the others: it has been given fewer lanes (2 of 10)");
 }
 
+// A larger stage takes longer and is not slow. A worker is compared with those of its stage.
+TEST(Live, StagesAreNotComparedWithEachOther) {
+  LiveRun run = run_of({worker(0, 0.3, 0, 0.7), worker(1, 0.9, 0, 0.1), worker(2, 0.3, 0, 0.7),
+                        worker(3, 0.9, 0, 0.1)});
+  for (int i = 0; i < 4; ++i) run.workers[i].stage = i % 2;
+  run.workers[1].seconds_per_lane = run.workers[3].seconds_per_lane = 0.03;
+  EXPECT_NE(diagnose(run).kind, Kind::slow);
+  EXPECT_EQ(diagnose(run).culprit.find("worker 1"), std::string::npos);
+  run.workers[3].seconds_per_lane = 0.06;
+  run.workers[1].workers = 0.5;
+  EXPECT_EQ(diagnose(run).text,
+            "worker 3 on n03 is 2.0x slower than the others of stage 1: they wait for it 40 % of "
+            "their time");
+  run.workers.resize(2);
+  EXPECT_NE(diagnose(run).kind, Kind::slow);
+}
+
 TEST(Live, TheWireLimits) {
   LiveRun run = run_of({worker(0, 0.6, 0, 0.4), worker(1, 0.64, 0, 0.36)});
   EXPECT_EQ(diagnose(run).text,
