@@ -6,6 +6,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "artel/comm/collectives/host_lanes.h"
+
 namespace artel::comm {
 namespace {
 
@@ -94,6 +96,19 @@ LaneLayout even_aligned_lanes(int lanes, std::span<const int> hosts) {
   const std::vector<LaneLimits> limits(hosts.size(),
                                        {lanes / workers, (lanes + workers - 1) / workers});
   return aligned_lanes(LaneLayout::even(lanes, workers), limits, hosts);
+}
+
+int most_host_sums(const LaneLayout& layout, std::span<const int> hosts) {
+  const HostLanes plan(layout.lanes, layout.ranges(), hosts);
+  size_t most = 0;
+  for (int host = 0; host < plan.hosts(); ++host) most = std::max(most, plan.sums(host).size());
+  return static_cast<int>(most);
+}
+
+int lanes_of_single_sums(int lanes, int most, std::span<const int> hosts) {
+  for (int more = lanes + 1; more <= most; ++more)
+    if (most_host_sums(even_aligned_lanes(more, hosts), hosts) == 1) return more;
+  return 0;
 }
 
 LaneLayout balanced_lanes(const LaneLayout& old, const std::vector<double>& seconds,

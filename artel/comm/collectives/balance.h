@@ -27,6 +27,13 @@ struct LaneLimits {
 LaneLayout aligned_lanes(const LaneLayout& wanted, std::span<const LaneLimits> limits,
                          std::span<const int> hosts);
 
+// The most partial sums that a host exchanges with the others in an exact sum.
+int most_host_sums(const LaneLayout& layout, std::span<const int> hosts);
+
+// The smallest number of lanes above `lanes`, up to `most`, that gives each host a single partial
+// sum when they are spread evenly; 0 if there is none.
+int lanes_of_single_sums(int lanes, int most, std::span<const int> hosts);
+
 // Spread evenly: some workers may have one lane more than others, where that is aligned best.
 LaneLayout even_aligned_lanes(int lanes, std::span<const int> hosts);
 

@@ -5,6 +5,7 @@
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 #include "artel/base/process.h"
+#include "artel/comm/collectives/balance.h"
 #include "artel/train/loop/epoch_sums.h"
 #include "artel/train/strategies/shared_options.h"
 
@@ -285,6 +286,30 @@ void FitLoop::log_exchange_path() {
       path.reduction == "exact"  ? "; same bits with any number of workers"
       : path.reduction == "fast" ? "; bits depend on the number of workers"
                                  : "");
+  if (path.reduction == "exact") log_divided_subtrees();
+}
+
+// On worker 0, for exact sums between machines: logs the price of lanes that form no whole
+// subtrees, and a number of lanes that avoids it.
+void FitLoop::log_divided_subtrees() {
+  const LanePartition* const partition = workload_->lane_partition();
+  comm::Group* const group = s_.cluster.group();
+  if (!group || !partition || std::ssize(partition->layout().lanes_of_rank) != group->size() ||
+      !partition->all_have_lanes())
+    return;
+  constexpr int kMostTimes = 4;
+  const std::vector<int> machines = group->host_numbers();
+  const int sums = comm::most_host_sums(partition->layout(), machines);
+  const int machine_count = std::ranges::max(machines) + 1;
+  const auto most = static_cast<int>(std::min<int64_t>(kMostTimes * s_.lanes, options_.batch_size));
+  const int lanes =
+      machine_count > 1 && sums > 1 ? comm::lanes_of_single_sums(s_.lanes, most, machines) : 0;
+  if (lanes == 0) return;
+  // A machine sends its partial sums and one total.
+  log(LogLevel::info,
+      "{}, {} lanes: a machine sends {} partial sums, because its lanes form no whole subtree; a "
+      "new run with cluster.lanes = {} sends {:.0f} % less",
+      counted(machine_count, "machine"), s_.lanes, sums, lanes, 100.0 * (sums - 1) / (sums + 1));
 }
 
 // Keeps the current strategy if the pointer is null.

@@ -64,6 +64,7 @@ class FitLoop {
   void catch_up(comm::Group& group, int root);
   void set_strategy(std::unique_ptr<Strategy> strategy);
   void log_exchange_path();
+  void log_divided_subtrees();
   std::optional<data::Batch> next_batch();
 
   bool next_step();

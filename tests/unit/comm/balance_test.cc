@@ -54,5 +54,16 @@ TEST(BalancedLanes, AreAlignedWhereThatCostsNoTime) {
   EXPECT_LE(sums_between_hosts(aligned, {0, 1}), sums_between_hosts(plain, {0, 1}));
 }
 
+TEST(Balance, FindsTheLanesThatGiveEachHostOneSum) {
+  const std::vector<int> three = {0, 1, 2};
+  EXPECT_EQ(most_host_sums(even_aligned_lanes(8, three), three), 2);
+  EXPECT_EQ(lanes_of_single_sums(8, 32, three), 12);
+  EXPECT_EQ(most_host_sums(even_aligned_lanes(12, three), three), 1);
+  EXPECT_EQ(lanes_of_single_sums(8, 11, three), 0);
+  EXPECT_EQ(most_host_sums(even_aligned_lanes(8, std::vector{0, 1}), std::vector{0, 1}), 1);
+  const std::vector<int> pairs = {0, 0, 1, 1};
+  EXPECT_EQ(most_host_sums(even_aligned_lanes(8, pairs), pairs), 1);
+}
+
 }  // namespace
 }  // namespace artel::comm
