@@ -22,6 +22,7 @@
 #include "artel/cluster/remote_run.h"
 #include "artel/cluster/token.h"
 #include "artel/exec/instructions.h"
+#include "artel/run/config/config.h"
 
 namespace artel::cli {
 namespace {
@@ -51,13 +52,29 @@ std::string machine_of(const std::string& host) { return host.substr(host.find('
 
 std::string own_instructions() { return instruction_names()[best_instructions()]; }
 
-// True if the command, or a configuration that it names, selects vector instructions.
-bool chooses_instructions(const std::vector<std::string>& command) {
-  return std::ranges::any_of(command, [](const std::string& word) {
-    return word.find("cluster.instructions") != word.npos ||
-           (word.ends_with(".toml") && std::filesystem::is_regular_file(word) &&
-            read_file(word).find("instructions") != std::string::npos);
-  });
+// The configuration that the command trains with, as far as this machine knows it: its first file
+// that is one, and all settings after --set.
+RunConfig config_of(const Arguments& arguments) {
+  const std::vector<std::string>& words = arguments.command;
+  std::vector<std::string> overrides;
+  std::filesystem::path file;
+  for (size_t i = 0; i < words.size(); ++i) {
+    constexpr std::string_view kSet = "--set";
+    if (words[i].starts_with("--set="))
+      overrides.push_back(words[i].substr(kSet.size() + 1));
+    else if (i > 0 && words[i - 1] == kSet)
+      overrides.push_back(words[i]);
+    else if (const auto path = std::filesystem::path(arguments.folder) / words[i];
+             file.empty() && words[i].ends_with(".toml") && std::filesystem::is_regular_file(path))
+      file = path;
+  }
+  try {
+    return file.empty() ? default_config(overrides) : read_config(file, overrides);
+  } catch (const Error& error) {
+    // The command is another program, or reports the error itself.
+    log(LogLevel::debug, "the launcher does not understand the configuration: {}", error.what());
+    return {};
+  }
 }
 
 // Throws, after a line for each host that cannot be used, and starts nothing. Returns the program
@@ -97,7 +114,8 @@ std::map<std::string, std::string> usable_programs(const Arguments& arguments,
         "--install",
         kHeaderVersion, builds);
   const std::string differ = different(&HostReport::instructions, reports);
-  require(differ.empty() || chooses_instructions(arguments.command), ErrorKind::invalid_argument,
+  const bool agree = config_of(arguments).cluster.instructions != RunConfig().cluster.instructions;
+  require(differ.empty() || agree, ErrorKind::invalid_argument,
           "[--hosts] the processors differ: {}; try --set cluster.instructions=common", differ);
   return programs;
 }
@@ -130,13 +148,15 @@ bool is_program(const std::string& word, const std::vector<std::string>& own_com
 }
 
 // The shell command for a host: the command, with its place in the environment. The token comes by
-// standard input, because command lines are visible to all users of both machines.
+// standard input, because command lines are visible to all users of both machines. With `doors` it
+// joins a run in progress.
 std::string remote_command(const Arguments& arguments, const std::string& program,
-                           const comm::GroupOptions& place) {
+                           const comm::GroupOptions& place, const std::string& doors = "") {
   std::string line = "cd " + shell_word(arguments.folder) + " && exec env " +
                      shell_word(kLauncherVariable + ("=" + launcher_words(arguments)));
   for (const auto& [name, value] : worker_environment(place))
     if (name != "ARTEL_TOKEN") line += ' ' + shell_word(name + "=" + value);
+  if (!doors.empty()) line += ' ' + shell_word(kDoorsVariable + ("=" + doors));
   line += ' ' + shell_word(program) + " launch --follow --";
   if (!arguments.runs_program) line += ' ' + shell_word(program);
   for (const std::string& word : arguments.command) line += ' ' + shell_word(word);
@@ -161,20 +181,27 @@ void launch(Arguments& arguments, const std::vector<std::string>& own_commands) 
       .address = fmt::format("{}:{}", machine_of(hosts.front()), arguments.port),
       .token = given_token("", arguments.token_file)};
   if (place.token.empty()) place.token = random_token();
+  const ClusterConfig cluster = config_of(arguments).cluster;
+  const double patience = cluster.patience;
   std::vector<RemoteWorker> workers;
   for (; place.rank < place.size; ++place.rank) {
     const std::string& host = hosts[place.rank];
-    std::vector<std::string> words = remote_shell();
-    words.push_back(host);
-    words.push_back(remote_command(arguments, programs[host], place));
+    const auto words = [=, program = programs[host]](const std::string& doors) {
+      std::vector<std::string> shell = remote_shell(patience);
+      shell.push_back(host);
+      shell.push_back(remote_command(arguments, program, place, doors));
+      return shell;
+    };
     workers.push_back({.name = fmt::format("worker {} on {}", place.rank, host),
                        .label = std::ranges::count(hosts, host) == 1
                                     ? host
                                     : fmt::format("{} {}", host, place.rank),
-                       .arguments = std::move(words),
-                       .secret = place.token});
+                       .arguments = words(""),
+                       .secret = place.token,
+                       .again = words});
   }
-  if (const int code = run_remotely(workers); code != 0) throw CLI::RuntimeError(code);
+  if (const int code = run_remotely(workers, static_cast<int>(cluster.restarts)); code != 0)
+    throw CLI::RuntimeError(code);
 }
 
 void run_launch(Arguments& arguments, const CLI::App& program) {

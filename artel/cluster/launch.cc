@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -26,6 +27,7 @@
 #include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/cluster/launcher.h"
+#include "artel/cluster/news.h"
 #include "artel/comm/connection/file_handle.h"
 
 namespace artel {
@@ -168,35 +170,6 @@ int exit_code(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// The pipe for status lines of workers (cluster/launcher.h).
-class News {
- public:
-  News() {
-    std::array<int, 2> ends{};
-    require(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0, ErrorKind::io, "pipe: {}",
-            std::strerror(errno));
-    from_ = comm::FileHandle(ends[0]);
-    to_ = comm::FileHandle(ends[1]);
-  }
-  int handed_on() const { return to_.get(); }
-  // Calls handle(process, words) for each new line. A line has at least five words.
-  void read(const std::function<void(pid_t, const std::vector<std::string>&)>& handle) {
-    std::array<char, 4096> buffer;
-    for (ssize_t got = 0; (got = ::read(from_.get(), buffer.data(), buffer.size())) > 0;)
-      pending_.append(buffer.data(), static_cast<size_t>(got));
-    for (size_t end = 0; (end = pending_.find('\n')) != pending_.npos;) {
-      std::vector<std::string> words = split(pending_.substr(0, end), ' ');
-      pending_.erase(0, end + 1);
-      words.resize(std::max<size_t>(words.size(), 5));
-      handle(static_cast<pid_t>(std::atoi(words[0].c_str())), words);
-    }
-  }
-
- private:
-  comm::FileHandle from_, to_;
-  std::string pending_;
-};
-
 // A file in memory to which each process appends (cluster/launcher.h).
 comm::FileHandle file_for_causes() {
   comm::FileHandle file(::memfd_create("causes of errors", MFD_CLOEXEC));
@@ -327,8 +300,7 @@ class Supervision {
           process, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (elastic_ && (by_signal || place.apart || (place.again && !met))) {
       if (begun_ && place.starts <= options_.restarts)
-        place.pause = Deadline::after(
-            std::min(kLongestPause, kFirstPause * static_cast<double>(1 << (place.starts - 1))));
+        place.pause = Deadline::after(restart_pause(place.starts));
       if (by_signal && !std::exchange(died_, true)) to_begin_ = Deadline::after(kSecondsToBegin);
       return;
     }
@@ -363,6 +335,10 @@ class Supervision {
 };
 
 }  // namespace
+
+double restart_pause(int starts) {
+  return std::min(kLongestPause, kFirstPause * std::exp2(starts - 1));
+}
 
 int supervise(const std::vector<WorkerCommand>& workers, const SuperviseOptions& options) {
   require(workers.size() <= passed_on_to.size(), ErrorKind::invalid_argument,

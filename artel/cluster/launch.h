@@ -34,6 +34,9 @@ struct SuperviseOptions {
   std::function<pid_t()> fork = ::fork;
 };
 
+// The pause in seconds before a command that has been started `starts` times is started again.
+double restart_pause(int starts);
+
 // Runs all commands at once and waits for them. Forwards SIGINT and SIGTERM. No worker outlives
 // this process. Reports workers killed by a signal on standard error.
 //

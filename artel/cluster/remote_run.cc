@@ -20,6 +20,9 @@
 #include "artel/base/log.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
+#include "artel/cluster/launch.h"
+#include "artel/cluster/launcher.h"
+#include "artel/cluster/news.h"
 #include "artel/comm/connection/file_handle.h"
 
 namespace artel {
@@ -29,6 +32,10 @@ using comm::FileHandle;
 
 constexpr int kConnectionLost = 255;  // ssh's own exit code
 constexpr double kFailureSeconds = 5, kStopSeconds = 60;
+// Begins a line with the doors of the run, which is for the launcher and not for the user.
+constexpr std::string_view kDoorsMark =
+    "\x1e"
+    "artel-doors ";
 
 // A signal handler can only use globals.
 std::atomic<int> remote_signals{0}, last_remote_signal{0};
@@ -113,6 +120,8 @@ class Lines {
   }
   int file() const { return from_.get(); }
   bool open() const { return open_; }
+  // The doors of the run, as last received.
+  const std::string& doors() const { return doors_; }
 
   void pass_on() {
     std::array<char, 16384> buffer;
@@ -122,7 +131,11 @@ class Lines {
     open_ = got < 0 && (errno == EAGAIN || errno == EINTR);
     if (!open_ && !pending_.empty() && pending_.back() != '\n') pending_ += '\n';
     for (size_t end = 0; (end = pending_.find('\n')) != pending_.npos;) {
-      tell(to_, fmt::format("{}: {}\n", label_, std::string_view(pending_).substr(0, end)));
+      const std::string_view line = std::string_view(pending_).substr(0, end);
+      if (line.starts_with(kDoorsMark))
+        doors_ = line.substr(kDoorsMark.size());
+      else
+        tell(to_, fmt::format("{}: {}\n", label_, line));
       pending_.erase(0, end + 1);
     }
   }
@@ -130,26 +143,32 @@ class Lines {
  private:
   FileHandle from_;
   std::FILE* to_;
-  std::string label_, pending_;
+  std::string label_, pending_, doors_;
   bool open_ = true;
 };
 
 // The ssh connection to one worker.
 class Connection {
  public:
-  explicit Connection(const RemoteWorker& worker) : name_(worker.name) {
-    PipeEnds input = make_pipe(), output = make_pipe(), error = make_pipe();
-    // If this process is killed, ssh lives until the other end has read the end of its input.
-    process_ = start_program(worker.arguments,
-                             {input.read.get(), output.write.get(), error.write.get()}, 0);
-    control_ = std::move(input.write);
-    outputs_.emplace_back(std::move(output.read), stdout, worker.label);
-    outputs_.emplace_back(std::move(error.read), stderr, worker.label);
-    send(worker.secret);
-  }
-  const std::string& name() const { return name_; }
+  explicit Connection(const RemoteWorker& worker) : worker_(worker) { start(worker.arguments); }
+  const std::string& name() const { return worker_.name; }
   const std::vector<Lines>& outputs() const { return outputs_; }
   bool running() const { return process_ > 0; }
+  int starts() const { return starts_; }
+  bool has_restarted() const { return starts_ > 1; }
+  // The doors of the run that a running worker knows; empty without one.
+  std::string doors() const {
+    for (const Lines& lines : outputs_)
+      if (running() && !lines.doors().empty()) return lines.doors();
+    return "";
+  }
+
+  void restart_after_pause() { restart_at_ = Deadline::after(restart_pause(starts_)); }
+  bool restarts_now() const { return !running() && restart_at_.passed(); }
+  void restart(const std::string& doors) {
+    restart_at_ = Deadline::never();
+    start(worker_.again(doors));
+  }
 
   void send(const std::string& line) {
     const std::string text = line + "\n";
@@ -174,15 +193,30 @@ class Connection {
   }
 
  private:
-  std::string name_;
+  void start(const std::vector<std::string>& arguments) {
+    PipeEnds input = make_pipe(), output = make_pipe(), error = make_pipe();
+    // If this process is killed, ssh lives until the other end has read the end of its input.
+    process_ =
+        start_program(arguments, {input.read.get(), output.write.get(), error.write.get()}, 0);
+    control_ = std::move(input.write);
+    outputs_.clear();
+    outputs_.emplace_back(std::move(output.read), stdout, worker_.label);
+    outputs_.emplace_back(std::move(error.read), stderr, worker_.label);
+    ++starts_;
+    send(worker_.secret);
+  }
+
+  RemoteWorker worker_;
   pid_t process_ = 0;
+  int starts_ = 0;
+  Deadline restart_at_ = Deadline::never();
   FileHandle control_;
   std::vector<Lines> outputs_;
 };
 
 class RemoteSupervision {
  public:
-  explicit RemoteSupervision(const std::vector<RemoteWorker>& workers) {
+  RemoteSupervision(const std::vector<RemoteWorker>& workers, int restarts) : restarts_(restarts) {
     for (const RemoteWorker& worker : workers) connections_.emplace_back(worker);
   }
 
@@ -192,8 +226,9 @@ class RemoteSupervision {
       for (Connection& connection : connections_) {
         connection.pass_output_on();
         if (const std::optional<int> code = connection.take_exit_code())
-          note_end(connection.name(), *code);
+          note_end(connection, *code);
       }
+      restart_lost_workers();
       obey_signals();
       escalate();
     }
@@ -220,18 +255,14 @@ class RemoteSupervision {
       if (connection.running()) connection.send(line);
   }
 
-  void note_end(const std::string& name, int code) {
+  void note_end(Connection& connection, int code) {
     if (code == 0) {
       succeeded_ = true;
     } else if (code == 128 + SIGINT || code == 128 + SIGTERM) {
       if (result_ == 0)
         result_ = 128 + (last_remote_signal != 0 ? last_remote_signal.load() : code - 128);
-    } else if (code == kConnectionLost || code > 128) {
-      last_lost_ = code;
-      log(LogLevel::error, "{} was lost: {}", name,
-          code == kConnectionLost
-              ? std::string("the connection has ended")
-              : fmt::format("killed by signal {} ({})", code - 128, ::strsignal(code - 128)));
+    } else if (code == kConnectionLost || code > 128 || connection.has_restarted()) {
+      note_loss(connection, code);
     } else if (result_ == 0) {
       result_ = code;
       if (running() > 0) {
@@ -239,6 +270,33 @@ class RemoteSupervision {
         kill_at_ = Deadline::after(2 * kFailureSeconds);
       }
     }
+  }
+
+  void note_loss(Connection& connection, int code) {
+    last_lost_ = code;
+    const bool again = !ends() && connection.starts() <= restarts_ && !doors_of_the_run().empty();
+    log(LogLevel::error, "{} was lost: {}{}", connection.name(),
+        code == kConnectionLost ? std::string("the connection has ended")
+        : code > 128 ? fmt::format("killed by signal {} ({})", code - 128, ::strsignal(code - 128))
+                     : fmt::format("it could not join the run again, exit code {}", code),
+        again ? fmt::format("; starting it again ({} of {})", connection.starts(), restarts_) : "");
+    if (again) connection.restart_after_pause();
+  }
+
+  // True if the run has been stopped, or a worker has failed.
+  bool ends() const { return obeyed_ != 0 || result_ != 0; }
+
+  // Empty before the workers have connected.
+  std::string doors_of_the_run() const {
+    for (const Connection& connection : connections_)
+      if (const std::string doors = connection.doors(); !doors.empty()) return doors;
+    return "";
+  }
+
+  void restart_lost_workers() {
+    for (Connection& connection : connections_)
+      if (connection.restarts_now() && !ends())
+        if (const std::string doors = doors_of_the_run(); !doors.empty()) connection.restart(doors);
   }
 
   void obey_signals() {
@@ -266,6 +324,7 @@ class RemoteSupervision {
   }
 
   const CountSignals signals_;
+  const int restarts_;
   std::vector<Connection> connections_;
   int obeyed_ = 0, result_ = 0, last_lost_ = 0;
   bool succeeded_ = false;
@@ -311,10 +370,22 @@ class Orders {
   bool ended_ = false;
 };
 
+// Lets the command that starts next write status lines.
+void hand_on(const News& news) {
+  ::fcntl(news.handed_on(), F_SETFD, 0);
+  ::setenv(kNewsVariable, std::to_string(news.handed_on()).c_str(), 1);
+}
+
+void pass_doors_on(News& news) {
+  news.read([](pid_t, const std::vector<std::string>& words) {
+    if (words[1] == "met") tell(stderr, fmt::format("{}{}\n", kDoorsMark, words[2]));
+  });
+}
+
 }  // namespace
 
-int run_remotely(const std::vector<RemoteWorker>& workers) {
-  return RemoteSupervision(workers).run();
+int run_remotely(const std::vector<RemoteWorker>& workers, int restarts) {
+  return RemoteSupervision(workers, restarts).run();
 }
 
 int follow_launcher(const std::vector<std::string>& command) {
@@ -322,6 +393,8 @@ int follow_launcher(const std::vector<std::string>& command) {
   Orders orders;
   ::setenv("ARTEL_TOKEN", orders.first_line().c_str(), 1);
   const FileHandle nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  News news;
+  hand_on(news);
   const pid_t worker = start_program(command, {.input = nothing.get()}, SIGTERM);
   int obeyed = 0;
   Deadline kill_at = Deadline::never();
@@ -333,6 +406,7 @@ int follow_launcher(const std::vector<std::string>& command) {
       if (order == "TERM") ::kill(worker, SIGTERM);
       if (order == "KILL") ::kill(-worker, SIGKILL);
     }
+    pass_doors_on(news);
     if (orders.ended() && !had_ended) {
       ::kill(worker, SIGTERM);
       kill_at = Deadline::after(kStopSeconds);

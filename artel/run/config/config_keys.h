@@ -379,9 +379,9 @@ void visit_keys(RunConfig& config, auto& field) {
         cluster.elastic);
   field(
       {.name = "cluster.restarts",
-       .help =
-           "Maximum number of restarts of each worker on this machine after a signal has killed "
-           "it, with growing pauses. A worker that dies twice before the same step stops the run.",
+       .help = "Maximum number of restarts of each worker by `artel train -n N` after a signal has "
+               "killed it, or by `artel launch` also after its machine or connection is lost, with "
+               "growing pauses. A worker that dies twice before the same step stops the run.",
        .most = 1000},
       cluster.restarts);
   field({.name = "cluster.checkpoint_copies",

@@ -65,6 +65,8 @@ test_launch() {
   contains err "n01: "
   [[ -x $(home_of n03)/.local/bin/artel ]] || fail "the program was not installed"
   expect 0 "$artel" verify one "$(home_of n01)/runs/a"
+  contains err "3 machines, 8 lanes: a machine sends 2 partial sums, because its lanes form no whole subtree; a new run with cluster.lanes = 12 sends 33 % less"
+  contains "$(home_of n01)/runs/a/summary.json" '"seconds_waiting_for_the_wire"'
   nothing_runs_on n01 n02 n03
 
   # A program of its own finds its place in the environment. A misspelt command is none.
@@ -124,6 +126,36 @@ test_launch() {
   nothing_runs_on n01 n02
 }
 
+# A cut between the launcher and the other machines that is shorter than the patience costs nothing, and a worker that is killed
+# is started again.
+test_restart() {
+  make_run
+  make_machines n01 n02 n03
+  give n01 n02 n03
+  on n01 "exec artel launch --hosts n02,n03 -- train run.toml --out runs/a $endless" >log 2>&1 &
+  local launcher=$!
+  wait_for_checkpoint "$(home_of n02)/runs/a"
+  cut_wire n01
+  sleep 11
+  mend_wire n01
+  local steps
+  steps=$(newest_step_of n02 a)
+  for name in n02 n03; do (($(processes_on $name '[a]rtel train ') > 0)) || fail "the worker on $name has ended"; done
+  on n03 "pkill -KILL -f '^/root/bin/artel train'"
+  awaits log "worker 1 on n03 was lost: killed by signal 9 (Killed); starting it again (1 of 8)"
+  awaits log "joins: continuing with 2 workers"
+  until (($(newest_step_of n02 a) > steps + 100)); do sleep 0.1; done
+  on n01 "pkill -INT -o -f '^artel launch --hosts'"
+  local code=0
+  wait $launcher || code=$?
+  ((code == 130)) || { cat log >&2; fail "exit code $code"; }
+  nothing_runs_on n01 n02 n03
+  ! grep -F "artel-doors" log || fail "the launcher prints lines that are meant for it"
+  steps=$(newest_step_of n02 a)
+  expect 0 "$artel" train run.toml --out one --set train.steps="$steps"
+  expect 0 "$artel" verify one "$(home_of n02)/runs/a"
+}
+
 newest_step_of() { ls "$(home_of "$1")/runs/$2/checkpoints" | sed -n 's/^step-0*//p' | tail -1; }
 
 test_bad_hosts() {
@@ -155,6 +187,19 @@ test_bad_hosts() {
   contains err "[launch] the command begins with 'artel'"
   expect_on n01 1 'artel launch --hosts n01,n02 -- train run.toml --join n01:29400'
   contains err "leave --join out"
+
+  # Processors of different kinds, and a configuration that only mentions the key.
+  printf '#!/bin/sh\n[ "$2" = --describe ] || exec artel "$@"\nartel "$@" | sed "s/instructions .*/instructions odd/"\n' \
+    >"$(home_of n02)/bin/odd"
+  chmod +x "$(home_of n02)/bin/odd"
+  ln -s artel "$(home_of n01)/bin/odd"
+  for name in n01 n02; do echo '# instructions' >>"$(home_of $name)/run.toml"; done
+  local odd="artel launch --hosts n01,n02 --program odd -- train run.toml"
+  expect_on n01 1 "$odd"
+  contains err "[--hosts] the processors differ: "
+  expect_on n01 0 "$odd --set cluster.instructions=common --out runs/common"
+  for name in n01 n02; do echo 'instructions = "common"' >>"$(home_of $name)/run.toml"; done
+  expect_on n01 0 "$odd --out runs/file"
 
   # Another build of the same version is told, and replaced on request.
   local program build
