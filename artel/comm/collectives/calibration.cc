@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "artel/base/error.h"
@@ -21,6 +22,36 @@ double message(const LinkCost& link, double bytes) { return link.latency + bytes
 double spread(const LinkCost& link, double rounds, size_t ranks, double bytes) {
   return rounds * link.latency +
          2.0 * static_cast<double>(ranks - 1) / static_cast<double>(ranks) * bytes / link.bandwidth;
+}
+
+// The data that the busiest wire carries in one direction, one after the other, in multiples of its
+// size. Segments stream, so levels of the tree add nothing. The root of two or three ranks returns
+// sums while it receives. With more ranks, an inner node first receives from all of its children,
+// then sends to them.
+double volume_of_tree(size_t ranks, size_t hosts) {
+  if (hosts == ranks && ranks <= 4) return ranks < 4 ? static_cast<double>(ranks - 1) : 2.5;
+  if (hosts < 2) return 4;
+  const size_t of_host = (ranks + hosts - 1) / hosts;
+  std::map<size_t, double> children;  // on other hosts, by host of the parent
+  for (size_t rank = 1; rank < ranks; ++rank) {
+    const size_t parent = (rank - 1) / 2;
+    if (parent / of_host != rank / of_host) ++children[parent / of_host];
+  }
+  double most = 0;
+  for (const auto& [host, count] : children) most = std::max(most, count);
+  return 2 * most;
+}
+
+// The ranks of a host exchange the stripes of each other while the wire is busy, except the first
+// and the last of them. Each host sends `sums` partial sums and a total of its slice to all others.
+double striped_seconds(const Calibration& calibration, const RankCount& count, double sums,
+                       double size) {
+  const auto ranks = static_cast<double>(count.ranks), hosts = static_cast<double>(count.hosts);
+  const double inside = 2 * (ranks / hosts - 1) * message(calibration.inside, size / ranks);
+  if (count.hosts < 2) return inside;
+  const LinkCost& wire = calibration.between;
+  return inside + 2 * (hosts - 1) * wire.latency +
+         (sums + 1) * (hosts - 1) / hosts * size / wire.bandwidth;
 }
 
 }  // namespace
@@ -47,26 +78,25 @@ double predicted_seconds(const Calibration& calibration, Algorithm algorithm,
     case Algorithm::ring:
       return spread(link, 2.0 * (ranks - 1), ranks, size);
     case Algorithm::tree:
-      // A parent has two children: twice the data in, and twice out.
-      return 2 * rounds_of_tree(ranks) * link.latency + 4 * size / shared.bandwidth;
+      return 2 * rounds_of_tree(ranks) * link.latency +
+             volume_of_tree(ranks, host_count) * size / link.bandwidth;
     case Algorithm::halving: {
-      const bool power = std::has_single_bit(ranks);
-      const double extra = power ? 0 : 2 * message(shared, size);
-      return spread(shared, 2 * rounds_of_tree(std::bit_floor(ranks)), std::bit_floor(ranks),
-                    size) +
-             extra;
+      // Only the exchanges between hosts cross the wire: the first ones, with the largest parts.
+      const size_t power = std::bit_floor(ranks);
+      const double extra = power == ranks ? 0 : 2 * message(shared, size);
+      const size_t parts = host_count > 1 ? std::min(power, host_count) : power;
+      return spread(shared, 2 * rounds_of_tree(power), parts, size) + extra;
     }
-    case Algorithm::hierarchical: {
-      // The ranks of a host exchange the stripes of each other while the wire is busy, except the
-      // first and the last of them.
-      const double neighbours = static_cast<double>(ranks) / host_count - 1;
-      const double inside =
-          2 * neighbours * message(calibration.inside, size / static_cast<double>(ranks));
-      return inside + (host_count > 1 ? spread(link, 2.0 * (host_count - 1), host_count, size) : 0);
-    }
+    case Algorithm::hierarchical:
+      return striped_seconds(calibration, count, 1, size);
     default:
       fail(ErrorKind::invalid_argument, "[comm] cost: no model of '{}'", to_string(algorithm));
   }
+}
+
+double predicted_exact_seconds(const Calibration& calibration, const RankCount& count, double sums,
+                               double bytes) {
+  return count.ranks < 2 ? 0 : striped_seconds(calibration, count, sums, bytes);
 }
 
 Algorithm choose_all_reduce(const Calibration& calibration, std::span<const int> hosts,

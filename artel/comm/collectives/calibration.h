@@ -3,6 +3,9 @@
 // A message costs latency + bytes / bandwidth, inside a host and between hosts. These and the
 // layout of the ranks give the time of each algorithm, and the cheapest is chosen. The choice is
 // the same on all ranks, because they share the numbers.
+//
+//   const artel::comm::Calibration links{.between = {.latency = 60e-6, .bandwidth = 125e6}};
+//   artel::println("{}", to_string(choose_all_reduce(links, artel::comm::RankCount{8, 4}, 100e6)));
 #pragma once
 
 #include <span>
@@ -37,6 +40,11 @@ double predicted_seconds(const Calibration& calibration, Algorithm algorithm,
                          std::span<const int> hosts, size_t bytes);
 double predicted_seconds(const Calibration& calibration, Algorithm algorithm,
                          const RankCount& count, double bytes);
+
+// The predicted seconds of a canonical sum (Group::lane_reduce) to which each host contributes
+// `sums` partial sums. With M hosts, (sums + 1)(M - 1)/M of the bytes cross the wire of each.
+double predicted_exact_seconds(const Calibration& calibration, const RankCount& count, double sums,
+                               double bytes);
 
 // The cheapest of ring, tree, halving and hierarchical.
 Algorithm choose_all_reduce(const Calibration& calibration, std::span<const int> hosts,

@@ -25,6 +25,16 @@ TEST(Calibration, ManyRanksOnFewHostsMeetInsideTheHostFirst) {
   EXPECT_EQ(choose_all_reduce(slow_wire, hosts, 16 << 20), Algorithm::hierarchical);
 }
 
+TEST(Calibration, ExactSumsCostAPartialSumOfEachSubtree) {
+  const Calibration links;
+  const auto seconds = [&](double sums) {
+    return predicted_exact_seconds(links, {4, 4}, sums, 100e6);
+  };
+  EXPECT_NEAR(seconds(1), 1.5, 0.01);  // 2 x 3/4 of the bytes
+  EXPECT_NEAR(seconds(3), 3.0, 0.01);
+  EXPECT_EQ(predicted_exact_seconds(links, {1, 1}, 1, 100e6), 0);
+}
+
 TEST(Calibration, TextIsReadBackAndChecked) {
   const Calibration original{.inside = {1.5e-6, 3e9}, .between = {2e-4, 1.2e8}};
   EXPECT_EQ(Calibration::from_text(original.to_text()).to_text(), original.to_text());
