@@ -94,6 +94,7 @@ bool Group::has_left(int peer) const {
 void Group::set_phase(std::string_view phase) { core_->transport->set_phase(phase); }
 
 void Group::set_calibration(const Calibration& calibration) { core_->calibration = calibration; }
+const Calibration& Group::calibration() const { return core_->calibration; }
 
 void Group::abort(std::string_view cause) {
   core_->report(ErrorKind::cancelled, fmt::format("[comm] {}", cause));

@@ -154,6 +154,7 @@ class Group {
   // The numbers that `automatic` chooses by; must be the same on all ranks. See calibrate in
   // benchmark.h.
   void set_calibration(const Calibration& calibration);
+  const Calibration& calibration() const;
   // Makes the waits of all ranks fail with this cause.
   void abort(std::string_view cause);
   // The same for a cause that concerns this worker. The other ranks' errors name it

@@ -8,6 +8,7 @@
 //   options.strategy_options = {artel::MeshOptions{.mesh = "auto"}};
 #pragma once
 
+#include "artel/comm/collectives/calibration.h"
 #include "artel/train/strategies/registry.h"
 
 namespace artel {
@@ -19,6 +20,7 @@ struct MeshOptions {
   bool chosen = false;  // `auto` has set the axes
   // Measured speeds by rank on which the choice was based; empty if all are equal.
   std::vector<double> speeds = {};
+  comm::Calibration links = {};  // measured links on which the choice was based
 
   void visit(KeyVisitor& field);
 };

@@ -1,6 +1,7 @@
 #include "artel/train/strategies/mesh_choice.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "artel/base/memory_limit.h"
 #include "artel/base/text.h"
 #include "artel/cluster/worker_name.h"
+#include "artel/comm/collectives/benchmark.h"
 #include "artel/data/fetch.h"
 #include "artel/exec/peak.h"
 #include "artel/plan/forecast/own_machine.h"
@@ -34,6 +36,8 @@ constexpr double kDoubt = 1.25;
 constexpr double kSpeedSeconds = 0.5;
 // Speed differences below this share count as equal, because other programs come and go.
 constexpr double kSpeedNoise = 0.2;
+// Links count as unchanged within this factor.
+constexpr double kLinkNoise = 1.5;
 // Minimum forecast speedup of another mesh that justifies moving the state.
 constexpr double kWorthMoving = 0.1;
 
@@ -79,6 +83,7 @@ MeshQuestion question_of(const MeshTask& task, const TrainerOptions& options) {
       .mirrors = task.cluster.elastic() && strategy.of<MirrorOptions>().mirror_every > 0,
       .hosts = machines(task.cluster),
       .speeds = strategy.of<MeshOptions>().speeds,
+      .links = strategy.of<MeshOptions>().links,
       .graph = [&stepper, samples](const ShardPart& part) { return stepper.graph(samples, part); },
       .seconds =
           [&stepper, measures](const Graph& graph) {
@@ -114,6 +119,29 @@ std::vector<double> measured_speeds(const MeshTask& task) {
   return all;
 }
 
+// Collective. Measures the links between machines. The group's own calibration stays, because it
+// selects algorithms, whose order of addition determines bits.
+comm::Calibration measured_links(const MeshTask& task) {
+  comm::Group& group = *task.cluster.membership().group;
+  const comm::Calibration kept = group.calibration();
+  if (!spreads_over_machines(group.host_numbers())) return kept;
+  const comm::Calibration measured = comm::calibrate(group);
+  group.set_calibration(kept);
+  return measured;
+}
+
+// Other traffic comes and goes. Only a link of another speed counts as changed.
+bool is_other_link(const comm::LinkCost& before, const comm::LinkCost& now) {
+  const double ratio = now.bandwidth / before.bandwidth;
+  return std::max(ratio, 1 / ratio) > kLinkNoise;
+}
+
+// "; 118 MB/s between machines".
+std::string link_speed(const MeshQuestion& question) {
+  if (!spreads_over_machines(question.hosts)) return "";
+  return fmt::format("; {}/s between machines", format_bytes(question.links.between.bandwidth));
+}
+
 // "; worker 2 on n03 computes at 0.08 of the speed of the fastest".
 std::string slow_workers(const comm::Group& group, const std::vector<double>& speeds) {
   std::string text;
@@ -133,8 +161,9 @@ std::string best_choice(const comm::Group& group, const MeshQuestion& question) 
         ":cluster.mesh: got {} workers with {} each, expected more, as no mesh of theirs has room "
         "for the network; try {}",
         question.workers, format_bytes(question.memory), suggest_fit(question));
-  log(LogLevel::info, "mesh: {}: {}{}", to_string(*best),
-      reasons_for(*best, meshes, question.memory), slow_workers(group, question.speeds));
+  log(LogLevel::info, "mesh: {}: {}{}{}", to_string(*best),
+      reasons_for(*best, meshes, question.memory), slow_workers(group, question.speeds),
+      link_speed(question));
   return fmt::format("{} {} {}", best->size.pipeline, best->size.tensor, best->sharding);
 }
 
@@ -194,6 +223,7 @@ void choose_mesh(const MeshTask& task, TrainerOptions& options) {
   mesh.chosen = true;
   if (!task.cluster.membership().group) return;
   mesh.speeds = measured_speeds(task);
+  mesh.links = measured_links(task);
   take_best_choice(task, options);
 }
 
@@ -204,6 +234,9 @@ bool reconsider_mesh(const MeshTask& task, const StrategyOptions& asked, Trainer
   MeshOptions& mesh = other.strategy_options.of<MeshOptions>();
   mesh.chosen = true;
   mesh.speeds = measured_speeds(task);
+  const comm::Calibration links = measured_links(task);
+  mesh.links = options.strategy_options.of<MeshOptions>().links;
+  if (is_other_link(mesh.links.between, links.between)) mesh.links = links;
   std::string verdict;
   if (group.rank() == 0) {
     const StrategyOptions& present = options.strategy_options;
@@ -219,6 +252,23 @@ bool reconsider_mesh(const MeshTask& task, const StrategyOptions& asked, Trainer
   take_best_choice(task, other);
   options.strategy_options = other.strategy_options;
   return true;
+}
+
+double forecast_step(const MeshTask& task, const TrainerOptions& options) {
+  const bool measured = std::filesystem::exists(plan::own_machine_file(data::data_folder()));
+  if (!measured || task.cluster.rank() != 0 || task.cluster.servers() > 0) return 0;
+  MeshQuestion question = question_of(task, options);
+  question.seconds = [](const Graph& graph) {
+    return plan::own_node_seconds(graph, data::data_folder());
+  };
+  const auto& sharding = options.strategy_options.of<ShardingOptions>().sharding;
+  try {
+    return forecast_mesh(question, mesh_size(options.strategy_options), sharding).seconds;
+  } catch (const Error& error) {
+    // Training does not need it.
+    log(LogLevel::debug, "no forecast of a step: {}", error.what());
+    return 0;
+  }
 }
 
 void spare_mirrors(const MeshTask& task, TrainerOptions& options) {

@@ -20,13 +20,18 @@ struct MeshTask {
 bool chooses_mesh(const Cluster& cluster, const StrategyOptions& options);
 
 // Collective. If cluster.mesh = "auto", sets the axes and the sharding that worker 0 finds best.
-// Workers on several machines measure their speeds first, which takes half a second.
+// Workers on several machines first measure their speeds, which takes half a second, and the links
+// between them.
 void choose_mesh(const MeshTask& task, TrainerOptions& options);
 
-// Collective, between two steps of a chosen mesh. Measures the speeds again. Returns true if
-// another choice is worth it, and stores it in `options`. `asked` are the options of the original
-// choice.
+// Collective, between two steps of a chosen mesh. Measures speeds and links again. Returns true
+// if another choice is worth it, and stores it in `options`. `asked` are the options of the
+// original choice.
 bool reconsider_mesh(const MeshTask& task, const StrategyOptions& asked, TrainerOptions& options);
+
+// On worker 0: the forecast time of a step in seconds. 0 on other workers, with parameter servers,
+// or if this machine was not measured with `artel plan --measure`.
+double forecast_step(const MeshTask& task, const TrainerOptions& options);
 
 // Collective. Disables copies of parts (cluster.mirror_every) if they do not fit into
 // `cluster.memory`.

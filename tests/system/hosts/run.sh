@@ -489,6 +489,22 @@ test_slow_mesh() {
   expect 0 "$artel" verify one "$(home_of n01)/runs/a"
 }
 
+# The network decides: large gradients cross a fast one, and only activations a slow one.
+test_mesh_links() {
+  make_run
+  sed -i 's/"dense 16"/"dense 600", "relu", "dense 600", "relu", "dense 600", "relu", "dense 16"/; s/batch_size = 20/batch_size = 240/' run.toml
+  make_machines n01 n02
+  give n01 n02
+  local limit
+  for limit in none 20mbit; do
+    [[ $limit == none ]] || { limit_port 0 $limit; limit_port 1 $limit; }
+    expect_on n01 0 "artel launch --hosts n01,n02 -- train run.toml --out runs/$limit --set train.steps=2 --set cluster.mesh=auto"
+    cat out err >"$limit.log"
+  done
+  contains none.log "mesh: data 2 x pipeline 1"
+  contains 20mbit.log "mesh: data 1 x pipeline 2"
+}
+
 # Types the commands of docs/cluster.md: lines in its blocks that begin with the name of a machine and "$ ". The lines below a
 # command have to appear in its output, except for the name of the machine in front of what only that machine prints.
 # "COMMAND &" keeps running in the terminal of its machine; "^C" interrupts it there.
