@@ -273,7 +273,7 @@ std::vector<Entry> make_entries() {
        [](const ModelOptions& o) { return lenet5(or_default(o.classes, 10)); }}};
   for (const int depth : {11, 13, 16, 19})
     for (const bool batch_norm : {false, true}) entries.push_back(vgg_entry(depth, batch_norm));
-  for (const int depth : {18, 34, 50}) entries.push_back(resnet_entry(depth));
+  for (const int depth : {18, 34, 50, 101, 152}) entries.push_back(resnet_entry(depth));
   entries.push_back(resnet_entry(50, true));
   entries.push_back(mobilenet_entry("", "", {}));
   entries.push_back(mobilenet_entry("_tf", ", padded as TensorFlow does", {.pad_end = true}));

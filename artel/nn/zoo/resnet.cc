@@ -57,11 +57,14 @@ struct Stages {
 };
 
 const Stages& stages_of(int depth) {
-  static const std::map<int, Stages> stages = {
-      {18, {{2, 2, 2, 2}}}, {34, {{3, 4, 6, 3}}}, {50, {{3, 4, 6, 3}, true}}};
+  static const std::map<int, Stages> stages = {{18, {{2, 2, 2, 2}}},
+                                               {34, {{3, 4, 6, 3}}},
+                                               {50, {{3, 4, 6, 3}, true}},
+                                               {101, {{3, 4, 23, 3}, true}},
+                                               {152, {{3, 8, 36, 3}, true}}};
   const auto found = stages.find(depth);
   require(found != stages.end(), ErrorKind::invalid_argument,
-          "[resnet] depth: got {}, expected 18, 34 or 50", depth);
+          "[resnet] depth: got {}, expected 18, 34, 50, 101 or 152", depth);
   return found->second;
 }
 

@@ -16,7 +16,7 @@ struct ResNetOptions {
 };
 
 // With torchvision's structure and names: conv1, bn1, layer1.0.conv1, layer1.0.downsample.0, fc.
-// `depth` is 18, 34 or 50.
+// `depth` is 18, 34, 50, 101 or 152.
 Layer resnet(int depth, const ResNetOptions& options = {});
 
 struct CifarResNetOptions {

@@ -41,7 +41,8 @@ TEST(Zoo, HasThePublishedNumberOfParameters) {
       {"vgg11", 132'863'336},    {"vgg11_bn", 132'868'840}, {"vgg13", 133'047'848},
       {"vgg13_bn", 133'053'736}, {"vgg16", 138'357'544},    {"vgg16_bn", 138'365'992},
       {"vgg19", 143'667'240},    {"vgg19_bn", 143'678'248}, {"resnet18", 11'689'512},
-      {"resnet34", 21'797'672},  {"resnet50", 25'557'032}};
+      {"resnet34", 21'797'672},  {"resnet50", 25'557'032},  {"resnet101", 44'549'160},
+      {"resnet152", 60'192'808}};
   for (const auto& [name, count] : published)
     EXPECT_EQ(count_parameters(graph_of(model_by_name(name), {1, 3, 224, 224})), count) << name;
   const std::map<std::string, int64_t> on_cifar = {
