@@ -32,9 +32,10 @@ double network_speed(const fs::path& folder) {
   double best = 0;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    // Bridges, tunnels, and virtual pairs have no device, and a speed that means nothing.
+    if (!fs::exists(entry.path() / "device", ignored)) continue;
     double megabits = 0;
-    std::ifstream(entry.path() / "speed") >>
-        megabits;  // fails for interfaces without a speed, such as lo
+    std::ifstream(entry.path() / "speed") >> megabits;  // -1 or nothing without a cable
     best = std::max(best, megabits * 1e6 / 8);
   }
   return best;
@@ -47,7 +48,6 @@ MachineKind rough_machine(const ThisMachine& machine) {
   kind.memory = static_cast<double>(memory_limit_bytes());
   kind.memory_bandwidth = measure_memory_speed(pool, machine.cores);
   if (const double network = network_speed(); network > 0) kind.network.bandwidth = network;
-  kind.variation = 0.05;
   return kind;
 }
 

@@ -17,15 +17,15 @@ struct ThisMachine {
 };
 
 // Measures arithmetic speed and memory bandwidth, which takes about a second. Reads all other
-// properties from the operating system.
+// properties from the operating system. One machine does not tell the variation between machines.
 MachineKind rough_machine(const ThisMachine& machine);
 
 // Also runs training steps of `graphs` on one core and fits the speeds of ops to their kernels.
 MachineKind measured_machine(const ThisMachine& machine, std::span<const Graph> graphs,
                              const KernelChoices& choices);
 
-// Bytes per second of the fastest active network interface; 0 if unknown.
-// `folder` is /sys/class/net.
+// Bytes per second of the fastest active network card; 0 if unknown. Virtual interfaces do not
+// count. `folder` is /sys/class/net.
 double network_speed(const std::filesystem::path& folder = "/sys/class/net");
 
 }  // namespace artel::plan

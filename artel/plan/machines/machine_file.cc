@@ -101,6 +101,15 @@ Read flag_field(bool& member) {
   };
 }
 
+// A speed of ops. Without the key, that part of the work takes no time.
+Read speed_field(double& member, Unit unit) {
+  return [&member, read = quantity_field(member, unit)](const toml::node& node) {
+    read(node);
+    require(member > 0, ErrorKind::invalid_argument,
+            "got 0, expected more than 0; leave the key out if this takes no time");
+  };
+}
+
 void read_ops(const toml::node& node, std::string_view file, MachineKind& kind) {
   const toml::table* const table = node.as_table();
   if (table == nullptr) refuse_value("tables such as [machine.op.product]");
@@ -109,11 +118,15 @@ void read_ops(const toml::node& node, std::string_view file, MachineKind& kind) 
   for (const auto& [key, entry] : *table) {
     const toml::table* const one = entry.as_table();
     if (one == nullptr) refuse_value("tables such as [machine.op.product]");
-    OpSpeed& speed = kind.ops[printable_line(key.str())];
+    const std::string name = printable_line(key.str());
+    require(std::ranges::count(known_op_classes(), name) == 1, ErrorKind::invalid_argument,
+            "[{}:{}] unknown class of ops '{}'{}; known: {}", file, key.source().begin.line, name,
+            did_you_mean(name, known_op_classes()), join(known_op_classes(), ", "));
+    OpSpeed& speed = kind.ops[name];
     TableReader(*one, file)
-        .read({{"flops", quantity_field(speed.flops, Unit::flops)},
-               {"bandwidth", quantity_field(speed.bandwidth, Unit::rate)},
-               {"weight_bandwidth", quantity_field(speed.weight_bandwidth, Unit::rate)},
+        .read({{"flops", speed_field(speed.flops, Unit::flops)},
+               {"bandwidth", speed_field(speed.bandwidth, Unit::rate)},
+               {"weight_bandwidth", speed_field(speed.weight_bandwidth, Unit::rate)},
                {"overhead", quantity_field(speed.overhead, Unit::seconds)}});
   }
 }
@@ -177,6 +190,11 @@ void write(std::string& text, std::string_view key, double value, Unit unit) {
   if (value > 0) text += fmt::format("{} = \"{}\"\n", key, format_quantity(value, unit));
 }
 
+// Links have other defaults than 0.
+void write_latency(std::string& text, std::string_view key, double value) {
+  text += fmt::format("{} = \"{}\"\n", key, format_quantity(value, Unit::seconds));
+}
+
 std::string kind_text(const MachineKind& kind) {
   std::string text =
       fmt::format("\n[[machine]]\nname = {}\ncount = {}\n", toml_value(kind.name), kind.count);
@@ -186,9 +204,9 @@ std::string kind_text(const MachineKind& kind) {
   write(text, "memory", kind.memory, Unit::bytes);
   write(text, "memory_bandwidth", kind.memory_bandwidth, Unit::rate);
   write(text, "network", kind.network.bandwidth, Unit::rate);
-  write(text, "latency", kind.network.latency, Unit::seconds);
+  write_latency(text, "latency", kind.network.latency);
   write(text, "inside", kind.inside.bandwidth, Unit::rate);
-  write(text, "inside_latency", kind.inside.latency, Unit::seconds);
+  write_latency(text, "inside_latency", kind.inside.latency);
   if (!kind.at.empty()) text += fmt::format("switch = {}\n", toml_value(kind.at));
   if (kind.price > 0) text += fmt::format("price = {:.6g}\n", kind.price);
   write(text, "variation", kind.variation, Unit::fraction);
@@ -237,7 +255,7 @@ std::string to_toml(const Machines& machines) {
     text += fmt::format("\n[[switch]]\nname = {}\n", toml_value(one.name));
     if (!one.uplink.empty()) text += fmt::format("uplink = {}\n", toml_value(one.uplink));
     write(text, "bandwidth", one.link.bandwidth, Unit::rate);
-    write(text, "latency", one.link.latency, Unit::seconds);
+    write_latency(text, "latency", one.link.latency);
   }
   return text;
 }

@@ -1,5 +1,7 @@
 #include "artel/plan/machines/machines.h"
 
+#include <cmath>
+#include <numbers>
 #include <set>
 
 #include "artel/base/error.h"
@@ -124,7 +126,41 @@ void share_cores(MachineKind& kind, int64_t machines) {
   }
 }
 
+double normal_distribution(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
+
 }  // namespace
+
+const std::vector<std::string>& known_op_classes() {
+  static const std::vector<std::string> names = {"attention",
+                                                 "attention_backward",
+                                                 "convolution",
+                                                 "convolution_weights",
+                                                 "convolution_1x1",
+                                                 "convolution_1x1_weights",
+                                                 "convolution_3x3",
+                                                 "convolution_3x3_weights",
+                                                 "grouped_convolution",
+                                                 "grouped_convolution_weights",
+                                                 "normalisation",
+                                                 "other",
+                                                 "pooling",
+                                                 "product",
+                                                 "recurrence"};
+  return names;
+}
+
+// The integral of 1 - F^n above 0, minus that of F^n below 0. The trapezoidal rule is exact to many
+// digits for such smooth functions.
+double expected_largest(int64_t count) {
+  constexpr double kStep = 0.05, kEnd = 9;
+  if (count < 2) return 0;
+  double sum = 0;
+  for (double x = kStep / 2; x < kEnd; x += kStep) {
+    const auto n = static_cast<double>(count);
+    sum += 1 - std::pow(normal_distribution(x), n) - std::pow(normal_distribution(-x), n);
+  }
+  return sum * kStep;
+}
 
 int64_t Machines::workers() const {
   int64_t sum = 0;

@@ -27,6 +27,9 @@ struct OpSpeed {
   auto operator<=>(const OpSpeed&) const = default;
 };
 
+// The classes of ops that [machine.op] may describe (op_class in kernel_work.h).
+const std::vector<std::string>& known_op_classes();
+
 struct MachineKind {
   std::string name = "machine";
   int64_t count = 1;            // machines of this kind
@@ -94,6 +97,10 @@ struct Pool {
   comm::Calibration links() const { return {kind.inside, between}; }
   int64_t workers_per_machine() const { return std::min(workers, kind.devices); }
 };
+
+// Expected largest of `count` independent standard normal numbers, such as the deviation of the
+// slowest machine.
+double expected_largest(int64_t count);
 
 // Takes machines in file order. If there are too few, adds more of the last kind.
 Pool pool_of(const Machines& machines, int64_t workers);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <span>
@@ -39,17 +40,44 @@ constexpr std::array<Prefix, 11> kPrefixes{{{"Ki", 0x1p10},
                                             {"", 1}}};
 
 constexpr std::array<NamedUnit, 4> kBytes{{{"B", 1}, {"byte", 1}, {"bytes", 1}, {"", 1}}};
-constexpr std::array<NamedUnit, 11> kRates{{{"bit/s", 0.125},
+constexpr std::array<NamedUnit, 14> kRates{{{"bit/s", 0.125},
                                             {"bit", 0.125},
                                             {"bits/s", 0.125},
                                             {"b/s", 0.125},
                                             {"bps", 0.125},
                                             {"bE", 0.125},
                                             {"bE/s", 0.125},
+                                            {"b", 0.125},
+                                            {"b/sec", 0.125},
+                                            {"B/sec", 1},
                                             {"B/s", 1},
                                             {"Bps", 1},
                                             {"bytes/s", 1},
                                             {"", 1}}};
+// Spelled in any case, with prefixes in any case: "1 GBit/s", "10GigE", "64 GByte".
+constexpr std::array<Prefix, 10> kLowerPrefixes{{{"ki", 0x1p10},
+                                                 {"mi", 0x1p20},
+                                                 {"gi", 0x1p30},
+                                                 {"ti", 0x1p40},
+                                                 {"k", 1e3},
+                                                 {"m", 1e6},
+                                                 {"g", 1e9},
+                                                 {"t", 1e12},
+                                                 {"p", 1e15},
+                                                 {"", 1}}};
+constexpr std::array<NamedUnit, 3> kLowerBytes{{{"b", 1}, {"byte", 1}, {"bytes", 1}}};
+constexpr std::array<NamedUnit, 12> kLowerRates{{{"bit", 0.125},
+                                                 {"bits", 0.125},
+                                                 {"bit/s", 0.125},
+                                                 {"bits/s", 0.125},
+                                                 {"bit/sec", 0.125},
+                                                 {"bits/sec", 0.125},
+                                                 {"bps", 0.125},
+                                                 {"ige", 0.125},
+                                                 {"byte/s", 1},
+                                                 {"bytes/s", 1},
+                                                 {"byte/sec", 1},
+                                                 {"bytes/sec", 1}}};
 constexpr std::array<NamedUnit, 7> kFlops{{{"FLOP/s", 1},
                                            {"FLOPS", 1},
                                            {"FLOPs", 1},
@@ -103,18 +131,44 @@ std::string_view example_of(Unit unit) {
   return "";
 }
 
-// The size of the named unit, or 0 if it is unknown. Times and fractions take no prefixes.
-double size_of_unit(std::string_view name, Unit unit) {
-  const bool prefixed = unit == Unit::bytes || unit == Unit::rate || unit == Unit::flops;
-  for (const Prefix& prefix : kPrefixes) {
-    if (!name.starts_with(prefix.name) || (!prefixed && !prefix.name.empty())) continue;
+std::string lower_case(std::string_view text) {
+  std::string lower;
+  for (const char c : text) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+// The size of `name`, a prefix and a unit, or 0 if it is unknown.
+double size_among(std::string_view name, std::span<const Prefix> prefixes,
+                  std::span<const NamedUnit> units) {
+  for (const Prefix& prefix : prefixes) {
+    if (!name.starts_with(prefix.name)) continue;
     const std::string_view rest = name.substr(prefix.name.size());
-    // A prefix without a unit, such as "5 G", is not a quantity.
-    if (rest.empty() && !prefix.name.empty()) continue;
-    for (const NamedUnit& one : names_of(unit))
-      if (rest == one.name) return prefix.factor * one.size;
+    for (const NamedUnit& one : units)
+      if (rest == one.name && !(rest.empty() && !prefix.name.empty()))
+        return prefix.factor * one.size;
   }
   return 0;
+}
+
+// The size of the named unit, or 0 if it is unknown. Times and fractions take no prefixes.
+double size_of_unit(std::string_view name, Unit unit) {
+  constexpr std::array<Prefix, 1> none{{{"", 1}}};
+  const bool prefixed = unit == Unit::bytes || unit == Unit::rate || unit == Unit::flops;
+  const auto prefixes =
+      prefixed ? std::span<const Prefix>(kPrefixes) : std::span<const Prefix>(none);
+  if (const double size = size_among(name, prefixes, names_of(unit)); size > 0) return size;
+  // "64G" and "64Gi" are sizes. "5 G" of a network or a processor is not clear.
+  const std::string lower = lower_case(name);
+  if (unit == Unit::bytes)
+    for (const Prefix& prefix : kLowerPrefixes)
+      if (lower == prefix.name) return prefix.factor;
+  // "gb" has bytes, but "Gb" may mean bits.
+  if (unit == Unit::bytes && (lower == name || lower.find("byte") != lower.npos))
+    return size_among(lower, kLowerPrefixes, kLowerBytes);
+  // "B" is a byte, so "MBPS" is not read as bits.
+  const bool says_bytes = name.find('B') != name.npos && lower.find("bit") == lower.npos &&
+                          lower.find("byte") == lower.npos;
+  return unit == Unit::rate && !says_bytes ? size_among(lower, kLowerPrefixes, kLowerRates) : 0;
 }
 
 // Formats the value in the largest unit in which it is at least 1.

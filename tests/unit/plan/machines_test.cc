@@ -2,8 +2,14 @@
 #include "artel/plan/machines/machines.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <numbers>
 
 #include "artel/base/error.h"
+#include "artel/base/file.h"
+#include "artel/plan/forecast/measure_machine.h"
 #include "artel/plan/machines/machine_file.h"
 #include "artel/plan/machines/units.h"
 #include "tests/support/error_of.h"
@@ -30,6 +36,13 @@ TEST(Units, AreReadAsPeopleWriteThem) {
   EXPECT_DOUBLE_EQ(parse_quantity("10GbE", Unit::rate), 1.25e9);
   EXPECT_DOUBLE_EQ(parse_quantity("100 Mbps", Unit::rate), 12.5e6);
   EXPECT_DOUBLE_EQ(parse_quantity("12.5 GB/s", Unit::rate), 12.5e9);
+  for (const char* text : {"1 GBit/s", "1 gbit/s", "1 Gb", "1 Gbit/sec", "1GigE", "1 gige",
+                           "1 Gb/s", "1 Gb/sec", "1000 mbps", "1 GBIT/S", "0.125 GByte/s"})
+    EXPECT_DOUBLE_EQ(parse_quantity(text, Unit::rate), 125e6) << text;
+  for (const char* text : {"64G", "64 GB", "64 gb", "64 GByte", "64 gbytes", "64 Gbyte", "64g"})
+    EXPECT_DOUBLE_EQ(parse_quantity(text, Unit::bytes), 64e9) << text;
+  for (const char* text : {"64Gi", "64 gib", "64 GiByte"})
+    EXPECT_DOUBLE_EQ(parse_quantity(text, Unit::bytes), 64 * 0x1p30) << text;
   EXPECT_DOUBLE_EQ(parse_quantity("28 TFLOP/s", Unit::flops), 28e12);
   EXPECT_DOUBLE_EQ(parse_quantity("60 GFLOPS", Unit::flops), 60e9);
   EXPECT_DOUBLE_EQ(parse_quantity("50 us", Unit::seconds), 50e-6);
@@ -39,9 +52,11 @@ TEST(Units, AreReadAsPeopleWriteThem) {
 }
 
 TEST(Units, RefuseWhatIsNone) {
-  for (const char* text : {"", "GiB", "-1 GiB", "1 Gbit", "nan", "inf", "1e40", "5 G", "1 GiB x"})
+  for (const char* text : {"", "GiB", "-1 GiB", "1 Gbit", "nan", "inf", "1e40", "64 Gb", "1 GiB x"})
     EXPECT_THROW(parse_quantity(text, Unit::bytes), Error) << text;
   EXPECT_THROW(parse_quantity("5 ks", Unit::seconds), Error);
+  for (const char* text : {"10 G", "10 MBPS", "10 Gi"})
+    EXPECT_THROW(parse_quantity(text, Unit::rate), Error) << text;
   EXPECT_EQ(error_of([] { parse_quantity("10 GHz", Unit::rate); }),
             "got \"10 GHz\", expected a rate such as \"1 Gbit/s\", \"10GbE\" or \"12.5 GB/s\"");
 }
@@ -67,6 +82,13 @@ TEST(Machines, FilesSayWhatIsWrongAndWhere) {
             "[m.toml:1] flops: missing; expected more than 0");
   EXPECT_EQ(error_of_file("[[machine]]\nname = \"a\"\nflops = 0\n"),
             "[m.toml:3] flops: got 0, expected more than 0");
+  EXPECT_TRUE(
+      error_of_file(machine_text("[machine.op.produkt]\nflops = \"1 GFLOP/s\"\n"))
+          .starts_with(
+              "[m.toml:6] unknown class of ops 'produkt'; did you mean 'product'?; known: "));
+  EXPECT_EQ(error_of_file(machine_text("[machine.op.product]\nbandwidth = 0\n")),
+            "[m.toml:7] bandwidth: got 0, expected more than 0; leave the key out if this takes no "
+            "time");
   EXPECT_TRUE(error_of_file("[[machine]]\nflops = \n").starts_with("[m.toml:2] invalid TOML"));
 }
 
@@ -121,6 +143,40 @@ TEST(Machines, WrittenFilesAreReadAgain) {
     EXPECT_FALSE(machines.about.empty()) << name;
   }
   EXPECT_THROW(machines_by_name("v1000"), Error);
+}
+
+TEST(Machines, LatenciesOfZeroAreWritten) {
+  const std::string links = "latency = 0\ninside_latency = \"0 us\"\n";
+  const Machines read =
+      parse_machines(to_toml(parse_machines(machine_text(links), "m.toml")), "m.toml");
+  EXPECT_EQ(read.kinds[0].network.latency, 0);
+  EXPECT_EQ(read.kinds[0].inside.latency, 0);
+}
+
+// Known values: 1 / sqrt(pi) for two, 1.5 / sqrt(pi) for three; tables of order statistics.
+TEST(Machines, TheSlowestOfSeveralIsExpected) {
+  EXPECT_EQ(expected_largest(1), 0);
+  EXPECT_NEAR(expected_largest(2), 1 / std::sqrt(std::numbers::pi), 1e-9);
+  EXPECT_NEAR(expected_largest(3), 1.5 / std::sqrt(std::numbers::pi), 1e-9);
+  EXPECT_NEAR(expected_largest(10), 1.53875, 1e-5);
+  EXPECT_NEAR(expected_largest(100), 2.50759, 1e-5);
+  EXPECT_NEAR(expected_largest(1000), 3.24144, 1e-5);
+}
+
+// Virtual pairs and bridges are not cards.
+TEST(Machines, OnlyNetworkCardsHaveASpeed) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / fmt::format("net{}", getpid());
+  const auto add = [&](const char* name, const char* speed, bool device) {
+    std::filesystem::create_directories(folder / name / (device ? "device" : "queues"));
+    write_file_atomically(folder / name / "speed", speed);
+  };
+  add("veth1", "10000\n", false);
+  EXPECT_EQ(network_speed(folder), 0);
+  add("eth0", "1000\n", true);
+  add("eth1", "-1\n", true);
+  EXPECT_EQ(network_speed(folder), 125e6);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
