@@ -58,6 +58,7 @@ double seconds_of(const std::string& text) {
 // A signal handler can only use globals.
 std::atomic<int> sweep_signal{0};
 void stop_sweep(int signal) {
+  if (signal == SIGTERM && sweep_signal != 0) return;  // repeated by a scheduler
   if (sweep_signal.exchange(signal) != 0) ::_exit(128 + signal);
 }
 

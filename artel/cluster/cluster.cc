@@ -62,6 +62,14 @@ std::function<void()> notice_of_waiting(const std::string& address, double timeo
   };
 }
 
+// The numeric address of the rendezvous, so that the training thread never waits for a name server.
+// Empty if there is none, or if this machine does not know its name.
+std::string numeric_place(const std::string& address) try {
+  return to_string(comm::control::resolved(comm::control::parse_endpoint(address)));
+} catch (const Error&) {
+  return {};
+}
+
 bool is_lack_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
   const auto* const failed = dynamic_cast<const std::system_error*>(&error);
@@ -89,10 +97,10 @@ void Cluster::connect(const comm::GroupOptions& options) {
       options.encrypt && meeting_of(options) != comm::Meeting::name;  // nothing leaves this machine
   options_.vitals = [vitals = vitals_] { return to_bytes(vitals->now()); };
   servers_ = options.servers;
-  meeting_place_ = options.address;
   // Newcomers may connect as soon as the group has formed.
   if (options.elastic && meeting_of(options) != comm::Meeting::launcher) open_door();
   if (door_ && meeting_of(options) != comm::Meeting::name) {
+    meeting_place_ = numeric_place(options.address);
     paths_ = std::make_shared<CutPaths>(comm::RunSecret(options_.token, options_.encrypt));
     options_.watch.is_cut = [paths = paths_,
                              seconds = cut_seconds(patience())](const comm::PeerStatus& peer) {

@@ -158,7 +158,7 @@ class Cluster {
   bool outside_ = false;
   std::unique_ptr<Admission> admission_;
   std::map<int, int64_t> lost_after_;  // by place
-  std::string meeting_place_;          // rendezvous address of the first group
+  std::string meeting_place_;          // numeric rendezvous address of the first group; "" if none
   Clock::time_point next_look_{};      // time of the next attempt to listen there
 };
 

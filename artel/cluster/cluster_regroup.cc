@@ -100,7 +100,7 @@ void Cluster::announce() {
 // Newcomers know the port at which the run started. One worker per machine listens at that port and
 // redirects them to worker 0.
 void Cluster::listen_at_known_port() {
-  if (meeting_of(options_) == comm::Meeting::name || meeting_place_.empty()) return;
+  if (meeting_place_.empty()) return;
   const Endpoint known = comm::control::parse_endpoint(meeting_place_);
   const std::string own = comm::control::parse_endpoint(door_->address()).host;
   if (!door_->open_also_at({.host = own, .port = known.port})) door_->open_also_at(known);

@@ -42,15 +42,22 @@ Door::~Door() {
 void Door::wake() { eventfd_write(bell_.get(), 1); }
 
 bool Door::open_also_at(const Endpoint& place) {
-  const MutexLock lock(mutex_);
-  if (second_listener_.get() >= 0) return true;
+  if (has_second_listener()) return true;
+  comm::FileHandle listener;
   try {
-    second_listener_ = listen_at(place);
+    listener = listen_at(place);  // may ask a name server
   } catch (const Error&) {
     return false;  // on another machine, or the address is in use
   }
+  const MutexLock lock(mutex_);
+  second_listener_ = std::move(listener);
   wake();
   return true;
+}
+
+bool Door::has_second_listener() {
+  const MutexLock lock(mutex_);
+  return second_listener_.get() >= 0;
 }
 
 void Door::set_membership(int64_t generation, const std::vector<Participant>& members, int own,

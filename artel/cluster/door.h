@@ -32,7 +32,8 @@ class Door {
   const std::string& address() const { return address_; }
   const comm::RunSecret& secret() const { return secret_; }
 
-  // Also listens at `place` if the address is free. Returns true if it is open.
+  // Also listens at `place` if the address is free. Returns true if it is open. One thread may call
+  // this.
   bool open_also_at(const comm::control::Endpoint& place);
 
   // Sets this worker's membership: the members by rank, its own number, and the next newcomer's
@@ -80,6 +81,7 @@ class Door {
     comm::control::DoorRequest request;
   };
 
+  bool has_second_listener();
   std::vector<Guest> waiting(comm::control::DoorRequest::Purpose purpose);
   void work();
   void serve_strangers();

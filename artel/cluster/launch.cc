@@ -51,7 +51,8 @@ void pass_on(int signal) {
     if (process > 0) ::kill(process, signal);
 }
 
-// Forwards SIGINT and SIGTERM to the workers while it exists.
+// Forwards SIGINT and SIGTERM to the workers while it exists, except a SIGTERM after another
+// signal: the workers are already stopping, and a second interrupt would keep them from saving.
 class PassOnSignals {
  public:
   explicit PassOnSignals(bool as_interrupts) {
@@ -59,6 +60,7 @@ class PassOnSignals {
     has_passed_on = 0;
     interrupts_only = as_interrupts;
     action.sa_handler = [](int signal) {
+      if (signal == SIGTERM && has_passed_on != 0) return;
       has_passed_on = signal;
       pass_on(interrupts_only ? SIGINT : signal);
     };

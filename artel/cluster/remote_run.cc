@@ -40,7 +40,8 @@ constexpr std::string_view kDoorsMark =
 // A signal handler can only use globals.
 std::atomic<int> remote_signals{0}, last_remote_signal{0};
 
-// Counts SIGINT, SIGTERM, and SIGHUP while it exists. Also ignores SIGPIPE, so that writing to a
+// Counts SIGINT, SIGTERM, and SIGHUP while it exists, except a SIGTERM after another signal, which
+// would interrupt workers that are saving. Also ignores SIGPIPE, so that writing to a
 // closed pipe is an error instead.
 class CountSignals {
  public:
@@ -49,6 +50,7 @@ class CountSignals {
     last_remote_signal = 0;
     struct sigaction action {};
     action.sa_handler = [](int signal) {
+      if (signal == SIGTERM && remote_signals != 0) return;
       last_remote_signal = signal;
       ++remote_signals;
     };

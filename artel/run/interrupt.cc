@@ -23,18 +23,19 @@ int64_t milliseconds_now() {
   return int64_t{1000} * now.tv_sec + now.tv_nsec / 1'000'000;
 }
 
-// A signal to a process group or container arrives from its sender and from the launcher, so a
-// second one counts only after a while.
+// A signal to a process group or container arrives from its sender and from the launcher. Job
+// schedulers repeat SIGTERM before they kill, so only the first one counts. A second SIGINT ends
+// the process if it comes after a while.
 void on_signal(int signal) {
   constexpr int64_t kOnceMilliseconds = 500;
-  const int64_t now = milliseconds_now();
-  if (const int before = received_signal.exchange(signal); before == 0) {
-    received_at = now;
-  } else if (before == signal || before == SIGINT) {
-    if (now - received_at > kOnceMilliseconds) ::_exit(128 + signal);
-    received_signal = before;
+  const int before = received_signal;
+  if (signal == SIGTERM && before != 0) return;
+  if (before == SIGINT) {
+    if (milliseconds_now() - received_at > kOnceMilliseconds) ::_exit(128 + signal);
     return;
   }
+  received_signal = signal;
+  received_at = milliseconds_now();
   constexpr std::string_view text = "\nstopping after this step; interrupt again to stop at once\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   Trainer* const trainer = stopped_trainer;

@@ -20,8 +20,8 @@ class HandleSignals {
 };
 
 // During its lifetime, the first interrupt stops `trainer` after its current step. The first
-// termination signal makes it leave the other workers, or stop if it is alone. A second signal ends
-// the process immediately. Only one instance may exist.
+// termination signal makes it leave the other workers, or stop if it is alone; later ones have no
+// effect. A second interrupt ends the process immediately. Only one instance may exist.
 class StopOnSignal {
  public:
   explicit StopOnSignal(Trainer& trainer);

@@ -30,6 +30,11 @@ short Stream::events(bool unsent) const {
   return static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN);
 }
 
+bool Stream::has_bytes() const {
+  char byte = 0;
+  return ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 size_t Stream::send(std::span<const std::byte> data) {
   if (data.empty()) return 0;
   if (encrypted_) return encrypted_->send(data);

@@ -26,6 +26,9 @@ class Stream {
   // The poll events to wait for before the next call. Set `unsent` if data remains to be sent.
   short events(bool unsent) const;
 
+  // True if bytes of the other side wait to be received, still encrypted if it encrypts.
+  bool has_bytes() const;
+
   // Returns the number of bytes sent without blocking. Throws Error(communication) if broken.
   size_t send(std::span<const std::byte> data);
   // Returns the number of bytes received, 0 if none now. Sets `ended` if the other side has closed.

@@ -81,6 +81,7 @@ void Link::read(const std::function<void(const Frame&)>& handle) {
   try {
     std::string bytes;
     const bool stranger = challenger_ && !known;
+    spoke = spoke || (stranger && stream.has_bytes());
     const bool open = stranger ? stream.receive(bytes, kMostOfStrangers) : stream.receive(bytes);
     reader.feed(bytes);
     require(!stranger || reader.pending() <= kMostOfStrangers, ErrorKind::corrupt,

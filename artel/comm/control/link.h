@@ -43,6 +43,7 @@ struct Link {
   Stream stream;
   Clock::time_point since = Clock::now();
   bool known = false;  // the other side has authenticated
+  bool spoke = false;  // an unauthenticated caller has sent something
   FrameReader reader;
   std::string unsent;
   bool closed = false;

@@ -187,6 +187,11 @@ std::string to_string(const Endpoint& endpoint) {
   return fmt::format("{}{}{}:{}", v6 ? "[" : "", endpoint.host, v6 ? "]" : "", endpoint.port);
 }
 
+Endpoint resolved(const Endpoint& endpoint) {
+  if (endpoint.local()) return endpoint;
+  return {.host = to_text(resolve(endpoint).get()), .port = endpoint.port};
+}
+
 std::string address_of_interface(const std::string& name) {
   std::vector<std::string> known;
   for (const Interface& interface : interfaces()) {

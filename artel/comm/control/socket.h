@@ -24,6 +24,10 @@ struct Endpoint {
 Endpoint parse_endpoint(std::string_view text);
 std::string to_string(const Endpoint& endpoint);
 
+// The endpoint with the numeric address of its host, so that using it asks no name server. Throws
+// if the name is unknown.
+Endpoint resolved(const Endpoint& endpoint);
+
 // The address of a network interface of this machine ("eth0"), or the text itself if it is an
 // address of this machine. Throws with the list of interfaces if it is neither.
 std::string address_of_interface(const std::string& name);

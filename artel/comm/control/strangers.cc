@@ -2,12 +2,31 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <map>
+#include <string_view>
 
 #include "artel/base/log.h"
 #include "artel/base/plural.h"
 
 namespace artel::comm::control {
+namespace {
+
+// A process may connect from any loopback address, so all of them count as one.
+std::string origin_of(int socket) {
+  const std::string address = peer_address(socket);
+  for (const std::string_view loopback : {"127.", "::1", "::ffff:127."})
+    if (address.starts_with(loopback) && (loopback != "::1" || address == loopback))
+      return "this machine";
+  return address;
+}
+
+struct Count {
+  size_t all = 0;
+  std::map<std::string, size_t> of_origin;
+};
+
+}  // namespace
 
 FileHandle Strangers::accept_one(int listener) {
   // Processes of other users may connect faster than they are closed.
@@ -33,19 +52,20 @@ void Strangers::send_away(Link& stranger) {
 
 void Strangers::tidy(std::vector<Link*> strangers) {
   const Clock::time_point now = Clock::now();
-  std::map<std::string, size_t> of_address;
+  std::array<Count, 2> counts;  // of silent connections, and of those that have begun to speak
   size_t bytes = 0;
   // Newest first, so that the oldest exceed the limit.
-  for (size_t i = strangers.size(), kept = 0; i-- > 0;) {
+  for (size_t i = strangers.size(); i-- > 0;) {
     Link& stranger = *strangers[i];
-    size_t& from_there = of_address[peer_address(stranger.stream.socket())];
-    if (kept == kMost || from_there == kMostOfAddress ||
+    Count& count = counts[stranger.spoke ? 1 : 0];
+    size_t& from_there = count.of_origin[origin_of(stranger.stream.socket())];
+    if (count.all == kMost / 2 || from_there == kMostOfAddress / 2 ||
         bytes + stranger.reader.pending() > kMostBytes ||
         seconds_between(stranger.since, now) > kMostSeconds) {
       send_away(stranger);
       continue;
     }
-    ++kept;
+    ++count.all;
     ++from_there;
     bytes += stranger.reader.pending();
   }

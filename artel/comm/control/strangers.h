@@ -15,8 +15,10 @@ namespace artel::comm::control {
 
 class Strangers {
  public:
-  static constexpr size_t kMost = 256;            // connections; the oldest go first
-  static constexpr size_t kMostOfAddress = 128;   // the same, of one address
+  // Connections: half for those that have begun to prove the token, half for silent ones. The
+  // oldest of each half go first, so idle connections never push out one that is proving itself.
+  static constexpr size_t kMost = 256;
+  static constexpr size_t kMostOfAddress = 128;   // of one address; loopback addresses count as one
   static constexpr size_t kMostBytes = 16 << 20;  // unread bytes of all connections
   static constexpr double kMostSeconds = 10;      // from connecting to being known
 

@@ -100,20 +100,24 @@ class NativeContext : public ::gloo::Context {
   }
 };
 
+// Thrown on all ranks when each attempt to connect through Gloo has failed.
+struct Unconnected {};
+
 class GlooTransport : public Transport {
  public:
-  GlooTransport(const GroupOptions& options, const std::string& machine)
+  GlooTransport(const GroupOptions& options, const std::string& machine,
+                std::shared_ptr<control::Control> control)
       : interface_(options.interface.empty() ? ""
                                              : control::address_of_interface(options.interface)),
         timeout_(options.timeout),
-        control_(control::control_options(options)) {
+        control_(std::move(control)) {
     survive_broken_pipes();
-    rank_ = control_.rank();
+    rank_ = control_->rank();
     servers_ = options.servers;
-    if (interface_.empty()) interface_ = control_.local_address();
+    if (interface_.empty()) interface_ = control_->local_address();
     traffic_.resize(options.size);
     const std::vector<shm::Whereabouts> hosts = connect(options, machine);
-    control_.watch([this] { waits_.interrupt_all(); });
+    control_->watch([this] { waits_.interrupt_all(); });
     neighbours_ = shm::meet_neighbours(*this, hosts, options, [&] { look_around(options); });
   }
 
@@ -162,13 +166,13 @@ class GlooTransport : public Transport {
     return true;
   }
 
-  void set_phase(std::string_view phase) override { control_.set_phase(phase); }
-  PeerStatus status(int peer) override { return control_.status(peer); }
+  void set_phase(std::string_view phase) override { control_->set_phase(phase); }
+  PeerStatus status(int peer) override { return control_->status(peer); }
   void abort(ErrorKind kind, std::string_view cause) noexcept override {
-    control_.abort(kind, cause);
+    control_->abort(kind, cause);
   }
   void check() override {
-    control_.throw_if_failed();
+    control_->throw_if_failed();
     if (lookout_ != nullptr) lookout_->check();
     if (neighbours_) neighbours_->check();
   }
@@ -227,22 +231,24 @@ class GlooTransport : public Transport {
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      if (control_.explain_loss(peer)) return false;
+      if (control_->explain_loss(peer)) return false;
       fail(ErrorKind::communication, "[comm gloo] the connection to {} broke: {}", describe(peer),
            error.what());
     }
   }
 
   // Gloo gives a connection to the first process that connects to its port. If a foreign process
-  // was faster than a rank, all ranks reconnect at other ports.
+  // was faster than a rank, all ranks reconnect at other ports. After the last attempt they give
+  // Gloo up.
   std::vector<shm::Whereabouts> connect(const GroupOptions& options, const std::string& machine) {
-    for (int attempt = 1;; ++attempt) {
+    for (int attempt = 1; attempt <= kMostAttempts; ++attempt) {
       GroupOptions limited = options;
-      if (attempt < kMostAttempts)
-        limited.join_timeout = std::min(options.join_timeout, kFirstSeconds * attempt * attempt);
+      limited.join_timeout =
+          std::min(options.join_timeout * kShareOfTime, kFirstSeconds * attempt * attempt);
       limited.watch.patience = 0;  // that is for ranks that are connected
-      const auto table = control_.exchange(open_pairs(limited, machine));
+      const auto table = control_->exchange(open_pairs(limited, machine));
       hosts_.clear();
+      machines_.clear();
       for (const control::Member& member : table) hosts_.push_back(member.host);
       std::vector<shm::Whereabouts> places;
       if (agree_on(fault_of([&] { places = connect_pairs(table, limited); }), attempt))
@@ -251,6 +257,7 @@ class GlooTransport : public Transport {
       context_.reset();
       device_.reset();
     }
+    throw Unconnected();
   }
 
   // Lets `check` ask a lookout for as long as it lives.
@@ -263,7 +270,9 @@ class GlooTransport : public Transport {
   };
 
   static constexpr int kMostAttempts = 3;
-  static constexpr double kFirstSeconds = 2;  // for the first attempt; the last one has all
+  static constexpr double kFirstSeconds = 2;  // for the first attempt; later ones have more
+  // Of the deadline, for each attempt. The rest is left for our own connections.
+  static constexpr double kShareOfTime = 0.2;
 
   // Returns the error of the attempt; empty without one.
   static std::string fault_of(const std::function<void()>& attempt) {
@@ -275,17 +284,17 @@ class GlooTransport : public Transport {
     }
   }
 
-  // True if all ranks succeeded. Throws after the last attempt, and if a rank has died.
+  // True if all ranks succeeded. Throws if a rank has died.
   bool agree_on(const std::string& fault, int attempt) {
-    const auto verdicts = control_.exchange(fault);
+    const auto verdicts = control_->exchange(fault);
     for (int rank = 0; rank < std::ssize(verdicts); ++rank) {
       const std::string& theirs = verdicts[static_cast<size_t>(rank)].blob;
       if (theirs.empty()) continue;
-      require(attempt < kMostAttempts, ErrorKind::communication,
-              "{}; {} attempts failed; if other programs connect to the ports of this run, try "
-              "cluster.transport = \"tcp\"",
-              theirs, attempt);
-      if (rank_ == 0) log(LogLevel::warning, "{}; all ranks connect again", theirs);
+      if (rank_ == 0)
+        log(LogLevel::warning, "{}; all ranks connect again{}", theirs,
+            attempt < kMostAttempts
+                ? ""
+                : ", by Artel's own connections instead of Gloo (cluster.transport = \"tcp\")");
       return false;
     }
     return true;
@@ -316,7 +325,7 @@ class GlooTransport : public Transport {
     // Gloo waits for each peer until its timeout, even if that peer has died.
     gloo::Lookout lookout(
         [&] {
-          control_.throw_if_failed();
+          control_->throw_if_failed();
           if (options.while_joining) options.while_joining();
         },
         [&] {
@@ -391,7 +400,7 @@ class GlooTransport : public Transport {
   std::string interface_;
   double timeout_;
   Waits waits_;
-  control::Control control_;
+  std::shared_ptr<control::Control> control_;
   std::shared_ptr<::gloo::transport::Device> device_;
   std::shared_ptr<::gloo::transport::Context> context_;
   std::optional<gloo::Poster> poster_;
@@ -403,7 +412,12 @@ class GlooTransport : public Transport {
 
 std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options,
                                                const std::string& machine) {
-  return std::make_unique<GlooTransport>(options, machine);
+  auto control = std::make_shared<control::Control>(control::control_options(options));
+  try {
+    return std::make_unique<GlooTransport>(options, machine, control);
+  } catch (const Unconnected&) {
+    return make_tcp_transport(options, machine, control);
+  }
 }
 
 }  // namespace artel::comm

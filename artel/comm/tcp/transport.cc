@@ -78,13 +78,14 @@ class Mover {
 
 class TcpTransport : public Transport {
  public:
-  TcpTransport(const GroupOptions& options, const std::string& machine)
+  TcpTransport(const GroupOptions& options, const std::string& machine,
+               std::shared_ptr<control::Control> control)
       : interface_(options.interface.empty() ? ""
                                              : control::address_of_interface(options.interface)),
-        control_(control::control_options(options)) {
-    rank_ = control_.rank();
+        control_(std::move(control)) {
+    rank_ = control_->rank();
     servers_ = options.servers;
-    if (interface_.empty()) interface_ = control_.local_address();
+    if (interface_.empty()) interface_ = control_->local_address();
     const FileHandle listener = control::listen_at({.host = interface_});
     // This rank's address, its machine, and a number unique to this group.
     const std::vector<control::Member> own = {
@@ -92,8 +93,8 @@ class TcpTransport : public Transport {
          .process = 0,
          .blob = machine},
         {.host = {}, .process = 0, .blob = random_bytes(kDigestBytes)}};
-    const std::vector<control::Member> table = control_.exchange(to_body(own));
-    control_.watch([] {});
+    const std::vector<control::Member> table = control_->exchange(to_body(own));
+    control_->watch([] {});
     std::vector<shm::Whereabouts> places;
     std::vector<std::string> addresses;
     std::string all;
@@ -145,13 +146,13 @@ class TcpTransport : public Transport {
     return std::make_unique<TcpTransfer>(*this, peer, tcp::Message{.tag = tag, .data = data});
   }
 
-  void set_phase(std::string_view phase) override { control_.set_phase(phase); }
-  PeerStatus status(int peer) override { return control_.status(peer); }
+  void set_phase(std::string_view phase) override { control_->set_phase(phase); }
+  PeerStatus status(int peer) override { return control_->status(peer); }
   void abort(ErrorKind kind, std::string_view cause) noexcept override {
-    control_.abort(kind, cause);
+    control_->abort(kind, cause);
   }
   void check() override {
-    control_.throw_if_failed();
+    control_->throw_if_failed();
     if (neighbours_) neighbours_->check();
   }
 
@@ -175,7 +176,7 @@ class TcpTransport : public Transport {
       } catch (const Error& error) {
         // The hub learns the cause a moment later. A peer that has left will never answer, so the
         // waiting side reports its operation.
-        if (transport_.control_.explain_loss(peer_)) return false;
+        if (transport_.control_->explain_loss(peer_)) return false;
         fail(ErrorKind::communication, "[comm tcp] the connection to rank {} broke: {}", peer_,
              error.what());
       }
@@ -197,7 +198,7 @@ class TcpTransport : public Transport {
   bool is_neighbour(int peer) const { return neighbours_ && neighbours_->includes(peer); }
 
   std::string interface_;
-  control::Control control_;
+  std::shared_ptr<control::Control> control_;
   std::optional<Mover> mover_;
   std::unique_ptr<shm::Neighbours> neighbours_;
 };
@@ -205,8 +206,10 @@ class TcpTransport : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_tcp_transport(const GroupOptions& options,
-                                              const std::string& machine) {
-  return std::make_unique<TcpTransport>(options, machine);
+                                              const std::string& machine,
+                                              std::shared_ptr<control::Control> control) {
+  if (!control) control = std::make_shared<control::Control>(control::control_options(options));
+  return std::make_unique<TcpTransport>(options, machine, std::move(control));
 }
 
 }  // namespace artel::comm

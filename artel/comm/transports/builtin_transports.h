@@ -9,13 +9,20 @@
 
 namespace artel::comm {
 
+namespace control {
+class Control;
+}  // namespace control
+
 std::unique_ptr<Transport> make_shm_transport(const GroupOptions& options);
 // Ranks with the same machine, unless it is "", exchange their messages through shared memory.
+// After three failed attempts to connect, all ranks use the tcp transport instead.
 std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options,
                                                const std::string& machine = machine_id());
-// Like gloo over our own connections, which can be encrypted.
+// Like gloo over our own connections, which can be encrypted. `control` connects the ranks already;
+// without it, they meet first.
 std::unique_ptr<Transport> make_tcp_transport(const GroupOptions& options,
-                                              const std::string& machine = machine_id());
+                                              const std::string& machine = machine_id(),
+                                              std::shared_ptr<control::Control> control = nullptr);
 std::unique_ptr<Transport> make_mpi_transport(const GroupOptions& options);
 
 }  // namespace artel::comm

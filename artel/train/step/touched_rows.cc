@@ -58,8 +58,7 @@ std::optional<TouchedRows> agree_on_rows(comm::Group& group, const TouchedRows& 
   group.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(lists)), sizes,
                    {.label = label});
   std::ranges::sort(lists);
-  const auto repeated = std::ranges::unique(lists);
-  lists.erase(repeated.begin(), repeated.end());
+  lists.erase(std::unique(lists.begin(), lists.end()), lists.end());
   return lists;
 }
 

@@ -529,6 +529,7 @@ test_terminated() {
   local network=()
   terminate workers
   terminate all
+  terminate repeatedly
   network=(--set 'model.layers=["dense 1000", "relu", "dense 1000", "relu", "dense 1000", "relu", "dense 2"]')
   terminate workers --set cluster.pipeline=3
   terminate workers --set cluster.pipeline=3 --set cluster.mirror_every=0
@@ -536,7 +537,8 @@ test_terminated() {
   terminate workers --set cluster.sharding=weights --set cluster.transport=gloo
   terminate workers --set cluster.local_steps=4
 }
-# terminate WHO OPTIONS...: sends SIGTERM to the workers of a new run with the options, or to all of its processes.
+# terminate WHO OPTIONS...: sends SIGTERM to the workers of a new run with the options, to all of its processes, or three times to all,
+# while a worker that stands still keeps the others from saving.
 terminate() {
   local who=$1 step
   shift
@@ -544,19 +546,92 @@ terminate() {
   workers=()
   start_endless_run 3 "${network[@]}" "$@" --set train.save_every=1000
   sleep 0.$((RANDOM % 5))
-  if [[ $who == all ]]; then kill -TERM $launcher "${workers[@]}"; else kill -TERM "${workers[@]}"; fi
+  case $who in
+    workers) kill -TERM "${workers[@]}" ;;
+    all) kill -TERM $launcher "${workers[@]}" ;;
+    repeatedly) terminate_repeatedly "${workers[2]}" $launcher "${workers[@]}" ;;
+  esac
   ends_with 143 $launcher
-  [[ ! -e run/workers.json ]] || fail "workers.json is left: $(cat err)"
-  contains run/summary.json '"stopped_by": "request"'
-  contains out "--resume"
-  step=$(newest_step)
-  python3 -c "import json; assert json.load(open('run/summary.json'))['step'] == $step"
+  saved_when_terminated out
   if [[ "$*" == *local_steps* ]]; then
     expect 0 "$artel" evaluate run
   else
     expect 0 "$artel" train run.toml --out one "${network[@]}" --set train.steps=$step
     expect 0 "$artel" verify one run
   fi
+}
+
+# terminate_repeatedly STANDS PROCESS...: three times SIGTERM to the processes, with pauses in which one of them stands still.
+terminate_repeatedly() {
+  local try
+  kill -STOP "$1"
+  for try in 1 2 3; do
+    kill -TERM "${@:2}"
+    sleep 0.7
+  done
+  kill -CONT "$1"
+}
+# saved_when_terminated OUTPUT...: one of the outputs says how to resume.
+saved_when_terminated() {
+  [[ ! -e run/workers.json ]] || fail "workers.json is left: $(cat "$@")"
+  contains run/summary.json '"stopped_by": "request"'
+  grep -qF -- "--resume" "$@" || fail "nobody says how to resume: $(cat "$@")"
+  step=$(newest_step)
+  python3 -c "import json; assert json.load(open('run/summary.json'))['step'] == $step"
+}
+
+# The same without a launcher of ours. Workers started by hand, and those of srun, get SIGTERM once or several times.
+test_terminated_by_hand() { terminate_tasks start_by_hand; }
+test_terminated_srun() { terminate_tasks start_as_srun; }
+start_by_hand() { exec "$artel" train run.toml --join 127.0.0.1:$port --token secret --set cluster.workers=3..3 "$@"; }
+# Task $task of three, as srun without PMIx starts it.
+start_as_srun() {
+  exec env SLURM_PROCID=$task SLURM_STEP_NUM_TASKS=3 SLURM_JOB_ID=$$ SLURM_STEP_ID=$runs SLURM_STEP_NUM_NODES=1 "$artel" train run.toml "$@"
+}
+# terminate_tasks START: in runs of three processes that START starts.
+terminate_tasks() {
+  local how task step
+  for how in once repeatedly; do
+    rm -rf run one
+    make_run
+    workers=() runs=$((runs + 1))
+    for task in 0 1 2; do
+      "$1" --out run --set train.steps=100000000 --set train.save_every=1000 >out$task 2>&1 &
+      workers+=($!)
+    done
+    wait_for_checkpoint run
+    if [[ $how == once ]]; then kill -TERM "${workers[@]}"; else terminate_repeatedly "${workers[2]}" "${workers[@]}"; fi
+    for task in 0 1 2; do ends_when_terminated "${workers[$task]}" out$task; done
+    saved_when_terminated out0 out1 out2
+    expect 0 "$artel" train run.toml --out one --set train.steps=$step
+    expect 0 "$artel" verify one run
+  done
+}
+# ends_when_terminated PROCESS OUTPUT: a worker that has left the others ends with code 0, one that has stopped the run with 143.
+ends_when_terminated() {
+  local code=0
+  timeout 60 tail --pid="$1" -f /dev/null || fail "process $1 lives on: $(cat "$2")"
+  wait "$1" || code=$?
+  ((code == 0 || code == 143)) || fail "exit code $code: $(cat "$2")"
+}
+
+# mpirun passes SIGTERM on, and kills the workers a moment later.
+test_terminated_mpi() {
+  command -v mpirun >/dev/null || { echo "skipped: no mpirun" >&2; exit 77; }
+  local root=() step
+  if ((EUID == 0)); then root=(--allow-run-as-root); fi
+  ignore_leaks
+  make_run
+  mpirun "${root[@]}" --oversubscribe --bind-to none --mca odls_base_sigkill_timeout 30 -n 2 "$artel" train run.toml --out run \
+    --set train.steps=100000000 --set train.save_every=1000 >out 2>err &
+  launcher=$!
+  wait_for_checkpoint run
+  kill -TERM $launcher
+  timeout 60 tail --pid=$launcher -f /dev/null || fail "mpirun lives on: $(cat out err)"
+  wait $launcher || true
+  saved_when_terminated out err
+  expect 0 "$artel" train run.toml --out one --set train.steps=$step
+  expect 0 "$artel" verify one run
 }
 
 # Several writers of metrics die in quick succession, and those who take over have just joined.

@@ -1,13 +1,35 @@
 // Who is heard at a worker's door, and who is not.
 #include "artel/cluster/door.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 
+#include <atomic>
 #include <thread>
 
 #include "artel/base/error.h"
 #include "artel/cluster/entrance.h"
 #include "tests/support/error_of.h"
+
+// A name server that does not answer `slow.example` until the test allows it.
+namespace {
+std::atomic<bool> name_was_asked{false}, name_may_be_told{false}, name_was_told{false};
+}  // namespace
+
+extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints,
+                           addrinfo** result) {
+  static const auto system =
+      reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (!node || std::string_view(node) != "slow.example")
+    return system(node, service, hints, result);
+  name_was_asked = true;
+  const artel::Deadline deadline = artel::Deadline::after(20);
+  while (!name_may_be_told && !deadline.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  name_was_told = true;
+  return system("127.0.0.1", service, hints, result);
+}
 
 namespace artel {
 namespace {
@@ -138,6 +160,24 @@ TEST_P(DoorInUse, OneThatEncryptsDifferentlyIsToldSo) {
   const std::string error =
       error_of_leaving({.door = door_.address(), .token = "secret", .encrypt = !GetParam()});
   EXPECT_NE(error.find("try the same cluster.encrypt"), error.npos) << error;
+}
+
+// Training and recovery use the door while its known port is looked up.
+TEST(Door, IsNotLockedWhileANameServerIsAsked) {
+  Door door({.host = "127.0.0.1"}, "secret");
+  std::thread opening([&] { EXPECT_TRUE(door.open_also_at({.host = "slow.example", .port = 0})); });
+  while (!name_was_asked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_FALSE(door.has_left(1));
+  EXPECT_FALSE(name_was_told) << "the door was locked until the answer came";
+  name_may_be_told = true;
+  opening.join();
+}
+
+TEST(Door, AddressesAreResolvedOnce) {
+  name_may_be_told = true;
+  EXPECT_EQ(to_string(resolved({.host = "slow.example", .port = 7})), "127.0.0.1:7");
+  EXPECT_EQ(to_string(resolved({.host = "::1", .port = 7})), "[::1]:7");
+  EXPECT_EQ(to_string(resolved({.host = "@name"})), "@name");
 }
 
 TEST(Door, NeedsATokenWhereOthersCanReachIt) {

@@ -1,6 +1,10 @@
 // Strangers at Gloo's ports while a group forms: they come before the ranks do.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -12,8 +16,41 @@
 #include "artel/comm/connection/stream.h"
 #include "tests/unit/comm/ranks.h"
 
+namespace {
+
+std::atomic<bool> strangers_come_first{false};
+
+// Takes the places that a listening socket offers before anybody knows its port.
+void take_places(int listener) {
+  sockaddr_in place{};
+  socklen_t bytes = sizeof place;
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&place), &bytes);
+  if (place.sin_family != AF_INET) return;
+  // The first bytes say which of the pairs of a device is meant. The sockets stay open.
+  for (int64_t pair = 0; pair < 4; ++pair) {
+    const int stranger = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(stranger, reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0 ||
+        ::send(stranger, &pair, sizeof pair, MSG_NOSIGNAL) != sizeof pair)
+      ADD_FAILURE() << "a stranger came too late";
+  }
+}
+
+}  // namespace
+
+// Takes the place of the system's own, also for Gloo.
+extern "C" int listen(int socket, int backlog) noexcept {
+  const auto result = static_cast<int>(syscall(SYS_listen, socket, backlog));
+  if (result == 0 && strangers_come_first) take_places(socket);
+  return result;
+}
+
 namespace artel::comm {
 namespace {
+
+struct StrangersComeFirst {
+  StrangersComeFirst() { strangers_come_first = true; }
+  ~StrangersComeFirst() { strangers_come_first = false; }
+};
 
 std::set<std::string> own_sockets() {
   std::set<std::string> inodes;
@@ -82,6 +119,18 @@ TEST(StrangersAtGloo, RanksConnectAgain) {
     const Squatter squatter(4, speaks);  // the hub's port, and those of the first attempt
     with_ranks(3, [](Group& group) { group.barrier(); }, {.transport = "gloo by TCP"});
   }
+}
+
+// When strangers have come first three times, all ranks agree to use connections that strangers
+// cannot take.
+TEST(StrangersAtGloo, RanksGiveGlooUp) {
+  const StrangersComeFirst strangers;
+  with_ranks(3,
+             [](Group& group) {
+               group.barrier();
+               EXPECT_EQ(group.transport(), "tcp");
+             },
+             {.transport = "gloo by TCP", .join_timeout = 10});
 }
 
 TEST(StrangersAtGloo, OurOwnConnectionsAreNotDisturbed) {

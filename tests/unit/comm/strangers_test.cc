@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -28,6 +29,38 @@ class StrangersAtTheHub : public testing::Test {
   }
 
   Stream connect() { return Stream(connect_to(place_, Deadline::after(60))); }
+
+  // From 127.0.0.HOST.
+  Stream connect_from(int host) {
+    FileHandle socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto address = [](int last, uint16_t port) {
+      return sockaddr_in{.sin_family = AF_INET,
+                         .sin_port = htons(port),
+                         .sin_addr = {htonl((127U << 24) + static_cast<uint32_t>(last))},
+                         .sin_zero = {}};
+    };
+    const sockaddr_in own = address(host, 0), hub = address(1, place_.port);
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&hub), sizeof hub), 0);
+    return Stream(std::move(socket));
+  }
+
+  // COUNT connections, each address in turn.
+  std::vector<Stream> connect_from_many(int count) {
+    constexpr int kHosts = 8;
+    std::vector<Stream> strangers;
+    for (int i = 0; i < count; ++i) strangers.push_back(connect_from(2 + i % kHosts));
+    return strangers;
+  }
+
+  // Waits until at most `most` of them are open; returns their number.
+  static ptrdiff_t count_open(std::vector<Stream>& strangers, size_t most) {
+    const auto open = [&] { return std::count_if(strangers.begin(), strangers.end(), is_open); };
+    const Deadline deadline = Deadline::after(60);
+    while (open() > static_cast<ptrdiff_t>(most) && !deadline.passed())
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return open();
+  }
 
   // Both ranks meet at the hub and tell each other something.
   void expect_to_meet() {
@@ -60,13 +93,28 @@ class StrangersAtTheHub : public testing::Test {
 TEST_F(StrangersAtTheHub, ManyThatSayNothingDoNotKeepWorkersFromMeeting) {
   std::vector<Stream> idle;
   for (int i = 0; i < 2000; ++i) idle.push_back(connect());
-  const auto open = [&] { return std::count_if(idle.begin(), idle.end(), is_open); };
-  const Deadline deadline = Deadline::after(60);
-  while (open() > static_cast<ptrdiff_t>(Strangers::kMostOfAddress) && !deadline.passed())
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_LE(open(), static_cast<ptrdiff_t>(Strangers::kMostOfAddress));
+  EXPECT_LE(count_open(idle, Strangers::kMostOfAddress),
+            static_cast<ptrdiff_t>(Strangers::kMostOfAddress));
   EXPECT_FALSE(is_open(idle.front())) << "the oldest go first";
   expect_to_meet();
+}
+
+// An attacker on this machine can use any of 16 million addresses.
+TEST_F(StrangersAtTheHub, LoopbackAddressesCountAsOne) {
+  std::vector<Stream> idle = connect_from_many(200);
+  EXPECT_LE(count_open(idle, Strangers::kMostOfAddress),
+            static_cast<ptrdiff_t>(Strangers::kMostOfAddress));
+  expect_to_meet();
+}
+
+TEST_F(StrangersAtTheHub, IdleOnesDoNotPushOutOneThatIsProvingItself) {
+  const std::string begun = encode({FrameType::hello, std::string(1000, 'x')}).substr(0, 500);
+  Stream slow = connect();
+  slow.send_all(begun, Deadline::after(60));
+  std::vector<Stream> idle = connect_from_many(600);
+  count_open(idle, Strangers::kMostOfAddress);
+  EXPECT_FALSE(is_open(idle.front()));
+  EXPECT_TRUE(is_open(slow));
 }
 
 TEST_F(StrangersAtTheHub, NonsenseIsClosedAtOnce) {
