@@ -82,6 +82,11 @@ bool has_own_order(const std::string& strategy) {
   return way && way->own_order;
 }
 
+bool names_algorithm(const std::string& strategy) {
+  const Way* const way = find_way(strategy);
+  return way && way->algorithm != comm::Algorithm::automatic;
+}
+
 bool can_be_exact(const std::string& strategy) {
   const Way* const way = find_way(strategy);
   return !way || way->exact;
@@ -108,10 +113,17 @@ Exchange::Exchange(const Membership& membership, const ExchangeOptions& options,
 }
 
 ExchangePath Exchange::path() const {
-  if (codec_) return {.algorithm = codec_->name(), .reduction = "lossy"};
-  if (options_.shards) return {.algorithm = "reduce-scatter", .reduction = "exact"};
+  if (!membership_.group) return {};
+  if (codec_)
+    return {.algorithm = codec_->name(),
+            .reduction = "lossy",
+            .decided_by = fmt::format("cluster.compress = \"{}\"", options_.compress)};
+  if (options_.shards)
+    return {.algorithm = "reduce-scatter", .reduction = "exact", .decided_by = "cluster.sharding"};
   if (options_.strategy == "coordinator")
-    return {.algorithm = options_.strategy, .reduction = "exact"};
+    return {.algorithm = options_.strategy,
+            .reduction = "exact",
+            .decided_by = "cluster.strategy = \"coordinator\""};
   if (algorithm_ != comm::Algorithm::automatic)
     return {.algorithm = options_.strategy, .reduction = options_.reduction};
   if (options_.reduction == "fast") return {.algorithm = "automatic", .reduction = "fast"};

@@ -39,6 +39,8 @@ std::vector<std::string> exchange_names();
 // True if the strategy names an algorithm with its own order of additions, which depends on the
 // number of workers. can_be_exact: it can also add in the canonical order.
 bool has_own_order(const std::string& strategy);
+// True if the strategy names an algorithm instead of leaving the choice to Artel.
+bool names_algorithm(const std::string& strategy);
 bool can_be_exact(const std::string& strategy);
 
 // Throws for unknown names and numbers out of range.
@@ -64,7 +66,7 @@ class Exchange {
   bool lossy() const { return codec_ != nullptr; }
   // True if the algorithm is chosen by the calibration of the group.
   bool chooses_by_links() const;
-  // The current algorithm and order of additions.
+  // The current algorithm and order of additions. Empty without other workers.
   ExchangePath path() const;
   // The codec's residuals, by bucket.
   OwnState state() const;

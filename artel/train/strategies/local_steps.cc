@@ -128,7 +128,8 @@ LocalSteps::LocalSteps(const FitView& fit, const ReducedExchange& reduced, bool 
 ExchangePath LocalSteps::path() const {
   return {.algorithm = fmt::format("average every {} steps{}{}", reduced_.local_steps,
                                    reduced_.compress.empty() ? "" : " by ", reduced_.compress),
-          .reduction = "local"};
+          .reduction = "local",
+          .decided_by = fmt::format("cluster.local_steps = {}", reduced_.local_steps)};
 }
 
 StrategyState LocalSteps::state() const {

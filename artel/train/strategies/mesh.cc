@@ -36,7 +36,7 @@ class Mesh final : public DividedStrategy {
   Outcome step(const data::Batch& batch, const StepOptions& options) override;
   DividedStateTransfer& state_transfer() override { return *divided_; }
   Traffic traffic() const override;
-  ExchangePath path() const override { return exchange_->path(); }
+  ExchangePath path() const override;
 
  private:
   // A value that is summed over lanes.
@@ -126,6 +126,16 @@ Mesh::~Mesh() {
   fit_.stepper->set_most_crowded();
   fit_.stepper->update().set_norm_exchange({});
   if (axes_.tensor) fit_.stepper->set_shards();
+}
+
+// A single copy of the network adds up the lanes by itself.
+ExchangePath Mesh::path() const {
+  if (axes_.across.group) return exchange_->path();
+  const bool stages = axes_.size.pipeline > 1;
+  return {.algorithm = stages ? "pipeline" : "tensor group",
+          .reduction = "exact",
+          .decided_by = stages ? fmt::format("cluster.pipeline = {}", axes_.size.pipeline)
+                               : fmt::format("cluster.tensor = {}", axes_.size.tensor)};
 }
 
 // Concurrent lanes exchange separately, in the same order on all workers.

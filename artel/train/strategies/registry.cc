@@ -18,15 +18,20 @@
 namespace artel {
 namespace {
 
-// By title, because some have no name and others several. The set of names is part of the language
-// of configurations: one for the program.
+// The name by which a strategy is replaced: its first one, or the title of a strategy without
+// names.
+const std::string& key_of(const StrategyKind& kind) {
+  return kind.names.empty() ? kind.title : kind.names.front();
+}
+
+// The set of names is part of the language of configurations: one for the program.
 Registry<StrategyKind>& registered_strategies() {
   static Registry<StrategyKind> all("strategy", [] {
     Registry<StrategyKind>::Entries entries;
     for (StrategyKind& kind :
          std::vector{synchronous_kind(), local_steps_kind(), mesh_kind(), sharded_kind(),
                      parameter_server_kind(), downpour_kind(), ddpg_kind()})
-      entries.emplace_back(kind.title, std::move(kind));
+      entries.emplace_back(std::string(key_of(kind)), std::move(kind));
     return entries;
   }());
   return all;
@@ -38,19 +43,21 @@ void register_strategy(StrategyKind kind) {
   require_function("strategy", kind.title, kind.make);
   require(!kind.names.empty() || kind.wanted, ErrorKind::invalid_argument,
           "the strategy '{}' has neither names nor a condition to be wanted by", kind.title);
-  const auto is_taken = [&](const std::string& name) {
-    for (const StrategyKind* other : strategy_kinds())
-      if (other->title != kind.title &&
-          std::find(other->names.begin(), other->names.end(), name) != other->names.end())
-        return true;
-    return false;
-  };
+  std::string key = key_of(kind);
+  for (const StrategyKind* other : strategy_kinds()) {
+    if (key_of(*other) == key) continue;  // replaced, or refused by the registry
+    require(other->title != kind.title, ErrorKind::invalid_argument,
+            "the strategy '{}': its title is that of the strategy '{}'; try another one", key,
+            key_of(*other));
+    for (const std::string& name : kind.names)
+      require(std::ranges::count(other->names, name) == 0, ErrorKind::invalid_argument,
+              "the strategy '{}': got the name '{}', expected a word that is not taken", kind.title,
+              name);
+  }
   for (const std::string& name : kind.names)
-    require(is_word(name) && !is_taken(name), ErrorKind::invalid_argument,
-            "the strategy '{}': got the name '{}', expected a word that is not taken", kind.title,
-            name);
-  std::string title = kind.title;
-  registered_strategies().add(std::move(title), std::move(kind));
+    require(is_word(name), ErrorKind::invalid_argument,
+            "the strategy '{}': got the name '{}', expected a word", kind.title, name);
+  registered_strategies().add(std::move(key), std::move(kind));
 }
 
 std::vector<const StrategyKind*> strategy_kinds() { return registered_strategies().all(); }
@@ -142,19 +149,33 @@ bool divides_state(const Situation& situation) {
          kind.needs_all_workers(situation.options.strategy_options);
 }
 
+namespace {
+
+// Logs settings that have no effect on what runs.
+void warn_of_unused(const FitView& fit, const StrategyKind& kind,
+                    const std::vector<const StrategyKind*>& at_work, const ExchangePath& path) {
+  const std::string& name = kind.names.empty() ? kind.title : fit.options.strategy;
+  // Settings that a path replaces are named with the setting that replaces them.
+  const std::vector<std::string> replaced = replaced_settings(fit.options, path);
+  for (const std::string& line : replaced) log(LogLevel::warning, "{}", line);
+  for (const std::string& key :
+       ignored_keys(fit.options.strategy_options, at_work, fit.options.strategy))
+    if (std::ranges::none_of(replaced, [&](const auto& line) { return line.starts_with(key); }))
+      log(LogLevel::warning, "{} has no effect with the strategy \"{}\" on {}", key, name,
+          counted(fit.cluster.size(), "worker"));
+}
+
+}  // namespace
+
 std::unique_ptr<Strategy> make_strategy(const FitView& fit) {
   const Situation situation = {fit.cluster, fit.options, fit.kept};
   const StrategyKind& kind = strategy_at_work(situation);
   std::vector<const StrategyKind*> at_work = {&kind};
   for (const StrategyKind* other : strategy_kinds())
     if (other->may_follow && other->may_follow(situation)) at_work.push_back(other);
-  const std::string& name = kind.names.empty() ? kind.title : fit.options.strategy;
-  if (fit.cluster.rank() == 0)
-    for (const std::string& key :
-         ignored_keys(fit.options.strategy_options, at_work, fit.options.strategy))
-      log(LogLevel::warning, "{} has no effect with the strategy \"{}\" on {}", key, name,
-          counted(fit.cluster.size(), "worker"));
-  return kind.make(fit);
+  std::unique_ptr<Strategy> strategy = kind.make(fit);
+  if (fit.cluster.rank() == 0) warn_of_unused(fit, kind, at_work, strategy->path());
+  return strategy;
 }
 
 }  // namespace artel

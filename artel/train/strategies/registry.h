@@ -96,8 +96,9 @@ struct StrategyKind {
   std::function<std::unique_ptr<Strategy>(const FitView&)> make = {};
 };
 
-// Any thread may call it. Replaces a strategy with the same title that the program registered
-// earlier. Throws if another strategy has one of the names, or if a name is not a word.
+// Any thread may call it. Replaces a strategy with the same first name (without names: the same
+// title) that the program registered earlier. Throws if another strategy has one of the names or
+// the title, or if a name is not a word.
 void register_strategy(StrategyKind kind);
 
 // In the order of the documentation. Their addresses do not change.

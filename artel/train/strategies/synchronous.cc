@@ -219,6 +219,21 @@ std::string reduction_of(const TrainerOptions& options) {
   return has_own_order(options.strategy) && !sharded ? "fast" : "exact";
 }
 
+std::vector<std::string> replaced_settings(const TrainerOptions& options,
+                                           const ExchangePath& path) {
+  if (path.decided_by.empty()) return {};
+  const std::string& reduction = options.strategy_options.of<SynchronousOptions>().reduction;
+  std::vector<std::string> lines;
+  const auto add = [&](const char* key, const std::string& value) {
+    lines.push_back(fmt::format("{} = \"{}\" has no effect with {}; this run uses {}", key, value,
+                                path.decided_by, to_string(path)));
+  };
+  if (names_algorithm(options.strategy) && path.algorithm != options.strategy)
+    add("cluster.strategy", options.strategy);
+  if (reduction != "auto" && reduction != path.reduction) add("cluster.reduction", reduction);
+  return lines;
+}
+
 void SynchronousOptions::visit(KeyVisitor& field) {
   field(
       {.name = "cluster.reduction",
@@ -235,29 +250,28 @@ void SynchronousOptions::visit(KeyVisitor& field) {
 }
 
 StrategyKind synchronous_kind() {
-  return {
-      .title = "In step",
-      .help =
-          "Each step is one update with the sum of all workers' gradients. The name selects "
-          "the algorithm; `auto` and `allreduce` (always exact) choose the fastest one for the "
-          "machines.",
-      .names = exchange_names(),
-      .visit_keys = keys_of<SynchronousOptions, PackingOptions, AllowLossyOptions, ShardsOptions,
-                            MeshOptions>(),
-      .check = check_reduction,
-      .follows_without_lanes = true,
-      .compared_as = exchange_names(),
-      .compared_settings =
-          [](const std::string& name) {
-            return std::vector<std::string>{"cluster.strategy=" + name, "cluster.reduction=auto"};
-          },
-      .adds_exactly =
-          [](const TrainerOptions& options) {
-            const ExchangeOptions ways = exchange_options(options);
-            return ways.reduction == "exact" && ways.strategy != "coordinator" &&
-                   (ways.compress.empty() || ways.compress == "none");
-          },
-      .make = [](const FitView& fit) { return std::make_unique<Synchronous>(fit); }};
+  return {.title = "In step",
+          .help =
+              "Each step is one update with the sum of all workers' gradients. The name selects "
+              "the algorithm; `auto` and `allreduce` (always exact) choose the fastest one for the "
+              "machines.",
+          .names = exchange_names(),
+          .visit_keys = keys_of<SynchronousOptions, PackingOptions, AllowLossyOptions,
+                                ShardsOptions, MeshOptions>(),
+          .check = check_reduction,
+          .follows_without_lanes = true,
+          .compared_as = exchange_names(),
+          .compared_settings =
+              [](const std::string& name) {
+                return std::vector<std::string>{"cluster.strategy=" + name};
+              },
+          .adds_exactly =
+              [](const TrainerOptions& options) {
+                const ExchangeOptions ways = exchange_options(options);
+                return ways.reduction == "exact" && ways.strategy != "coordinator" &&
+                       (ways.compress.empty() || ways.compress == "none");
+              },
+          .make = [](const FitView& fit) { return std::make_unique<Synchronous>(fit); }};
 }
 
 }  // namespace artel

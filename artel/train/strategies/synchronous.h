@@ -5,6 +5,10 @@
 //   options.strategy_options = {artel::SynchronousOptions{.coordinators = 2}};
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "artel/train/step/exchange_path.h"
 #include "artel/train/strategies/registry.h"
 
 namespace artel {
@@ -19,6 +23,9 @@ struct SynchronousOptions {
 // Resolves "auto" to "exact" or "fast": fast for a strategy that names an algorithm, exact
 // otherwise and with sharded state.
 std::string reduction_of(const TrainerOptions& options);
+
+// Lines about the strategy or reduction of `options` that `path`, which runs, does not follow.
+std::vector<std::string> replaced_settings(const TrainerOptions& options, const ExchangePath& path);
 
 StrategyKind synchronous_kind();
 

@@ -6,6 +6,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/base/json.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/run/config/setup.h"
 #include "artel/run/run.h"
@@ -102,6 +103,12 @@ lanes = 4
     return checkpoint::load_newest(folder_ / name / "checkpoints")->checkpoint.weights;
   }
 
+  // The summary of the last training.
+  nlohmann::json summary() const {
+    const std::string name = fmt::format("strategy_test_{}_{}", ::getpid(), runs_ - 1);
+    return parse_json(read_file(folder_ / name / "summary.json"), "summary");
+  }
+
   TemporaryFolder folder_;
   int runs_ = 0;
 };
@@ -140,9 +147,16 @@ TEST_F(StrategyTest, NamesAreUniqueWords) {
   }
   StrategyKind kind = *strategy_kinds().back();
   const size_t count = strategy_kinds().size();
-  register_strategy(kind);  // a program may replace its own
+  // A program may replace its own, under a new title too.
+  register_strategy(kind);
+  const std::string title = std::exchange(kind.title, "Another title");
+  register_strategy(kind);
   EXPECT_EQ(strategy_kinds().size(), count);
+  EXPECT_EQ(find_strategy(kind.names.front()).title, "Another title");
+  kind.title = title;
+  register_strategy(kind);
   kind.title = strategy_kinds().front()->title;
+  EXPECT_THROW(register_strategy(kind), Error) << "the title comes with Artel";
   kind.names = {"other"};
   EXPECT_THROW(register_strategy(kind), Error) << "the title comes with Artel";
 }
@@ -171,6 +185,56 @@ TEST_F(StrategyTest, SaysWhichKeysHaveNoEffect) {
   EXPECT_NE(said.find("cluster.push_every has no effect with the strategy \"plain\" on 2 workers"),
             std::string::npos)
       << said;
+}
+
+// What runs is logged and summarised. A named algorithm or reduction that another key replaces is
+// named in one warning with that key.
+TEST_F(StrategyTest, NamesTheExchangeThatRuns) {
+  struct Case {
+    std::string keys, path;
+    std::vector<std::string> replaced = {};
+  };
+  const std::string ring = "strategy = \"ring\"\n";
+  const std::string no_ring = "cluster.strategy = \"ring\" has no effect with ";
+  const std::vector<Case> cases = {
+      {"", "direct, exact"},
+      {ring, "ring, fast"},
+      {"reduction = \"fast\"\n", "automatic, fast"},
+      {ring + "compress = \"int8\"\n", "int8, lossy", {no_ring + "cluster.compress = \"int8\""}},
+      {"compress = \"int8\"\nreduction = \"exact\"\n",
+       "int8, lossy",
+       {"cluster.reduction = \"exact\" has no effect with cluster.compress = \"int8\""}},
+      {ring + "local_steps = 3\nreduction = \"fast\"\n",
+       "average every 3 steps, local",
+       {no_ring + "cluster.local_steps = 3",
+        "cluster.reduction = \"fast\" has no effect with cluster.local_steps = 3"}},
+      {ring + "sharding = \"optimizer\"\n",
+       "reduce-scatter, exact",
+       {no_ring + "cluster.sharding"}},
+      {ring + "pipeline = 2\n", "pipeline, exact", {no_ring + "cluster.pipeline = 2"}},
+      {ring + "tensor = 2\n", "tensor group, exact", {no_ring + "cluster.tensor = 2"}},
+      {"strategy = \"coordinator\"\nreduction = \"fast\"\n",
+       "coordinator, exact",
+       {"cluster.reduction = \"fast\" has no effect with cluster.strategy = \"coordinator\""}}};
+  for (const Case& c : cases) {
+    testing::internal::CaptureStderr();
+    train(c.keys);
+    const std::string said = testing::internal::GetCapturedStderr();
+    const auto count = [&](const std::string& text) {
+      size_t found = 0;
+      for (const std::string& line : split(said, '\n')) found += line.find(text) < line.size();
+      return found;
+    };
+    EXPECT_EQ(count("2 workers, 4 lanes: " + c.path), 1u) << c.keys << said;
+    EXPECT_EQ(count("has no effect"), c.replaced.size()) << c.keys << said;
+    for (const std::string& line : c.replaced)
+      EXPECT_EQ(count(line + "; this run uses " + c.path), 1u) << line << "\n" << said;
+    const nlohmann::json path = summary().at("exchange");
+    EXPECT_EQ(fmt::format("{}, {}", path.at("algorithm").get<std::string>(),
+                          path.at("reduction").get<std::string>()),
+              c.path);
+    EXPECT_EQ(summary().at("lanes"), 4);
+  }
 }
 
 // With `allow_lossy`, "auto" may come to use local steps, and with them these keys.
