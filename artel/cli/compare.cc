@@ -77,8 +77,8 @@ Outcome run(const Arguments& arguments, const std::string& strategy,
   std::filesystem::create_directories(out);
   WorkerCommand command{
       .name = strategy,
-      .arguments = {own_command().front(), "train", arguments.file, "--out", folder.path().string(),
-                    "-n", std::to_string(arguments.workers)},
+      .arguments = own_command_with({"train", arguments.file, "--out", folder.path().string(), "-n",
+                                     std::to_string(arguments.workers)}),
       .output = folder.path().string() + ".log"};
   std::vector<std::string> settings = arguments.overrides;
   if (arguments.steps > 0) settings.push_back(fmt::format("train.steps={}", arguments.steps));

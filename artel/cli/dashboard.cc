@@ -7,12 +7,15 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "artel/base/error.h"
 #include "artel/base/host_name.h"
 #include "artel/base/log.h"
 #include "artel/cli/commands.h"
 #include "artel/cli/shared_arguments.h"
+#include "artel/cluster/launch.h"
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/token.h"
 #include "artel/comm/control/socket.h"
@@ -77,7 +80,10 @@ DashboardBeside::DashboardBeside(const std::filesystem::path& folder) {
   if (std::getenv(kStarted)) return;
   std::filesystem::create_directories(folder);
   ::setenv(kStarted, "1", 1);
-  const std::string path = folder.string();
+  std::vector<std::string> words = own_command_with({"dashboard", folder.string()});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   std::fflush(nullptr);
   process_ = ::fork();
   require(process_ >= 0, ErrorKind::io, "[--dashboard] cannot start a process: {}",
@@ -87,7 +93,7 @@ DashboardBeside::DashboardBeside(const std::filesystem::path& folder) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   ::signal(SIGINT, SIG_IGN);
   (void)!::nice(10);
-  ::execl("/proc/self/exe", "artel", "dashboard", path.c_str(), nullptr);
+  ::execvp(arguments.front(), arguments.data());
   ::_exit(127);
 }
 

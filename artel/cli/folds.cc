@@ -51,7 +51,7 @@ void cross_validate(const std::string& file, int folds, const RunOptions& option
     const RunFolder folder(std::filesystem::path(out) / fmt::format("fold-{}", fold));
     WorkerCommand command{
         .name = fmt::format("fold {}", fold),
-        .arguments = {own_command().front(), "train", file, "--out", folder.path().string()}};
+        .arguments = own_command_with({"train", file, "--out", folder.path().string()})};
     if (options.resume && folder.used()) command.arguments.emplace_back("--resume");
     std::vector<std::string> settings = options.overrides;
     settings.push_back(fmt::format("data.folds={}", folds));

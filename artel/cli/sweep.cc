@@ -243,8 +243,8 @@ class Sweep {
     std::string problem;
     // A killed process continues once from its last checkpoint.
     for (int attempt = 0; attempt < 2; ++attempt) {
-      std::vector<std::string> command = {own_command().front(), "train", arguments_.file, "--out",
-                                          folder.path().string()};
+      std::vector<std::string> command =
+          own_command_with({"train", arguments_.file, "--out", folder.path().string()});
       if (folder.used()) command.emplace_back("--resume");
       fs::remove(folder.summary());  // so that a later summary belongs to this length
       std::vector<std::string> settings = settings_of(job.trial);

@@ -33,6 +33,12 @@
 namespace artel {
 namespace {
 
+// Set once by a program that embeds this one (set_own_command); otherwise empty.
+struct OwnCommand {
+  std::vector<std::string> program, arguments;
+};
+OwnCommand embedded;
+
 constexpr double kGraceSeconds = 10;
 // If a worker dies at the start, the others either have all connected already or never will.
 constexpr double kSecondsToBegin = 2;
@@ -356,11 +362,23 @@ int supervise(const std::vector<WorkerCommand>& workers, const SuperviseOptions&
   }
 }
 
+void set_own_command(std::vector<std::string> program, std::vector<std::string> arguments) {
+  embedded = {std::move(program), std::move(arguments)};
+}
+
 std::vector<std::string> own_command() {
+  if (!embedded.program.empty()) return own_command_with(embedded.arguments);
   std::vector<std::string> arguments = split(read_file("/proc/self/cmdline"), '\0');
   arguments.pop_back();  // empty text after the last zero
-  arguments[0] = std::filesystem::read_symlink("/proc/self/exe");
-  return arguments;
+  arguments.erase(arguments.begin());
+  return own_command_with(arguments);
+}
+
+std::vector<std::string> own_command_with(const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = embedded.program;
+  if (command.empty()) command.push_back(std::filesystem::read_symlink("/proc/self/exe"));
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
 }
 
 std::vector<std::pair<std::string, std::string>> worker_environment(

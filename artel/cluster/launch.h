@@ -52,8 +52,13 @@ double restart_pause(int starts);
 // returns 0 if a worker succeeded, or else the last exit code.
 int supervise(const std::vector<WorkerCommand>& workers, const SuperviseOptions& options = {});
 
-// The path of this program and its arguments.
+// Sets the words that start this program, such as {"python3", "-m", "artel"}, and its arguments.
+// For programs that embed this one. Call before any other thread runs.
+void set_own_command(std::vector<std::string> program, std::vector<std::string> arguments);
+// The words that start this program, by default its path, with the arguments of this process.
 std::vector<std::string> own_command();
+// The same with other arguments.
+std::vector<std::string> own_command_with(const std::vector<std::string>& arguments);
 
 // The environment variables that assign a worker its rank. Read by cluster/launcher.h.
 std::vector<std::pair<std::string, std::string>> worker_environment(

@@ -5,8 +5,9 @@ import sys
 from artel._artel import run_program
 
 
-def main():
-    sys.exit(run_program(sys.argv[1:]))
+def main(arguments=None):
+    words = sys.argv[1:] if arguments is None else arguments
+    sys.exit(run_program([sys.executable, "-m", "artel"], words))
 
 
 if __name__ == "__main__":

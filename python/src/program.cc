@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "artel/base/version.h"
+#include "artel/cluster/launch.h"
 #include "artel/exec/instructions.h"
 #include "artel/run/config/config.h"
 #include "interop.h"
@@ -11,7 +12,10 @@
 namespace artel::python {
 namespace {
 
-int run_program(const std::vector<std::string>& arguments) {
+// `program` are the words that start this program.
+int run_program(const std::vector<std::string>& program,
+                const std::vector<std::string>& arguments) {
+  set_own_command(program, arguments);
   std::vector<std::string> words = {"artel"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
@@ -34,7 +38,7 @@ std::vector<std::string> key_names() {
 
 void add_program(nb::module_& module) {
   module.attr("__version__") = std::string(kHeaderVersion);
-  module.def("run_program", run_program, nb::arg("arguments"));
+  module.def("run_program", run_program, nb::arg("program"), nb::arg("arguments"));
   module.def("key_names", key_names);
   module.def("instructions", [] { return std::string(instruction_names()[best_instructions()]); });
 }
