@@ -30,7 +30,7 @@ void show_cosines(const std::vector<std::string>& texts, const Tensor& vectors) 
 }
 
 void embed(const Arguments& arguments) {
-  const Tensor vectors = text_vectors(arguments.source, arguments.texts);
+  const Tensor vectors = text_vectors({.path = arguments.source}, arguments.texts);
   if (arguments.out.empty()) return show_cosines(arguments.texts, vectors);
   write_npy(arguments.out, vectors);
   println("{}: {} vectors of {} numbers", arguments.out, vectors.shape()[0], vectors.shape()[1]);

@@ -37,7 +37,7 @@ void add_generate(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("generate", "Write text with a trained language model");
   command
-      ->add_option("SOURCE", request.source,
+      ->add_option("SOURCE", request.source.path,
                    "Run, checkpoint, GGUF file, or folder of a published model")
       ->required();
   command->add_option("--prompt", request.prompt, "Beginning of the text (default: a new line)")

@@ -17,6 +17,7 @@
 #include "artel/run/interrupt.h"
 #include "artel/run/samples/samples.h"
 #include "artel/run/train_network.h"
+#include "artel/train/loop/agreement.h"
 #include "artel/train/step/instructions.h"
 
 namespace artel {
@@ -215,6 +216,10 @@ RunResult Run::train(Cluster& cluster) {
   const auto prepare = [&] {
     agree_on_instructions(config_.cluster.instructions, cluster);
     comm::Group* const group = cluster.group();
+    if (group && options_.common_seed) {
+      set("train.seed", broadcast_text(*group, fmt::format("{}", config_.train.seed)));
+      config = config_;
+    }
     const bool leads = cluster.rank() == 0 && !cluster.outside();
     // No other process writes to the folder while the newest state is put into it.
     if (leads && !folder) {

@@ -57,6 +57,8 @@ struct RunOptions {
   // While training, the first interrupt or termination signal stops after the current step and
   // saves; the second one ends the process.
   bool stop_on_signals = false;
+  // All workers use worker 0's train.seed. A newcomer to a running training needs the same one.
+  bool common_seed = false;
   // If true, evaluate, predict, and similar functions use the network that train() has left in
   // memory. Otherwise they read the folder, and workers with parts of a network need no memory for
   // all of it.
@@ -71,6 +73,8 @@ struct RunResult {
   FitResult fit = {};
   int64_t parameters = 0;
   int signal = 0;  // signal that stopped the run, on any worker
+  // The content of summary.json, on every worker. Times and traffic are those of this worker.
+  std::string summary = {};
 };
 
 class Run {

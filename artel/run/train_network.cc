@@ -462,6 +462,8 @@ TrainedNetwork Worker::train(std::optional<ClaimedFolder>& own) {
   live_.reset();
   traces_.reset();
   const FitResult& done = network.result.fit;
+  network.result.summary = summary_text(done, network.result.parameters, to_string(data_.judge()),
+                                        names_of_classes(data_.layout()));
   const int received = stop ? StopOnSignal::received() : 0;
   if (report_ || done.stopped_by == "request")
     network.result.signal = received != 0 ? received : done.stop_signal;

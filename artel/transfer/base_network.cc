@@ -51,7 +51,7 @@ BaseNetwork base_of_run(const RunFolder& folder, const BaseSource& source) {
 }
 
 BaseNetwork base_of_text_model(const BaseSource& source, const fs::path& folder) {
-  TextModel text = open_text_model(folder.string());
+  TextModel text = open_text_model({.path = folder.string()});
   BaseNetwork base = {.name = source.name, .model = text.config, .classes = text.classes};
   const int64_t positions =
       nn::complete_options(text.config.name, model_options(text.config, 0)).positions;

@@ -31,7 +31,8 @@ def dataset(data, classes=0, config=(), names=()):
     elif _is_array(data) or _is_sparse(data):
         x, y = data, None
     elif is_sequence(data):
-        return _from_sequence(data, classes, _value_of("data.target", config))
+        return _from_sequence(data, classes or int(_value_of("model.classes", config) or 0),
+                              _value_of("data.target", config))
     elif hasattr(data, "__iter__") and not isinstance(data, _NO_SAMPLES):
         return _from_iterator(data, classes, int(_value_of("data.samples", config) or 0),
                               _value_of("data.target", config))
@@ -145,9 +146,16 @@ def _from_sequence(samples, classes, wanted_target):
     column = _target_column(samples[0], wanted_target)
     x, y = sample_of(samples, 0, column, _pair(samples[0], column)[1] is not None)
     names = _class_names(samples, column)
+    targets = None
     if y is not None and y.dtype.kind in "iub" and classes == 0:
-        classes = len(names) or _largest(_targets(samples, column)) + 1
-    return _artel.from_object(samples, column, x, y, classes, names)
+        if names:
+            classes = len(names)
+        elif hasattr(samples, "targets"):  # of torchvision
+            classes = _largest(array(samples.targets, "y")) + 1
+        else:
+            targets = array(_targets(samples, column), "y")
+            classes = _largest(targets) + 1
+    return _artel.from_object(samples, column, x, y, classes, names, targets)
 
 
 def _class_names(samples, column):
@@ -158,15 +166,13 @@ def _class_names(samples, column):
 
 
 def _targets(samples, column):
-    if hasattr(samples, "targets"):  # of torchvision
-        return samples.targets
     if column and hasattr(samples, "column_names"):  # of Hugging Face: without decoding the inputs
         return list(samples[column])
     return [_pair(samples[i], column)[1] for i in range(len(samples))]
 
 
 def _largest(targets):
-    largest = int(array(targets, "y").max())
+    largest = int(targets.max())
     if not 0 <= largest < 2**31 - 1:
         raise _artel.Error(f"data: got {largest} as the largest class, expected numbers from 0, "
                            "below 2^31")

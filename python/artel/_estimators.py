@@ -3,6 +3,7 @@
 import io
 import shutil
 import tempfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -75,23 +76,27 @@ class _Estimator(BaseEstimator):
         file = str(self.network).endswith(".toml")
         return artel.Model(self.network, **({} if file else dict(classes=outputs)))
 
-    def _fit(self, x, y, outputs, loss, weights, validation, epochs, before=None, classes=()):
+    def _fit(self, x, y, outputs, loss, weights, validation, before, more_epochs, classes=()):
         if weights is not None:
             loss, weights = "weighted_" + loss, _check_sample_weight(weights, y, dtype=np.float32)
         data, test = self._dataset(x, y, weights, classes), None
         if validation is not None:
             ones = None if weights is None else np.ones(len(validation[1]), np.float32)
             test = self._dataset(*validation, ones, classes)
-        return self._train(data, x.shape[0], outputs, loss, epochs, {}, test, before)
+        return self._train(data, x.shape[0], outputs, loss, {}, test, before, more_epochs)
 
-    def _train(self, data, rows, outputs, loss, epochs, more, test=None, before=None):
+    def _train(self, data, rows, outputs, loss, more, test=None, before=None, more_epochs=0):
+        """Trains a network. `more_epochs` is not 0 in `partial_fit`, which continues a training."""
         self._of_table = isinstance(data, _tables.Encodable)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        words = dict(epochs=epochs, batch_size=min(self.batch_size, rows), lr=self.lr,
+        words = dict(epochs=more_epochs or self.epochs, batch_size=min(self.batch_size, rows), lr=self.lr,
                      optimizer=self.optimizer, loss=loss, seed=seed, workers=self.workers,
                      test_fraction=0, keep_last_batch=True, live=False, keep_checkpoints=1,
                      tensorboard="scalars", mistakes=0, quiet=True, patience=self.patience,
+                     common_seed=self.random_state is None,
                      data_validation=self.validation if test is None else 0.0)
+        if more_epochs:
+            words.update(patience=0, data_validation=0.0)  # nothing stops early
         if words["batch_size"] < 8:
             words["lanes"] = 1  # each lane needs a sample
         words.update(more, **(self.keys or {}))
@@ -99,13 +104,22 @@ class _Estimator(BaseEstimator):
         try:
             if before is not None:
                 before._write(folder / "before")
+                if more_epochs and before.optimizer == self.optimizer:
+                    words.update(self._continuing(before, rows, folder / "run"))
             run = self._run(data, test, outputs, folder, words, before is not None)
-            self._network = _Kept(run.folder)
+            self._network = _Kept(run)
             self.loss_ = run.summary["loss"]
-            self.n_iter_ = run.summary["epoch"]
+            self.n_iter_ = more_epochs or run.summary["epoch"]
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return self
+
+    def _continuing(self, before, rows, folder):
+        """Keys that continue a training by an epoch, with its optimizer state and order of samples."""
+        before._write_checkpoint(folder)
+        # The number of lanes is that of the run. A small last batch may leave lanes without samples.
+        return dict(resume=True, seed=before.seed, lanes=None, batch_size=self.batch_size,
+                    steps=before.step + -(-rows // self.batch_size))
 
     def _run(self, data, test, outputs, folder, words, continues):
         """Trains a network, or continues the one in `folder`/before."""
@@ -139,7 +153,7 @@ class _Estimator(BaseEstimator):
             loss, weights = "weighted_" + loss, _check_sample_weight(weights, y, dtype=np.float32)
         data = _tables.Encodable(_tables.table(X, target=y), weights)
         test = validation and _tables.Encodable(_tables.table(validation[0], target=validation[1]))
-        return self._train(data, len(y), outputs, loss, self.epochs,
+        return self._train(data, len(y), outputs, loss,
                            dict(target="target", task=task, scale_target=True), test)
 
     def _outputs(self, x):
@@ -154,10 +168,23 @@ class _Kept:
 
     NAMES = ("config.toml", "samples.json", "table.json")
 
-    def __init__(self, folder):
+    def __init__(self, run):
         self.version = artel.__version__
+        self._run = None
+        if run.folder is not None:
+            self._pack(run.folder, has_optimizer=True)
+            return
+        with tempfile.TemporaryDirectory(prefix="artel-") as folder:  # not on worker 0
+            run._trained.save(folder)
+            self._pack(Path(folder), has_optimizer=False)
+
+    def _pack(self, folder, has_optimizer):
         archive = io.BytesIO()
         newest = sorted((folder / "checkpoints").glob("step-*"))[-1]
+        self.step = int(newest.name.removeprefix("step-"))
+        train = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))["train"]
+        self.seed = train["seed"]
+        self.optimizer = train["optimizer"]["name"] if has_optimizer else None
         with zipfile.ZipFile(archive, "w") as files:
             for name in self.NAMES:
                 if (folder / name).exists():
@@ -166,7 +193,12 @@ class _Kept:
                 if file.is_file():
                     files.write(file, file.relative_to(folder))
         self.archive = archive.getvalue()
-        self._run = None
+
+    def _write_checkpoint(self, folder):
+        """Writes the state of the training as the only checkpoint of a run."""
+        with zipfile.ZipFile(io.BytesIO(self.archive)) as files:
+            names = [name for name in files.namelist() if name not in self.NAMES]
+            files.extractall(folder, names)
 
     def _write(self, folder):
         if self.version != artel.__version__:
@@ -202,17 +234,18 @@ class Classifier(ClassifierMixin, _Estimator):
     def fit(self, X, y, sample_weight=None, validation_data=None):
         """Trains on rows of X and their classes."""
         before = self._before(X) if self.warm_start else None
-        return self._fit_classes(X, y, sample_weight, validation_data, None, self.epochs, before)
+        return self._fit_classes(X, y, sample_weight, validation_data, None, before)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Trains for one more epoch. The first call needs `classes`, the list of all classes."""
+        """Trains for one more epoch, with the state of the optimizer and the order of samples of the
+        earlier ones. The first call needs `classes`, the list of all classes."""
         before = self._before(X)
         if before is None and classes is None:
             raise ValueError("classes must be given at the first call of partial_fit")
         classes = self.classes_ if before is not None else np.unique(classes)
-        return self._fit_classes(X, y, sample_weight, None, classes, 1, before)
+        return self._fit_classes(X, y, sample_weight, None, classes, before, more_epochs=1)
 
-    def _fit_classes(self, X, y, sample_weight, validation_data, classes, epochs, before):
+    def _fit_classes(self, X, y, sample_weight, validation_data, classes, before, more_epochs=0):
         if _tables.is_mixed(X):
             y = column_or_1d(y)
             self.classes_ = np.unique(y)
@@ -228,7 +261,7 @@ class Classifier(ClassifierMixin, _Estimator):
             other = self._checked(validation_data[0], reset=False)
             validation = (other, self._numbers(validation_data[1]))
         return self._fit(x, self._numbers(y), max(len(self.classes_), 2), "cross_entropy",
-                         sample_weight, validation, epochs, before, self.classes_)
+                         sample_weight, validation, before, more_epochs, self.classes_)
 
     def _numbers(self, y):
         y = np.asarray(y)
@@ -267,13 +300,14 @@ class Regressor(RegressorMixin, _Estimator):
     def fit(self, X, y, sample_weight=None, validation_data=None):
         """Trains on rows of X and their values."""
         before = self._before(X) if self.warm_start else None
-        return self._fit_values(X, y, sample_weight, validation_data, self.epochs, before)
+        return self._fit_values(X, y, sample_weight, validation_data, before)
 
     def partial_fit(self, X, y, sample_weight=None):
-        """Trains for one more epoch."""
-        return self._fit_values(X, y, sample_weight, None, 1, self._before(X))
+        """Trains for one more epoch, with the state of the optimizer and the order of samples of the
+        earlier ones."""
+        return self._fit_values(X, y, sample_weight, None, self._before(X), more_epochs=1)
 
-    def _fit_values(self, X, y, sample_weight, validation_data, epochs, before):
+    def _fit_values(self, X, y, sample_weight, validation_data, before, more_epochs=0):
         if _tables.is_mixed(X):
             self._flat, self._offset, self._unit = True, 0.0, 1.0
             y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
@@ -289,7 +323,7 @@ class Regressor(RegressorMixin, _Estimator):
             other = self._checked(validation_data[0], reset=False)
             validation = (other, self._scaled(np.asarray(validation_data[1])))
         return self._fit(x, self._scaled(y), 1 if self._flat else y.shape[1], "mse", sample_weight,
-                         validation, epochs, before)
+                         validation, before, more_epochs)
 
     def _scaled(self, y):
         scaled = ((y - self._offset) / self._unit).astype(np.float32)

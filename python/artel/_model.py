@@ -1,5 +1,8 @@
 """`artel.Model`: an untrained network."""
 
+import html
+import math
+import operator
 import os
 
 from artel import _artel, _html
@@ -20,6 +23,9 @@ class Model:
         self._file = None
         if isinstance(network, (list, tuple)):
             self._keys["layers"] = [str(layer) for layer in network]
+        elif not isinstance(network, (str, os.PathLike)):
+            raise _artel.Error(f"network: got {type(network).__name__}, expected a list of layers, the "
+                               "name of a network, or a TOML file")
         elif os.fspath(network).endswith(".toml"):
             self._file = os.fspath(network)
         else:
@@ -33,13 +39,25 @@ class Model:
 
     def parameters(self, input_shape, tokens=False):
         """Names and shapes of the parameters, given the shape of a sample."""
+        try:
+            extents = [operator.index(extent) for extent in input_shape]
+        except TypeError as error:
+            raise _artel.Error(f"input_shape: got {input_shape!r}, expected whole numbers such as "
+                               "(3, 32, 32)") from error
         return [(name, tuple(shape))
-                for name, shape in _artel.parameters(self._overrides(), list(input_shape), tokens)]
+                for name, shape in _artel.parameters(self._overrides(), extents, tokens)]
 
     def __repr__(self):
         what = self._file or self._keys.get("name") or self._keys.get("layers")
         return f"artel.Model({what!r})"
 
     def _repr_html_(self):
-        layers = self._keys.get("layers")
-        return _html.table(("layer",), [(layer,) for layer in layers]) if layers else repr(self)
+        if layers := self._keys.get("layers"):
+            return _html.table(("layer",), [(layer,) for layer in layers])
+        published = _artel.published_input(self._keys.get("name", ""))
+        if published is None:
+            return html.escape(repr(self))
+        parameters = self.parameters(*published)
+        rows = [(name, " x ".join(map(str, shape)), math.prod(shape)) for name, shape in parameters]
+        rows.append(("all", "", sum(count for _, _, count in rows)))
+        return _html.table(("parameter", "shape", "numbers"), rows)

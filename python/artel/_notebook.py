@@ -69,11 +69,16 @@ def _texts(terminal):
 def _show(terminal):
     from IPython.display import HTML, display
 
-    shown, due = display(HTML(""), display_id=True), 0.0
+    shown, due = None, 0.0
     text, curves = "", {}
 
     def show():
-        shown.update(HTML(f"<pre>{_escaped(text)}</pre>" + _svg(curves)))
+        nonlocal shown
+        page = HTML(f"<pre>{_escaped(text)}</pre>" + _svg(curves))
+        if shown is None:  # a quiet training shows nothing
+            shown = display(page, display_id=True)
+        else:
+            shown.update(page)
 
     for text in _texts(terminal):
         if _EPOCH.match(text):
@@ -83,7 +88,8 @@ def _show(terminal):
         if time.monotonic() >= due:
             show()
             due = time.monotonic() + _SECONDS
-    show()
+    if text:
+        show()
 
 
 def _escaped(text):

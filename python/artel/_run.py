@@ -40,13 +40,15 @@ class Run:
     @property
     def history(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl, with the metrics of steps and epochs."""
+        if self.folder is None:
+            raise _artel.Error("history: this worker does not have the run's folder; read it on worker 0")
         with open(self.folder / "metrics.jsonl", encoding="utf-8") as lines:
             return [json.loads(line) for line in lines]
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The contents of summary.json, the result of training."""
-        return json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
+        """The contents of summary.json, the result of training. Every worker has it."""
+        return json.loads(self._trained.summary())
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Weights and states by name, as NumPy arrays that share the network's memory."""
@@ -88,8 +90,8 @@ class Run:
 
         def write():
             try:
-                _artel.write_text(os.fspath(self.folder), prompt, tokens, temperature, top_k, top_p,
-                                  seed, threads, lambda text: pieces.put(text) or wanted.is_set())
+                self._trained.write_text(prompt, tokens, temperature, top_k, top_p, seed, threads,
+                                         lambda text: pieces.put(text) or wanted.is_set())
                 pieces.put(None)
             except BaseException as error:
                 pieces.put(error)
@@ -112,13 +114,15 @@ class Run:
 
     def embed(self, texts) -> np.ndarray:
         """Sentence vectors of length 1, computed by a BERT network."""
-        return np.asarray(_artel.text_vectors(os.fspath(self.folder), list(texts)))
+        return np.asarray(self._trained.text_vectors(list(texts)))
 
     def confusion(self, data="test"):
         """The confusion matrix with labels as rows. Notebooks show it as a table."""
-        metrics = ["confusion matrix"]
-        opened = Run(_artel.TrainedRun(os.fspath(self.folder), False, False, [], metrics))
-        return Confusion(opened.evaluate(data)["confusion matrix"], self.classes)
+        measuring = Run(self._trained.measuring(["confusion matrix"]))
+        measured = measuring.evaluate(data)
+        if "confusion matrix" not in measured:
+            raise _artel.Error("confusion: the network has no classes, or more than 100")
+        return Confusion(measured["confusion matrix"], self.classes)
 
     def _repr_html_(self):
         return _html.run(self)

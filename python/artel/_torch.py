@@ -1,6 +1,6 @@
 """Exchanges weights with PyTorch without copying them."""
 
-import numpy as np
+from artel import _data
 
 
 def to_torch(state):
@@ -14,10 +14,10 @@ def to_torch(state):
 
 
 def from_torch(module):
-    """Converts a module or state dict to named arrays that share its memory.
+    """Converts a module or state dict to named arrays that share its memory; bf16 becomes f32.
 
     `artel.train(..., weights=from_torch(module))` starts from them.
     """
     state = module.state_dict() if hasattr(module, "state_dict") else module
-    return {name: np.asarray(tensor.detach().cpu()) for name, tensor in state.items()
+    return {name: _data.array(tensor.detach().cpu(), name) for name, tensor in state.items()
             if tensor.ndim > 0 or name.split(".")[-1] != "num_batches_tracked"}

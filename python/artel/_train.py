@@ -98,12 +98,9 @@ def _config_of(config):
         return None, [f"{name}={_text_of(value)}" for name, value in _flat(config)]
     if isinstance(config, Model):
         return None, config._overrides()
-    if isinstance(config, (list, tuple)):
-        return None, Model(config)._overrides()
-    path = os.fspath(config)
-    if path.endswith(".toml"):
-        return path, []
-    return None, Model(path)._overrides()
+    if isinstance(config, (str, os.PathLike)) and os.fspath(config).endswith(".toml"):
+        return os.fspath(config), []
+    return None, Model(config)._overrides()
 
 
 def _initial_weights(words):
@@ -119,7 +116,7 @@ def _initial_weights(words):
 
 def train(config, data=None, *, test=None, workers=None, callbacks=(), after_epoch=(), out="",
           name="", resume=False, force=False, quiet=False, trace="", join=None, rank=-1, token="",
-          **words) -> Run:
+          common_seed=False, **words) -> Run:
     """Trains a network and returns its `Run`.
 
     `config` is a TOML file, a dictionary with the same sections, a `Model`, a list of layers, or the
@@ -133,7 +130,7 @@ def train(config, data=None, *, test=None, workers=None, callbacks=(), after_epo
 
     `workers=4` starts four processes on this machine, with the same bits as one. Under mpirun and
     srun, the launcher's processes are the workers. With `join` or the variable ARTEL_JOIN, this
-    process joins others at HOST:PORT.
+    process joins others at HOST:PORT. With `common_seed`, all of them use worker 0's `seed`.
 
     Each of `callbacks` is called with a `TrainingState` after each step, and each of `after_epoch`
     after each epoch, in every worker. They stop training by returning False. Ctrl-C stops after
@@ -152,7 +149,7 @@ def train(config, data=None, *, test=None, workers=None, callbacks=(), after_epo
     try:
         return run(file, overrides, given, callbacks=callbacks, after_epoch=after_epoch, out=out,
                    name=name, resume=resume, force=force, quiet=quiet, trace=trace, join=join,
-                   rank=rank, token=token)
+                   rank=rank, token=token, common_seed=common_seed)
     finally:
         if initial is not None:
             initial.cleanup()
@@ -176,12 +173,15 @@ def samples_of(data, test, overrides):
         return dict(table=_tables.table(data),
                     test_table=None if test is None else _tables.table(test))
     samples = _data.dataset(data, config=overrides)
+    if _data.is_sequence(data) and any(text.startswith("model.layers=") for text in overrides):
+        # `classes=` was for the samples: the layers have a number of outputs of their own.
+        overrides[:] = [text for text in overrides if not text.startswith("model.classes=")]
     return dict(train=samples,
                 test=None if test is None else _data.dataset(test, classes=samples.classes))
 
 
 def run(file, overrides, given, *, callbacks=(), after_epoch=(), out="", name="", resume=False,
-        force=False, quiet=False, trace="", join=None, rank=-1, token=""):
+        force=False, quiet=False, trace="", join=None, rank=-1, token="", common_seed=False):
     """Trains a configuration file with overrides on `samples_of`. Returns the `Run`."""
     sys.stdout.flush()
     with _notebook.progress():
@@ -189,12 +189,18 @@ def run(file, overrides, given, *, callbacks=(), after_epoch=(), out="", name=""
             file, overrides, **given, out=os.fspath(out), name=name, resume=resume, force=force,
             quiet=quiet, trace=trace, after_step=list(callbacks), after_epoch=list(after_epoch),
             join=join or os.environ.get("ARTEL_JOIN", ""), rank=rank, token=token,
-            stop_on_signals=threading.current_thread() is threading.main_thread())
+            stop_on_signals=threading.current_thread() is threading.main_thread(),
+            common_seed=common_seed)
     return Run(trained)
+
+
+def flush():
+    """Writes what has been printed."""
+    sys.stdout.flush()
+    sys.stderr.flush()
 
 
 def fork():
     """Forks a worker. Flushes output first, so that it is not printed twice."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    flush()
     return os.fork()

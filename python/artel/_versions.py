@@ -1,5 +1,6 @@
 import platform
 import sys
+from importlib import metadata
 
 from artel import _artel
 
@@ -16,8 +17,10 @@ def show_versions():
         "python": sys.version.split()[0],
         "platform": platform.platform(),
     }
-    for name in ("numpy", "scipy", "sklearn", "pandas", "pyarrow", "torch"):
-        if name in sys.modules:
-            lines[name] = getattr(sys.modules[name], "__version__", "?")
+    for name in ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "torch"):
+        try:
+            lines[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            lines[name] = "not installed"
     for name, value in lines.items():
         print(f"{name:13} {value}")

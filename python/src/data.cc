@@ -33,6 +33,7 @@ data::Split open_given(const data::OpenOptions& options) {
 
 // Throws for targets that no loss can be computed of.
 void check_targets(const Tensor& y) {
+  if (!is_floating(y.dtype()) || y.elements() == 0) return;
   const Tensor values = y.dtype() == DType::f32 ? y : y.to(DType::f32);
   const auto numbers = values.values<float>();
   for (size_t i = 0; i < numbers.size(); ++i)
@@ -48,7 +49,7 @@ data::DatasetPtr from_arrays(const Array& x, const std::optional<Array>& y, int6
   const nb::gil_scoped_release without_gil;
   require(inputs.shape().rank() > 0 && inputs.shape()[0] > 0, ErrorKind::shape,
           "[x] got an array of shape {}, expected samples as its rows", to_string(inputs.shape()));
-  if (is_floating(targets.dtype()) && targets.elements() > 0) check_targets(targets);
+  check_targets(targets);
   return data::array_dataset(inputs, targets, classes, class_names);
 }
 
@@ -110,6 +111,7 @@ data::DatasetPtr from_sparse(const Array& begins, const Array& columns, const Ar
   check_sparse(places, indices, numbers, width);
   const int64_t rows = places.elements() - 1;
   const Tensor targets = y ? borrowed(*y) : Tensor();
+  check_targets(targets);
   return std::make_shared<CompressedRows>(
       places, indices, numbers, width,
       data::tensor_dataset(Tensor({rows, 0}), targets, classes, class_names));
@@ -141,22 +143,57 @@ class PythonSamples final : public data::Dataset {
     layout_.target = target->shape();
     layout_.classes = classes;
     layout_.class_names = std::move(class_names);
+    if (layout_.target_bytes() <= kMostKeptBytes) {
+      kept_.resize(static_cast<size_t>(size_));
+      targets_.resize(static_cast<size_t>(size_) * layout_.target_bytes());
+    }
+  }
+
+  // Takes the targets of all samples, as rows, from a caller that has read them.
+  void keep_targets(const Tensor& rows) {
+    if (kept_.empty() || rows.elements() != size_ * layout_.target.elements()) return;
+    for (int64_t i = 0; i < size_; ++i)
+      keep_target(i, rows.rows(i, i + 1).reshaped(layout_.target));
   }
 
   int64_t size() const override { return size_; }
   const data::SampleLayout& layout() const override { return layout_; }
   void read(int64_t index, std::span<std::byte> input, std::span<std::byte> target) const override {
     with_python(fmt::format("sample {}", index), [&] {
-      const nb::object sample =
-          nb::module_::import_("artel._data")
-              .attr("sample_of")(*samples_, index, target_column_,
-                                 layout_.target_kind != data::TargetKind::none);
+      const nb::object sample = sample_of(index);
       read_input(index, borrowed(nb::cast<Array>(sample[0])), input);
       if (!target.empty()) copy_target(index, borrowed(nb::cast<Array>(sample[1])), target);
     });
   }
+  void read_target(int64_t index, std::span<std::byte> target) const override {
+    with_python(fmt::format("sample {}", index), [&] {
+      const auto read = [&] { return borrowed(nb::cast<Array>(sample_of(index)[1])); };
+      if (kept_.empty()) return copy_target(index, read(), target);
+      if (!kept_[static_cast<size_t>(index)]) keep_target(index, read());
+      std::ranges::copy(kept_target(index), target.begin());
+    });
+  }
 
  private:
+  // Targets up to this size, such as classes, are read once: a split by classes needs all of them.
+  static constexpr size_t kMostKeptBytes = 64;
+
+  nb::object sample_of(int64_t index) const {
+    return nb::module_::import_("artel._data")
+        .attr("sample_of")(*samples_, index, target_column_,
+                           layout_.target_kind != data::TargetKind::none);
+  }
+
+  std::span<std::byte> kept_target(int64_t index) const {
+    const size_t bytes = layout_.target_bytes();
+    return std::span(targets_).subspan(static_cast<size_t>(index) * bytes, bytes);
+  }
+
+  void keep_target(int64_t index, const Tensor& target) const {
+    copy_target(index, target, kept_target(index));
+    kept_[static_cast<size_t>(index)] = true;
+  }
+
   static void check_shape(int64_t index, const char* what, const Tensor& tensor,
                           const Shape& shape) {
     require(tensor.shape() == shape, ErrorKind::shape,
@@ -186,6 +223,11 @@ class PythonSamples final : public data::Dataset {
         require(value == data::kIgnoredTarget || (value >= 0 && value < layout_.classes),
                 ErrorKind::invalid_argument, "[sample {}] its class is {}, expected one below {}",
                 index, value, layout_.classes);
+    else
+      for (const float value : values.values<float>())
+        require(std::isfinite(value), ErrorKind::numeric,
+                "[sample {}] its target is {}, expected a finite number; leave such samples out",
+                index, value);
     std::memcpy(to.data(), values.raw(), to.size());
   }
 
@@ -195,14 +237,20 @@ class PythonSamples final : public data::Dataset {
   Shape input_shape_;
   DType input_type_;
   data::SampleLayout layout_;
+  // The GIL guards the targets that have been read.
+  mutable std::vector<bool> kept_;  // empty if the targets are too large
+  mutable std::vector<std::byte> targets_;
 };
 
 data::DatasetPtr from_object(const nb::object& samples, const std::string& target_column,
                              const Array& input, const std::optional<Array>& target,
-                             int64_t classes, const std::vector<std::string>& class_names) {
-  return std::make_shared<PythonSamples>(samples, target_column, borrowed(input),
-                                         target ? std::optional(borrowed(*target)) : std::nullopt,
-                                         classes, class_names);
+                             int64_t classes, const std::vector<std::string>& class_names,
+                             const std::optional<Array>& targets) {
+  const auto made = std::make_shared<PythonSamples>(
+      samples, target_column, borrowed(input),
+      target ? std::optional(borrowed(*target)) : std::nullopt, classes, class_names);
+  if (targets) made->keep_targets(borrowed(*targets));
+  return made;
 }
 
 // A column of numbers, NaN where missing; or, with names, of places among these, -1 where missing.
@@ -237,8 +285,8 @@ nb::list describe(const data::Table& table, const std::string& target) {
 
 }  // namespace
 
-GivenDataScope::GivenDataScope(GivenData data) { given = std::move(data); }
-GivenDataScope::~GivenDataScope() { given = {}; }
+GivenDataScope::GivenDataScope(GivenData data) : before_(std::exchange(given, std::move(data))) {}
+GivenDataScope::~GivenDataScope() { given = std::move(before_); }
 
 void add_data(nb::module_& module) {
   data::register_dataset(kGivenSet, open_given);
@@ -274,7 +322,7 @@ void add_data(nb::module_& module) {
       nb::arg("samples"), nb::arg("weights") = none);
   module.def("from_object", from_object, nb::arg("samples"), nb::arg("target_column"),
              nb::arg("input"), nb::arg("target") = none, nb::arg("classes") = 0,
-             nb::arg("class_names") = std::vector<std::string>());
+             nb::arg("class_names") = std::vector<std::string>(), nb::arg("targets") = none);
   module.def(
       "as_numpy", [](const Array& array) { return to_numpy(borrowed(array)); }, nb::arg("array"),
       "A DLPack array as a NumPy array that shares its memory; bf16 is converted to f32.");

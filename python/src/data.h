@@ -24,6 +24,9 @@ class GivenDataScope {
   ~GivenDataScope();
   GivenDataScope(const GivenDataScope&) = delete;
   GivenDataScope& operator=(const GivenDataScope&) = delete;
+
+ private:
+  GivenData before_;
 };
 
 }  // namespace artel::python

@@ -1,5 +1,6 @@
 // Networks that are not trained yet.
 #include "artel/nn/model.h"
+#include "artel/nn/zoo/registry.h"
 #include "artel/run/config/config.h"
 #include "artel/run/config/setup.h"
 #include "interop.h"
@@ -26,6 +27,14 @@ std::vector<std::pair<std::string, std::vector<int64_t>>> parameters(
   return result;
 }
 
+// The shape of a sample of a network of the zoo as published, and whether it consists of tokens.
+std::optional<std::pair<std::vector<int64_t>, bool>> published_input(const std::string& name) {
+  for (const nn::ModelDescription& network : nn::model_list())
+    if (network.name == name)
+      return std::pair(network.input.extents(), network.input_type == DType::i32);
+  return {};
+}
+
 // The keys of [model] in a file that differ from the defaults, as after --set.
 std::vector<std::string> model_overrides(const std::filesystem::path& file) {
   std::vector<std::string> overrides;
@@ -41,6 +50,7 @@ std::vector<std::string> model_overrides(const std::filesystem::path& file) {
 
 void add_models(nb::module_& module) {
   module.def("parameters", parameters);
+  module.def("published_input", published_input);
   module.def("model_overrides", model_overrides);
 }
 

@@ -78,10 +78,22 @@ int work(const TrainRequest& request, const Endings& endings) {
   }
 }
 
-// As os.fork() does: Python's own state is fit for use in the copy.
+// As os.fork() does: Python's own state is fit for use in the copy. Output that waits to be written
+// is written first, so that the copy does not write it again.
 pid_t fork_python() {
   const nb::gil_scoped_acquire gil;
+  std::fflush(nullptr);
   return nb::cast<pid_t>(nb::module_::import_("artel._train").attr("fork")());
+}
+
+// Writes what a copy of this process has printed, which ends without the interpreter's clean-up.
+void flush_output() {
+  const nb::gil_scoped_acquire gil;
+  try {
+    nb::module_::import_("artel._train").attr("flush")();
+  } catch (const nb::python_error&) {  // such as a closed pipe: the worker has done its work
+  }
+  std::fflush(nullptr);
 }
 
 [[noreturn]] void raise_interrupt(int signal, const fs::path& folder) {
@@ -100,7 +112,11 @@ pid_t fork_python() {
 std::shared_ptr<TrainedRun> train_in_copies(const TrainRequest& request, const RunConfig& config) {
   const Endings endings;
   cli::LocalRun run = cli::local_run(config);
-  run.body = [&] { return work(request, endings); };
+  run.body = [&] {
+    const int code = work(request, endings);
+    flush_output();
+    return code;
+  };
   run.fork = fork_python;
   const int code = cli::launch_here(run);
   const std::string folder = endings.first("folder");
@@ -111,7 +127,7 @@ std::shared_ptr<TrainedRun> train_in_copies(const TrainRequest& request, const R
   }
   require(code == 0 && !folder.empty(), ErrorKind::communication,
           "the workers ended with exit code {} and gave no reason", code);
-  return std::make_shared<TrainedRun>(RunSource{.path = folder});
+  return std::make_shared<TrainedRun>(RunSource{.path = folder}, request.data);
 }
 
 std::shared_ptr<TrainedRun> train(const TrainRequest& request) {
@@ -126,7 +142,7 @@ std::shared_ptr<TrainedRun> train(const TrainRequest& request) {
   if (result.signal != 0)
     raise_interrupt(result.signal,
                     result.folder.empty() ? result.fit.checkpoints.parent_path() : result.folder);
-  return std::make_shared<TrainedRun>(run, result);
+  return std::make_shared<TrainedRun>(run, result, request.data);
 }
 
 // Calls a function of the user's with the state of training. It stops training by returning False.
@@ -201,7 +217,7 @@ std::shared_ptr<TrainedRun> train_from_python(
     const std::optional<Array>& row_weights, const std::string& out, const std::string& name,
     bool resume, bool force, bool quiet, const fs::path& trace, const nb::list& after_step,
     const nb::list& after_epoch, const std::string& join, int rank, const std::string& token,
-    bool stop_on_signals) {
+    bool stop_on_signals, bool common_seed) {
   TrainRequest request = {
       .file = file,
       .options = {.out = out,
@@ -213,6 +229,7 @@ std::shared_ptr<TrainedRun> train_from_python(
                   .after_step = as_callbacks(after_step),
                   .after_epoch = as_callbacks(after_epoch),
                   .stop_on_signals = stop_on_signals,
+                  .common_seed = common_seed,
                   .trace = trace},
       .data = {{train, test}, table, test_table, row_weights ? borrowed(*row_weights) : Tensor()}};
   if (!join.empty())
@@ -225,14 +242,14 @@ std::shared_ptr<TrainedRun> train_from_python(
 
 void add_runs(nb::module_& module) {
   add_state(module);
-  module.def("train", train_from_python, nb::arg("file").none(), nb::arg("overrides"),
-             nb::arg("train") = nb::none(), nb::arg("test") = nb::none(),
-             nb::arg("table") = nb::none(), nb::arg("test_table") = nb::none(),
-             nb::arg("row_weights") = nb::none(), nb::arg("out") = "", nb::arg("name") = "",
-             nb::arg("resume") = false, nb::arg("force") = false, nb::arg("quiet") = false,
-             nb::arg("trace") = fs::path(), nb::arg("after_step") = nb::list(),
-             nb::arg("after_epoch") = nb::list(), nb::arg("join") = "", nb::arg("rank") = -1,
-             nb::arg("token") = "", nb::arg("stop_on_signals") = true);
+  module.def(
+      "train", train_from_python, nb::arg("file").none(), nb::arg("overrides"),
+      nb::arg("train") = nb::none(), nb::arg("test") = nb::none(), nb::arg("table") = nb::none(),
+      nb::arg("test_table") = nb::none(), nb::arg("row_weights") = nb::none(), nb::arg("out") = "",
+      nb::arg("name") = "", nb::arg("resume") = false, nb::arg("force") = false,
+      nb::arg("quiet") = false, nb::arg("trace") = fs::path(), nb::arg("after_step") = nb::list(),
+      nb::arg("after_epoch") = nb::list(), nb::arg("join") = "", nb::arg("rank") = -1,
+      nb::arg("token") = "", nb::arg("stop_on_signals") = true, nb::arg("common_seed") = false);
 }
 
 }  // namespace artel::python

@@ -39,11 +39,11 @@ Part part_by_name(const std::string& name) {
 }
 
 // Calls `on_text` with the prompt and with the text of each new token. Stops if it returns False.
-void write(const std::string& source, const std::string& prompt, int64_t tokens, double temperature,
+void write(const TrainedRun& run, const std::string& prompt, int64_t tokens, double temperature,
            int64_t top_k, double top_p, uint64_t seed, int threads, const nb::object& on_text) {
   const auto function = shared(on_text);
   const nb::gil_scoped_release without_gil;
-  write_text({.source = source,
+  write_text({.source = run.text_source(),
               .prompt = prompt,
               .options = {.tokens = tokens,
                           .sampling = {.temperature = temperature, .top_k = top_k, .top_p = top_p},
@@ -56,79 +56,66 @@ void write(const std::string& source, const std::string& prompt, int64_t tokens,
              });
 }
 
-nb::object vectors(const std::string& source, const std::vector<std::string>& texts) {
-  Tensor rows;
-  {
-    const nb::gil_scoped_release without_gil;
-    rows = text_vectors(source, texts);
-  }
-  return to_numpy(rows);
+// Calls a function without the GIL, which other threads that use the run may need before this one.
+template <typename Function>
+auto without_gil(const Function& function) {
+  const nb::gil_scoped_release released;
+  return function();
 }
 
 }  // namespace
 
 void add_saved_runs(nb::module_& module) {
-  module.def("write_text", write);
-  module.def("text_vectors", vectors);
   nb::class_<TrainedRun>(module, "TrainedRun")
       .def(
           "__init__",
           [](TrainedRun* run, const std::string& path, bool best, bool trained,
-             const std::vector<std::string>& overrides, const std::vector<std::string>& metrics) {
-            new (run) TrainedRun(RunSource{.path = path,
-                                           .overrides = overrides,
-                                           .best = best,
-                                           .more_metrics = metrics,
-                                           .trained = trained});
+             const std::vector<std::string>& overrides) {
+            new (run) TrainedRun(
+                RunSource{.path = path, .overrides = overrides, .best = best, .trained = trained});
           },
           nb::arg("path"), nb::arg("best") = false, nb::arg("trained") = false,
-          nb::arg("overrides") = std::vector<std::string>(),
-          nb::arg("metrics") = std::vector<std::string>())
-      .def_prop_ro("folder", [](const TrainedRun& run) { return run.folder(); })
-      .def("config_text", [](TrainedRun& run) { return to_toml(run.saved().config); })
-      .def("layout", [](TrainedRun& run) { return to_dict(run.saved().layout); })
+          nb::arg("overrides") = std::vector<std::string>())
+      .def_prop_ro("folder", &TrainedRun::folder)
+      .def("summary", &TrainedRun::summary)
+      .def("config_text",
+           [](TrainedRun& run) { return without_gil([&] { return run.config_text(); }); })
+      .def("layout",
+           [](TrainedRun& run) { return to_dict(without_gil([&] { return run.layout(); })); })
       .def("weights",
-           [](TrainedRun& run) { return python::to_dict(run.saved().trainer->weights()); })
+           [](TrainedRun& run) {
+             return python::to_dict(without_gil([&] { return run.weights(); }));
+           })
+      .def("save", [](TrainedRun& run,
+                      const std::filesystem::path& to) { without_gil([&] { run.save(to); }); })
+      .def("measuring",
+           [](TrainedRun& run, const std::vector<std::string>& metrics) {
+             return without_gil([&] { return run.measuring(metrics); });
+           })
       .def("predict",
            [](TrainedRun& run, const data::DatasetPtr& samples, const std::string& output) {
-             Tensor outputs;
-             {
-               const nb::gil_scoped_release without_gil;
-               outputs = run.predict(*samples, output);
-             }
-             return to_numpy(outputs);
+             return to_numpy(without_gil([&] { return run.predict(*samples, output); }));
            })
       .def("encoded",
            [](TrainedRun& run, const data::Table& table, bool with_targets) {
-             const nb::gil_scoped_release without_gil;
-             return run.encoded(table, with_targets);
+             return without_gil([&] { return run.encoded(table, with_targets); });
            })
       .def("evaluate",
            [](TrainedRun& run, const data::DatasetPtr& samples) {
-             Evaluation evaluation;
-             {
-               const nb::gil_scoped_release without_gil;
-               evaluation = run.evaluate(samples);
-             }
-             return to_dict(evaluation);
+             return to_dict(without_gil([&] { return run.evaluate(samples); }));
            })
       .def("evaluate_part",
            [](TrainedRun& run, const std::string& part) {
-             Evaluation evaluation;
-             {
-               const nb::gil_scoped_release without_gil;
-               evaluation = run.saved().evaluate(part_by_name(part));
-             }
-             return to_dict(evaluation);
+             return to_dict(without_gil([&] { return run.evaluate(part_by_name(part)); }));
            })
-      .def("features", [](TrainedRun& run, const data::DatasetPtr& samples,
-                          const std::string& layer, const std::string& pooling) {
-        Tensor values;
-        {
-          const nb::gil_scoped_release without_gil;
-          values = run.features(*samples, layer, pooling);
-        }
-        return to_numpy(values);
+      .def("features",
+           [](TrainedRun& run, const data::DatasetPtr& samples, const std::string& layer,
+              const std::string& pooling) {
+             return to_numpy(without_gil([&] { return run.features(*samples, layer, pooling); }));
+           })
+      .def("write_text", write)
+      .def("text_vectors", [](const TrainedRun& run, const std::vector<std::string>& texts) {
+        return to_numpy(without_gil([&] { return text_vectors(run.text_source(), texts); }));
       });
 }
 

@@ -234,6 +234,48 @@ def test_bad_data_is_refused_by_name(blobs, make, text):
     assert "\n" not in str(caught.value)
 
 
+def test_samples_without_a_target_are_named(blobs):
+    sparse = pytest.importorskip("scipy.sparse")
+    x = blobs[0]
+    y = np.where(np.arange(300) == 77, np.nan, x[:, :1].T).T.reshape(300, 1)
+    with pytest.raises(artel.Error, match=r"\[y\] the target of sample 77 is nan"):
+        artel.train(["dense 1"], (sparse.csr_matrix(x), y), loss="mse", **KEYS)
+    with pytest.raises(artel.Error, match=r"\[sample 77\] its target is nan, expected a finite number"):
+        artel.train(["dense 1"], Pairs(x, y), loss="mse", **dict(KEYS, test_fraction=0))
+
+
+class Counting(Pairs):
+    reads = 0
+
+    def __getitem__(self, i):
+        self.reads += 1
+        return super().__getitem__(i)
+
+
+class WithTargets(Counting):
+    @property
+    def targets(self):
+        return self.y
+
+
+@pytest.mark.parametrize("kind, words", [(Counting, {}), (WithTargets, {}), (Counting, dict(classes=3))])
+def test_targets_of_a_sequence_are_read_once(blobs, kind, words):
+    x, y = blobs[0][:240], blobs[1][:240]
+    samples = kind(x, y)
+    run = artel.train(LAYERS, samples, steps=1, test=None, **dict(KEYS, **words))
+    # The targets, for the split by classes; five batches, most of them read ahead; a test; and samples that identify the data.
+    assert samples.reads < 240 + 5 * 30 + 24 + 50, samples.reads
+    assert bits(run) == bits(artel.train(LAYERS, (x, y), steps=1, **KEYS))
+
+
+def test_classes_of_a_sequence_may_be_given(blobs, capfd):
+    run = artel.train(["dense 5"], Pairs(*blobs), classes=5, **KEYS)
+    assert run.predict(blobs[0]).shape == (300, 5)
+    assert capfd.readouterr().err == ""
+    with pytest.raises(artel.Error, match="its class is 2, expected one below 2"):
+        artel.train(["dense 2"], Pairs(*blobs), classes=2, **KEYS)
+
+
 def test_columns_with_one_name_are_refused():
     pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     columns = [range(20), range(20), range(20)]

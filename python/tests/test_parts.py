@@ -75,6 +75,20 @@ def test_redefining_replaces(blobs):
         artel.train(["factor", "dense 3"], blobs, **KEYS)
 
 
+def test_numbers_next_to_infinite_values():
+    x = np.array([[-np.inf], [-1], [2], [np.inf]], dtype=np.float32)
+
+    @artel.layer
+    def signs(build, x):
+        return ops.select(x < 1.5, 2.0 / (ops.abs(x) + 1.0), 5.0 - 1.0 / x)
+
+    run = artel.train(["signs", "dense 1"], (np.zeros((4, 1), np.float32), np.zeros((4, 1), np.float32)), loss="mse",
+                      **dict(KEYS, batch_size=4))
+    state = run.state_dict()
+    expected = np.array([[0], [1], [4.5], [5]]) @ state["1.weight"].T + state["1.bias"]
+    np.testing.assert_allclose(run.predict(x), expected, rtol=1e-5)
+
+
 def test_a_loss_that_returns_nonsense(blobs):
     def nonsense(prediction, target):
         return 7

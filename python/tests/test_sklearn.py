@@ -90,6 +90,34 @@ def test_partial_fit_continues(iris):
         artel.Classifier().partial_fit(x, y)
 
 
+def arrays(model):
+    return {name: array.tobytes() for name, array in model._network.run().state_dict().items()}
+
+
+@pytest.mark.parametrize("optimizer, lr", [("adam", 0.01), ("sgd", 0.05)])
+def test_epochs_of_partial_fit_are_those_of_fit(iris, optimizer, lr):
+    x, y = iris
+    settings = dict(SMALL, optimizer=optimizer, lr=lr)
+    expected = arrays(artel.Classifier(**dict(settings, epochs=3)).fit(x, y))
+    model = artel.Classifier(**settings)
+    for _ in range(3):
+        model = pickle.loads(pickle.dumps(model.partial_fit(x, y, classes=[0, 1, 2])))
+    assert arrays(model) == expected
+    values = artel.Regressor(**settings).partial_fit(x, y).partial_fit(x, y)
+    assert arrays(values) == arrays(artel.Regressor(**dict(settings, epochs=2)).fit(x, y))
+
+
+def test_partial_fit_takes_any_number_of_samples(iris):
+    x, y = iris
+    model = artel.Classifier(**dict(SMALL, random_state=None))
+    for rows in (slice(0, 150, 2), slice(0, 3), slice(1, 150, 2), slice(100, 101), slice(0, 150)):
+        before = model._network.step if hasattr(model, "_network") else 0
+        model.partial_fit(x[rows], y[rows], classes=[0, 1, 2])
+        assert model._network.step - before == -(-len(x[rows]) // 16) and model.n_iter_ == 1 and np.isfinite(model.loss_)
+    model.set_params(optimizer="sgd").partial_fit(x, y)  # from the weights alone
+    assert model._network.step == 10 and model.score(x, y) > 0.5
+
+
 def test_tables_with_names_and_gaps():
     pandas = pytest.importorskip("pandas")
     random = np.random.default_rng(5)

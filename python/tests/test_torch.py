@@ -39,6 +39,15 @@ def test_weights_share_memory(blobs):
     assert bits(artel.train(LAYERS, blobs, weights=state, **dict(KEYS, lr=0.0))) == bits(run)
 
 
+def test_weights_of_bf16_become_f32(blobs):
+    network = module().bfloat16()
+    state = artel.from_torch(network)
+    assert all(array.dtype == np.float32 for array in state.values())
+    assert np.array_equal(state["0.weight"], network[0].weight.detach().float().numpy())
+    with pytest.raises(artel.Error, match=r"\[phase\] got an array of type complex64"):
+        artel.from_torch({"phase": torch.zeros(3, dtype=torch.complex64)})
+
+
 def test_dlpack_copies_nothing(blobs):
     array = artel.train(LAYERS, blobs, **KEYS).state_dict()["0.weight"]
     tensor = torch.utils.dlpack.from_dlpack(array)

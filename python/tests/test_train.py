@@ -35,9 +35,8 @@ def assert_same_bits(left, right):
         assert left[name].tobytes() == right[name].tobytes(), name
 
 
-def run_program(program, blobs, workers):
+def write_config(blobs):
     np.savez("blobs.npz", x=blobs[0], y=blobs[1])
-    out = f"program-{workers}"
     with open("blobs.toml", "w", encoding="utf-8") as file:
         file.write(f"""[data]
 set = "npz"
@@ -51,6 +50,11 @@ optimizer = {{ name = "sgd", lr = 0.1 }}
 [cluster]
 lanes = 4
 """)
+
+
+def run_program(program, blobs, workers):
+    write_config(blobs)
+    out = f"program-{workers}"
     subprocess.run([program, "train", "blobs.toml", "--out", out, "-n", str(workers)], check=True,
                    capture_output=True)
     return weights(artel.load(out))
@@ -200,6 +204,105 @@ def test_python_m_artel_is_the_program(program):
                           text=True, check=True)
     theirs = subprocess.run([program, "info", "lenet5"], capture_output=True, text=True, check=True)
     assert ours.stdout == theirs.stdout
+
+
+@pytest.mark.parametrize("words", [
+    ["train", "blobs.toml", "-n", "2", "--out", "run"],
+    ["train", "blobs.toml", "--folds", "2", "--out", "run"],
+    ["train", "blobs.toml", "--dashboard", "--out", "run"],
+    ["compare", "blobs.toml", "--strategies", "ring", "--steps", "3", "--out", "run"],
+    ["sweep", "blobs.toml", "--set", "train.optimizer.lr=0.1|0.2", "--trials", "1", "--parallel", "1", "--out", "run"],
+], ids=lambda words: " ".join(words[:3:2]))
+def test_python_m_artel_starts_itself_in_the_same_environment(blobs, words):
+    write_config(blobs)
+    done = subprocess.run([sys.executable, "-m", "artel", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Err" not in done.stderr and "failed" not in done.stdout, done.stdout + done.stderr
+    assert os.path.isdir("run")
+
+
+def test_prints_of_workers_are_not_lost(blobs, monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    np.savez("blobs.npz", x=blobs[0], y=blobs[1])
+    script = f"""
+import artel, numpy
+a = numpy.load("blobs.npz")
+print("before")
+artel.train({LAYERS!r}, (a["x"], a["y"]), workers=2, epochs=1, batch_size=30, lanes=2, quiet=True,
+            callbacks=[lambda state: print("step", state.step, "of worker", state.rank)])
+"""
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    steps = [f"step {step} of worker {rank}" for step in range(1, 10) for rank in range(2)]
+    assert sorted(output.splitlines()) == sorted(["before", *steps])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_arrays_at_hand_are_evaluated(blobs, workers):
+    x, y = blobs
+    run = artel.train(LAYERS, (x[:200], y[:200]), test=(x[200:], y[200:]), workers=workers, **KEYS)
+    assert run.evaluate() == run.evaluate((x[200:], y[200:]))
+    assert run.evaluate("train")["samples"] == 200
+    assert run.confusion().sum() == 100 and np.array_equal(run.confusion(), run.confusion((x[200:], y[200:])))
+    held_out = artel.train(LAYERS, blobs, workers=workers, **KEYS)
+    assert held_out.evaluate()["samples"] == 30 and held_out.evaluate()["accuracy"] == held_out.summary["test_accuracy"]
+    with pytest.raises(artel.Error, match=r"not in its folder; try run.evaluate\(data\)"):
+        artel.load(run.folder).evaluate()
+
+
+def test_a_table_at_hand_is_evaluated():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"town": ["Ulm", "Bonn"] * 60, "area": np.arange(120.0), "price": np.arange(120.0) * 2})
+    run = artel.train(["dense 1"], frame, target="price", test=frame[:40], loss="mse", **KEYS)
+    assert run.evaluate() == run.evaluate(frame[:40])
+
+
+def test_the_best_checkpoint_is_used_for_everything(blobs):
+    x, y = blobs
+    wrong = (y + 1) % 3  # the better the network learns, the worse it judges
+    artel.train(LAYERS, blobs, test=(x, wrong), out="run", **dict(KEYS, epochs=8, lr=0.5))
+    best, newest = artel.load("run", best=True), artel.load("run")
+    assert best.state_dict()["0.weight"].tobytes() != newest.state_dict()["0.weight"].tobytes()
+    for run in (best, newest):
+        expected = np.zeros((3, 3))
+        np.add.at(expected, (y, run.predict(x).argmax(axis=1)), 1)
+        assert np.array_equal(run.confusion(blobs), expected)
+    assert not np.array_equal(best.confusion(blobs), newest.confusion(blobs))
+
+
+def test_threads_share_a_run(blobs):
+    x, y = blobs
+    run = artel.train(LAYERS, blobs, out="run", **KEYS)
+    expected, features = run.predict(x), run.features(x)
+    for _ in range(5):
+        shared = artel.load("run")
+        wrong = []
+
+        def use(turn):
+            try:
+                same = [shared.predict(x).tobytes() == expected.tobytes(), shared.features(x).tobytes() == features.tobytes(),
+                        shared.evaluate(list(zip(x, y)))["samples"] == 300, shared.classes == [],
+                        shared.state_dict()["0.weight"].shape == (16, 4), shared.confusion(blobs).sum() == 300]
+                wrong.extend([turn] * (not all(same)))
+            except BaseException as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=use, args=(turn,)) for turn in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong, wrong
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda: artel.train(3, (np.zeros((4, 2)), np.zeros(4))), "network: got int, expected a list of layers"),
+    (lambda: artel.Model(None), "network: got NoneType"),
+    (lambda: artel.Model(["dense 2"]).parameters("ab"), r"input_shape: got 'ab', expected whole numbers such as \(3, 32, 32\)"),
+    (lambda: artel.Model(["dense 2"]).parameters(4), "input_shape: got 4"),
+])
+def test_arguments_of_a_wrong_type_are_named(call, text):
+    with pytest.raises(artel.Error, match=text):
+        call()
 
 
 MISTAKES = [

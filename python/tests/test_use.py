@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 
 import artel
@@ -94,21 +95,60 @@ def test_notebooks_show_runs_networks_and_matrices(blobs):
     assert matrix.shape == (3, 3) and matrix.sum() == 300
     assert "<td" in matrix._repr_html_()
     assert "dense 16" in artel.Model(LAYERS)._repr_html_()
+    lenet = artel.Model("lenet5")._repr_html_()
+    assert "<td>fc3.weight</td><td>10 x 84</td><td>840</td>" in lenet and "<td>all</td>" in lenet
+
+
+def test_versions_include_modules_that_are_not_imported(capsys):
+    script = "import artel; artel.show_versions()"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    for name in ("numpy", "scikit-learn", "pandas"):
+        assert re.search(rf"^{name} +(\d+\.\d+|not installed)", shown, re.MULTILINE), shown
 
 
 def test_dashboard(blobs):
     artel.train(LAYERS, blobs, out="runs/a", **KEYS)
     with artel.dashboard("runs") as board:
         assert b"<html" in urllib.request.urlopen(board.url).read().lower()
+    with pytest.raises(artel.Error, match="the dashboard did not start: .*99999") as caught:
+        artel.dashboard("runs", port=99999)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["pass", "os.kill(os.getpid(), 9)"])
+def test_a_dashboard_ends_with_its_program(end):
+    pathlib.Path("runs").mkdir()
+    script = f"import artel, os; print(artel.dashboard()._process.pid, flush=True); {end}"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False).stdout
+    deadline = time.monotonic() + 30
+    while pathlib.Path(f"/proc/{int(shown)}/cmdline").exists() and time.monotonic() < deadline:
+        if pathlib.Path(f"/proc/{int(shown)}/cmdline").read_bytes() == b"":
+            break  # ended, and nobody has asked for its exit code yet
+        time.sleep(0.02)
+    assert time.monotonic() < deadline, "the dashboard still runs"
 
 
 SCRIPT = f"""
-import sys, artel, numpy
+import hashlib, pickle, sys, artel, numpy
 a = numpy.load("blobs.npz")
 ranks = set()
+
+def estimated():
+    # What each worker has after a fit without a seed: all print the same.
+    model = artel.Classifier(["dense 8", "relu"], workers=2, epochs=2, batch_size=30, keys=dict(lanes=2))
+    model.fit(a["x"], a["y"])
+    weights = b"".join(array.tobytes() for array in model._network.run().state_dict().values())
+    print("estimator", model.loss_, model.n_iter_, hashlib.sha256(weights).hexdigest(), model.predict(a["x"]).sum(), "end")
+    pickle.loads(pickle.dumps(model)).predict(a["x"])
+    return model
+
 for name in sys.argv[1:]:
+    if name == "estimator":
+        estimated()
+        continue
     run = artel.train({LAYERS!r}, (a["x"], a["y"]), out=name, workers=2, epochs=1, batch_size=30,
                       lanes=2, lr=0.1, quiet=True, callbacks=[lambda state: ranks.add(state.rank)])
+    print("summary", run.summary["loss"], run.summary["test_accuracy"], run.summary["epoch"], run.summary["step"], "end")
 print("ranks", ranks)
 """
 
@@ -121,65 +161,77 @@ def free_port():
             return port
 
 
-ONE, TWO = ["first"], ["first", "second"]  # trainings in the script
-
-
 def script(trainings):
     return [sys.executable, "script.py", *trainings]
 
 
-def launched_by_mpirun(_):
+def launched_by_mpirun(_, trainings):
     if not shutil.which("mpirun"):
         pytest.skip("no mpirun")
-    return [["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", *script(TWO)]], {}
+    return [["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", *script(trainings)]], {}
 
 
-def launched_by_joining(_):
-    return [script(ONE)] * 2, dict(ARTEL_JOIN=f"127.0.0.1:{free_port()}")
+def launched_by_joining(_, trainings):
+    return [script(trainings)] * 2, dict(ARTEL_JOIN=f"127.0.0.1:{free_port()}")
 
 
-def launched_by_artel_launch(program):
+def launched_by_artel_launch(program, trainings):
     """On two machines that are both this one: what ssh would run there is run here."""
     path = os.environ["PATH"]
     pathlib.Path("ssh").write_text('#!/bin/sh\nexec sh -c "$2"\n')
     pathlib.Path("ssh").chmod(0o755)
     hosts = ["--hosts", "127.0.0.1,127.0.0.1", "--port", str(free_port()), "--program", program]
-    return [[program, "launch", *hosts, "--", *script(ONE)]], dict(ARTEL_SSH=f"{os.getcwd()}/ssh", PATH=path)
+    return [[program, "launch", *hosts, "--", *script(trainings)]], dict(ARTEL_SSH=f"{os.getcwd()}/ssh", PATH=path)
 
 
-def srun(nodes):
+def srun(nodes, trainings):
     """What srun tells each of two tasks."""
     slurm = dict(SLURM_STEP_NUM_TASKS="2", SLURM_JOB_ID=str(os.getpid()), SLURM_STEP_ID=str(nodes),
                  SLURM_STEP_NUM_NODES=str(nodes), SLURM_STEP_NODELIST="localhost")
-    trainings = TWO if nodes == 1 else ONE
     return [["env", f"SLURM_PROCID={rank}", *script(trainings)] for rank in range(2)], slurm
 
 
-def launched_by_srun_on_a_node(_):
-    return srun(nodes=1)
+def launched_by_srun_on_a_node(_, trainings):
+    return srun(1, trainings)
 
 
-def launched_by_srun_on_two_nodes(_):
-    return srun(nodes=2)
+def launched_by_srun_on_two_nodes(_, trainings):
+    return srun(2, trainings)
 
 
-@pytest.mark.parametrize("launch", [launched_by_mpirun, launched_by_joining, launched_by_artel_launch,
-                                    launched_by_srun_on_a_node, launched_by_srun_on_two_nodes])
-def test_a_script_runs_unchanged_under_launchers(blobs, program, launch):
+# With the trainings of the script. Workers that meet at an address should train only once.
+LAUNCHES = [(launched_by_mpirun, ["first", "estimator", "second"]), (launched_by_srun_on_a_node, ["first", "estimator", "second"]),
+            *((launch, [training]) for training in ("first", "estimator")
+              for launch in (launched_by_joining, launched_by_artel_launch, launched_by_srun_on_two_nodes))]
+
+
+@pytest.mark.parametrize("launch, trainings", LAUNCHES)
+def test_a_script_runs_unchanged_under_launchers(blobs, program, launch, trainings):
     np.savez("blobs.npz", x=blobs[0], y=blobs[1])
     pathlib.Path("script.py").write_text(SCRIPT)
-    commands, variables = launch(program)
+    commands, variables = launch(program, trainings)
     environment = dict(os.environ, OMPI_MCA_btl_tcp_if_include="lo", ARTEL_TOKEN="a" * 64, **variables)
     processes = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True) for command in commands]
     outputs = [process.communicate(timeout=120)[0] for process in processes]
     assert all(process.returncode == 0 for process in processes), outputs
+    assert_both_say_the_same("estimator", "estimator" in trainings, outputs)
+    named = [name for name in trainings if name != "estimator"]
+    assert_both_say_the_same("summary", len(named), outputs)
+    if not named:
+        return
     assert any("2 workers" in output for output in outputs), outputs  # worker 0 reports, whichever process that is
     ranks = sorted(re.findall(r"ranks \{(\w+)\}", "".join(outputs)))
     assert ranks == (["None", "None"] if "ARTEL_JOIN" in variables else ["0", "1"])
     expected = bits(artel.train(LAYERS, blobs, **KEYS))
-    for name in TWO if "second" in commands[0] else ONE:
+    for name in named:
         assert bits(artel.load(name)) == expected
+
+
+def assert_both_say_the_same(word, times, outputs):
+    """Each of two workers prints this many lines, and they agree."""
+    said = re.findall(rf"{word} (.*) end", "".join(outputs))
+    assert len(said) == 2 * times and len(set(said)) == min(times, 1), outputs
 
 
 def test_progress_in_notebooks_is_redrawn(tmp_path):
@@ -201,3 +253,12 @@ def test_the_notebook_of_the_docs_runs():
     texts = "".join(o.get("text", "") for o in shown if o.output_type == "stream")
     assert "epoch 3/3" in texts, "no progress was shown"
     assert any("loss by epoch" in page for page in pages), "no live curves"
+
+
+def test_a_quiet_training_shows_nothing_in_a_notebook():
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    code = ["import artel, numpy\nx = numpy.random.default_rng(0).normal(size=(80, 3))",
+            "model = artel.Classifier(['dense 4'], epochs=2).fit(x, x[:, 0] > 0)"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in code])
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": os.getcwd()}}).execute()
+    assert notebook.cells[1].outputs == []

@@ -131,9 +131,13 @@ std::string describe_checkpoint(const RunSource& source) {
                      better ? fmt::format("; --best uses {}", name(*best)) : "");
 }
 
+std::string weights_path(const RunSource& source) {
+  return source.best ? best_of(source.path).string() : source.path;
+}
+
 SavedRun open_run(const RunSource& source, std::shared_ptr<Cluster> workers) {
   SavedRun run = untrained(source, workers);
-  const std::string weights = source.best ? best_of(source.path).string() : source.path;
+  const std::string weights = weights_path(source);
   run.load(
       weights_for(run.config.model, weights, source.trained ? Weights::trained : Weights::averaged),
       weights);

@@ -47,6 +47,9 @@ struct RunSource {
 // checkpoint of runs/mnist; --best uses step-000001872". Empty unless the source is a run folder.
 std::string describe_checkpoint(const RunSource& source);
 
+// The path of the weights that `source` selects: the best checkpoint or, without `best`, its path.
+std::string weights_path(const RunSource& source);
+
 // Opens a run, optionally on several workers. With a pipeline, each worker has only some of the
 // layers, and computations are collective calls.
 SavedRun open_run(const RunSource& source, std::shared_ptr<Cluster> workers = nullptr);

@@ -149,6 +149,11 @@ void add_scalars(observe::Scalars& scalars, std::string_view part,
 
 }  // namespace
 
+std::string summary_text(const FitResult& result, int64_t parameters, std::string_view judge,
+                         const std::vector<std::string>& classes, bool diverged) {
+  return summary(result, parameters, std::string(judge), classes, diverged).dump(2) + "\n";
+}
+
 RunReport::RunReport(RunFolder folder, int64_t resumed_step, Part judge, bool quiet,
                      std::vector<std::string> classes, int64_t tokens)
     : folder_(std::move(folder)),
@@ -256,7 +261,7 @@ void RunReport::finish(const FitResult& result, int64_t parameters, const std::s
       write_file_atomically(folder_.curves(), svg);
     write_file_atomically(folder_.choices(), choices);
     write_file_atomically(folder_.summary(),
-                          summary(result, parameters, judge_, classes_, diverged).dump(2) + "\n");
+                          summary_text(result, parameters, judge_, classes_, diverged));
     if (const std::string svg = confusion_svg(tested, classes_); !svg.empty())
       write_file_atomically(folder_.confusion(), svg);
   });

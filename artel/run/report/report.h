@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "artel/observe/metrics.h"
 #include "artel/observe/progress.h"
@@ -13,6 +14,11 @@
 #include "artel/train/trainer.h"
 
 namespace artel {
+
+// The content of summary.json. `judge` and `classes` are as for RunReport. `diverged`: the loss is
+// far above that of the first step.
+std::string summary_text(const FitResult& result, int64_t parameters, std::string_view judge,
+                         const std::vector<std::string>& classes, bool diverged = false);
 
 class RunReport {
  public:

@@ -12,7 +12,6 @@
 #include "artel/nn/zoo/names.h"
 #include "artel/run/config/fetch.h"
 #include "artel/run/config/published_config.h"
-#include "artel/run/config/setup.h"
 #include "artel/run/folder/run_folder.h"
 
 namespace artel {
@@ -52,7 +51,7 @@ TextModel open_gguf(const fs::path& path) {
   return model;
 }
 
-TextModel open_trained(const RunFolder& folder, const fs::path& source) {
+TextModel open_trained(const RunFolder& folder, const fs::path& source, Weights which) {
   const data::SampleLayout layout = folder.load_layout();
   require(layout.tokenizer != nullptr, ErrorKind::invalid_argument,
           "[{}] has no tokenizer, expected a run on text", folder.path().string());
@@ -69,7 +68,7 @@ TextModel open_trained(const RunFolder& folder, const fs::path& source) {
   model.classes = layout.classes;
   model.tokenizer = layout.tokenizer;
   model.separator = sample_separator(run.data, *layout.tokenizer);
-  model.weights = weights_for(model.config, source);
+  model.weights = weights_for(model.config, source, which);
   if (!model.config.adapters.empty()) {
     model.weights = nn::merge_adapters(model.weights, nn::parse_adapters(model.config.adapters),
                                        model.config.name.starts_with("gpt2"));
@@ -94,7 +93,8 @@ std::optional<int32_t> sample_separator(const DataConfig& data, const data::Toke
   return tokenizer.encode("\n").front();  // data/text/text_lines.h makes sure that it is one token
 }
 
-TextModel open_text_model(const std::string& source) {
+TextModel open_text_model(const TextSource& text_source) {
+  const std::string& source = text_source.path;
   const fs::path path =
       !fs::exists(source) && is_published_model(source) ? fetch_set(source) : fs::path(source);
   require(fs::exists(path), ErrorKind::not_found,
@@ -105,7 +105,7 @@ TextModel open_text_model(const std::string& source) {
   require(run.has_value(), ErrorKind::not_found,
           "[{}] is neither a run nor a GGUF file nor a folder with {}, weights and a tokenizer",
           source, kPublishedConfig);
-  return open_trained(*run, path);
+  return open_trained(*run, path, text_source.weights);
 }
 
 void warn_of_untrained_positions(const TextModel& model, const std::string& source,

@@ -8,6 +8,7 @@
 #include "artel/data/text/tokenizer.h"
 #include "artel/nn/model.h"
 #include "artel/run/config/config.h"
+#include "artel/run/config/setup.h"
 #include "artel/tensor/named_tensor.h"
 
 namespace artel {
@@ -29,11 +30,16 @@ struct TextModel {
 // The token that separates the samples of these data, for GenerateOptions::separator.
 std::optional<int32_t> sample_separator(const DataConfig& data, const data::Tokenizer& tokenizer);
 
+struct TextSource {
+  std::string path;
+  Weights weights = Weights::averaged;  // of a run
+};
+
 // `source` is the folder of a run or one of its checkpoints; a folder as Hugging Face publishes
 // models (config.json, a tokenizer, weights); a GGUF file; or the name of a published model in the
 // catalogue, which is then fetched. Throws if it has no tokenizer, or if the tokenizer's tokens do
 // not match the network's.
-TextModel open_text_model(const std::string& source);
+TextModel open_text_model(const TextSource& source);
 
 // Logs a warning if a text of this many tokens reaches positions that were never trained.
 void warn_of_untrained_positions(const TextModel& model, const std::string& source, int64_t tokens);

@@ -59,7 +59,7 @@ std::string as_question(const std::string& prompt, const TextModel& model,
 
 // A sample of lines begins with the line feed that ends the line before it.
 std::string prompt_of(const TextRequest& request, const TextModel& model) {
-  if (request.chat) return as_question(request.prompt, model, request.source);
+  if (request.chat) return as_question(request.prompt, model, request.source.path);
   const bool begins_line = !model.separator || request.prompt.starts_with('\n');
   return (begins_line ? "" : "\n") + request.prompt;
 }
@@ -72,10 +72,10 @@ WrittenText write_text(const TextRequest& request,
   require(!nn::classifies_texts(model.config.name), ErrorKind::unsupported,
           "[{}] generate: the network classifies texts and does not predict next tokens; try artel "
           "predict RUN --text TEXT",
-          request.source);
+          request.source.path);
   const std::vector<int32_t> tokens = model.tokenizer->encode(prompt_of(request, model));
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  Decoder decoder = with_where(request.source, [&] {
+  Decoder decoder = with_where(request.source.path, [&] {
     return Decoder(make_model(model.config, model.classes), model.weights,
                    request.threads > 0 ? request.threads : std::max(1, cores), model.window,
                    request.device);
@@ -86,7 +86,7 @@ WrittenText write_text(const TextRequest& request,
   // The last token is written, but not read.
   const int64_t length = static_cast<int64_t>(tokens.size()) + options.tokens - 1;
   if (!model.separator)
-    warn_of_untrained_positions(model, request.source, std::min(length, decoder.positions()));
+    warn_of_untrained_positions(model, request.source.path, std::min(length, decoder.positions()));
   std::optional<GrowingText> text;  // once the prompt has been accepted
   WrittenText written = {.weight_bytes = decoder.weight_bytes()};
   Clock::time_point first;
@@ -102,21 +102,21 @@ WrittenText write_text(const TextRequest& request,
   return written;
 }
 
-Tensor text_vectors(const std::string& source, const std::vector<std::string>& texts) {
+Tensor text_vectors(const TextSource& source, const std::vector<std::string>& texts) {
   TextModel model = open_text_model(source);
   const auto tokenizer = std::dynamic_pointer_cast<const data::WordPiece>(model.tokenizer);
   require(model.config.name.starts_with("bert") && tokenizer, ErrorKind::unsupported,
           "[{}] embed: got a network '{}', expected one of the BERT family with WordPiece tokens",
-          source, model.config.name);
+          source.path, model.config.name);
   model.config.name = "bert";  // without the head it was trained with
   model.config.untied_head = false;
   model.config.dropout = 0;
   const Tensor tokens = token_rows(*tokenizer, texts, model.config.positions);
-  warn_of_untrained_positions(model, source, tokens.shape()[1]);
+  warn_of_untrained_positions(model, source.path, tokens.shape()[1]);
   Cluster cluster;
   Trainer trainer(cluster, make_model(model.config, model.classes));
   trainer.build({DType::i32, {tokens.shape()[1]}});
-  with_where(source, [&] { trainer.load_weights(model.weights); });
+  with_where(source.path, [&] { trainer.load_weights(model.weights); });
   return mean_vectors(tokens, trainer.predict(tokens));
 }
 

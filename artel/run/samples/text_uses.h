@@ -18,7 +18,7 @@ struct WrittenText {
 };
 
 struct TextRequest {
-  std::string source;  // of open_text_model
+  TextSource source;
   std::string prompt;
   GenerateOptions options = {};
   int threads = 0;  // 0: all cores
@@ -33,6 +33,6 @@ WrittenText write_text(const TextRequest& request,
 
 // A row for each text: the mean of the last hidden states over its tokens, scaled to length 1.
 // Throws unless the network is one of the BERT family.
-Tensor text_vectors(const std::string& source, const std::vector<std::string>& texts);
+Tensor text_vectors(const TextSource& source, const std::vector<std::string>& texts);
 
 }  // namespace artel

@@ -161,7 +161,7 @@ TEST_F(QuantiseRunTest, LosesLittleAndIsARunAgain) {
   const std::string out = (folder_ / "small").string();
   save_quantised(small, {.path = run()}, out);
   EXPECT_NEAR(open_run({.path = out}).evaluate(Part::test).loss, small.after.loss, 1e-6);
-  const TextModel model = open_text_model(out);
+  const TextModel model = open_text_model({.path = out});
   Decoder decoder(make_model(model.config, model.classes), model.weights, 1, model.window);
   EXPECT_EQ(decoder.read(model.tokenizer->encode("the ")).elements(), model.tokenizer->size());
   EXPECT_THROW(save_quantised(small, {.path = run()}, out), Error);  // it exists
