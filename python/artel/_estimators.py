@@ -1,6 +1,8 @@
 """`artel.Classifier` and `artel.Regressor`: scikit-learn's interface to Artel."""
 
 import io
+import math
+import os
 import shutil
 import tempfile
 import tomllib
@@ -17,6 +19,20 @@ import artel
 from artel import _artel, _data, _tables
 
 DEFAULT_NETWORK = ("dense 100", "relu")
+
+
+# Of four checkpoints with the weights and up to three states of an optimizer.
+_BYTES_PER_PARAMETER = 4 * 4 * 4
+_MEMORY = Path("/dev/shm")
+
+
+def _temporary_folder(size=None):
+    """A temporary folder for `size` bytes, in memory if that takes at most a quarter of what is free:
+    writing to a disk takes longer than training a small network. TMPDIR selects another place."""
+    in_memory = (size is not None and "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK)
+                 and 4 * size < shutil.disk_usage(_MEMORY).free)
+    return tempfile.TemporaryDirectory(prefix="artel-", dir=_MEMORY if in_memory else None,
+                                       ignore_cleanup_errors=True)
 
 
 class _Estimator(BaseEstimator):
@@ -83,13 +99,15 @@ class _Estimator(BaseEstimator):
         if validation is not None:
             ones = None if weights is None else np.ones(len(validation[1]), np.float32)
             test = self._dataset(*validation, ones, classes)
-        return self._train(data, x.shape[0], outputs, loss, {}, test, before, more_epochs)
+        return self._train(data, x.shape, outputs, loss, {}, test, before, more_epochs)
 
-    def _train(self, data, rows, outputs, loss, more, test=None, before=None, more_epochs=0):
-        """Trains a network. `more_epochs` is not 0 in `partial_fit`, which continues a training."""
+    def _train(self, data, shape, outputs, loss, more, test=None, before=None, more_epochs=0):
+        """Trains a network on inputs of this shape; only the number of rows is known for tables.
+        `more_epochs` is not 0 in `partial_fit`, which continues a training."""
         self._of_table = isinstance(data, _tables.Encodable)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        words = dict(epochs=more_epochs or self.epochs, batch_size=min(self.batch_size, rows), lr=self.lr,
+        words = dict(epochs=more_epochs or self.epochs, batch_size=min(self.batch_size, shape[0]),
+                     lr=self.lr,
                      optimizer=self.optimizer, loss=loss, seed=seed, workers=self.workers,
                      test_fraction=0, keep_last_batch=True, live=False, keep_checkpoints=1,
                      tensorboard="scalars", mistakes=0, quiet=True, patience=self.patience,
@@ -100,19 +118,27 @@ class _Estimator(BaseEstimator):
         if words["batch_size"] < 8:
             words["lanes"] = 1  # each lane needs a sample
         words.update(more, **(self.keys or {}))
-        folder = Path(tempfile.mkdtemp(prefix="artel-"))
-        try:
+        with _temporary_folder(self._run_bytes(shape, outputs)) as path:
+            folder = Path(path)
             if before is not None:
                 before._write(folder / "before")
                 if more_epochs and before.optimizer == self.optimizer:
-                    words.update(self._continuing(before, rows, folder / "run"))
+                    words.update(self._continuing(before, shape[0], folder / "run"))
             run = self._run(data, test, outputs, folder, words, before is not None)
             self._network = _Kept(run)
             self.loss_ = run.summary["loss"]
             self.n_iter_ = more_epochs or run.summary["epoch"]
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         return self
+
+    def _run_bytes(self, shape, outputs):
+        """The most bytes of a run folder, or None if it cannot be told before training."""
+        if self.base is not None or len(shape) < 2:
+            return None
+        try:
+            parameters = self._model(outputs).parameters(shape[1:])
+        except artel.Error:  # such as a network for tokens; training explains a mistake
+            return None
+        return _BYTES_PER_PARAMETER * sum(math.prod(extents) for _, extents in parameters)
 
     def _continuing(self, before, rows, folder):
         """Keys that continue a training by an epoch, with its optimizer state and order of samples."""
@@ -153,7 +179,7 @@ class _Estimator(BaseEstimator):
             loss, weights = "weighted_" + loss, _check_sample_weight(weights, y, dtype=np.float32)
         data = _tables.Encodable(_tables.table(X, target=y), weights)
         test = validation and _tables.Encodable(_tables.table(validation[0], target=validation[1]))
-        return self._train(data, len(y), outputs, loss,
+        return self._train(data, (len(y),), outputs, loss,
                            dict(target="target", task=task, scale_target=True), test)
 
     def _outputs(self, x):
@@ -174,7 +200,7 @@ class _Kept:
         if run.folder is not None:
             self._pack(run.folder, has_optimizer=True)
             return
-        with tempfile.TemporaryDirectory(prefix="artel-") as folder:  # not on worker 0
+        with _temporary_folder() as folder:  # not on worker 0
             run._trained.save(folder)
             self._pack(Path(folder), has_optimizer=False)
 
@@ -209,7 +235,7 @@ class _Kept:
 
     def run(self):
         if self._run is None:
-            with tempfile.TemporaryDirectory(prefix="artel-") as folder:
+            with _temporary_folder(len(self.archive)) as folder:
                 self._write(folder)
                 self._run = artel.load(folder)
                 self._run.state_dict()  # reads it while the folder exists

@@ -1,6 +1,7 @@
 """Classifier and Regressor behave as scikit-learn's estimators do."""
 
 import pickle
+import types
 import warnings
 
 import artel
@@ -116,6 +117,24 @@ def test_partial_fit_takes_any_number_of_samples(iris):
         assert model._network.step - before == -(-len(x[rows]) // 16) and model.n_iter_ == 1 and np.isfinite(model.loss_)
     model.set_params(optimizer="sgd").partial_fit(x, y)  # from the weights alone
     assert model._network.step == 10 and model.score(x, y) > 0.5
+
+
+def test_fits_write_to_memory_where_there_is_room(iris, monkeypatch, tmp_path):
+    from artel import _estimators
+
+    seen = []
+    train = artel.train
+    monkeypatch.setattr(artel, "train", lambda *data, **words: seen.append(words["out"].parents[1]) or train(*data, **words))
+    monkeypatch.delenv("TMPDIR", raising=False)
+    monkeypatch.setattr(_estimators, "_MEMORY", tmp_path / "memory")
+    x, y = iris
+    expected = arrays(artel.Classifier(**SMALL).fit(x, y))
+    (tmp_path / "memory").mkdir()
+    assert arrays(artel.Classifier(**SMALL).fit(x, y)) == expected
+    monkeypatch.setattr(_estimators.shutil, "disk_usage", lambda _: types.SimpleNamespace(free=10_000))
+    artel.Classifier(**SMALL).fit(x, y)
+    assert [folder == tmp_path / "memory" for folder in seen] == [False, True, False]
+    assert not list((tmp_path / "memory").iterdir())
 
 
 def test_tables_with_names_and_gaps():
