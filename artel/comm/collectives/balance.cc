@@ -106,8 +106,9 @@ int most_host_sums(const LaneLayout& layout, std::span<const int> hosts) {
 }
 
 int lanes_of_single_sums(int lanes, int most, std::span<const int> hosts) {
-  for (int more = lanes + 1; more <= most; ++more)
-    if (most_host_sums(even_aligned_lanes(more, hosts), hosts) == 1) return more;
+  const auto ranks = static_cast<int>(hosts.size());
+  for (int more = (lanes / ranks + 1) * ranks; more <= most; more += ranks)
+    if (most_host_sums(LaneLayout::even(more, ranks), hosts) == 1) return more;
   return 0;
 }
 

@@ -30,8 +30,8 @@ LaneLayout aligned_lanes(const LaneLayout& wanted, std::span<const LaneLimits> l
 // The most partial sums that a host exchanges with the others in an exact sum.
 int most_host_sums(const LaneLayout& layout, std::span<const int> hosts);
 
-// The smallest number of lanes above `lanes`, up to `most`, that gives each host a single partial
-// sum when they are spread evenly; 0 if there is none.
+// The smallest number of lanes above `lanes`, up to `most`, that gives each rank as many lanes and
+// each host a single partial sum; 0 if there is none.
 int lanes_of_single_sums(int lanes, int most, std::span<const int> hosts);
 
 // Spread evenly: some workers may have one lane more than others, where that is aligned best.
