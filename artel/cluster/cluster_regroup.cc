@@ -170,11 +170,15 @@ bool Cluster::accepts_newcomers(int most) {
 
 void Cluster::introduce(std::string facts) { admission_->set_introduction(std::move(facts)); }
 
-// Tells the others the reason at once. `regroup` then dissolves the group.
+// Tells the others the reason at once, before the caller comes to `regroup`.
 void Cluster::invite() {
   const std::string cause = counted(admission_->accepted().size(), "newcomer") + " to the run";
-  if (group()) everybody().dissolve(cause);
+  dissolve_group(cause);
   fail(ErrorKind::communication, "[cluster] {}", cause);
+}
+
+void Cluster::dissolve_group(const std::string& cause) {
+  if (group()) everybody().dissolve(cause);
 }
 
 void Cluster::receive_newcomers() {
@@ -187,7 +191,7 @@ void Cluster::leave() {
   announce_departure(*door_, membership_, own_card());
   tell_launcher("left");
   const std::string name = worker_name(own_card());
-  if (group()) everybody().dissolve(name + " leaves");
+  dissolve_group(name + " leaves");
   log(LogLevel::info, "{} (process {}) leaves the run", name, getpid());
   membership_ = {.generation = membership_.generation, .group = nullptr};
   cores_ = {cores_.front()};
@@ -272,7 +276,7 @@ MembershipEvents Cluster::meet_again(Deadline deadline) {
 
 MembershipChange Cluster::regroup(const Error& cause, bool progressed) {
   if (!door_) throw cause;
-  if (group()) everybody().dissolve(cause.what());  // others may not have noticed the failure
+  dissolve_group(cause.what());  // others may not have noticed the failure
   const Clock::time_point begin = Clock::now();
   const std::vector<Participant> before = membership_.everybody();
   MembershipEvents met;

@@ -74,13 +74,36 @@ class Inquiry {
     return answer->state == "done";
   }
 
+  // Throws if no answer is to be expected any more.
   void check_progress() {
     const LiveView view = live_view(folder_.path());
-    if (view.status == RunStatus::running) alive_ = Clock::now();
-    // Another worker may have taken over from a dead worker 0.
-    const bool taken_over =
-        view.status == RunStatus::dead && seconds_between(alive_, Clock::now()) < kUntilTakenOver;
-    if (!taken_over && !answered()) check_running(folder_.path(), view);
+    check_alive(view);
+    check_pace(view);
+  }
+
+  // Leaves nothing behind, however it ended.
+  void clean_up() {
+    std::error_code ignored;
+    fs::remove(folder_.trace_request(), ignored);
+    const auto answer = read_trace_answer(folder_);
+    if (answer && answer->id == request_.id && answer->state != "recording")
+      fs::remove(folder_.trace_answer(), ignored);
+  }
+
+ private:
+  void check_alive(const LiveView& view) {
+    if (view.status == RunStatus::running) {
+      alive_ = Clock::now();
+      return;
+    }
+    // Another worker may take over from a dead worker 0.
+    if (view.status == RunStatus::dead && seconds_between(alive_, Clock::now()) < kUntilTakenOver)
+      return;
+    // A run may answer right before it ends.
+    if (!answered()) check_running(folder_.path(), view);
+  }
+
+  void check_pace(const LiveView& view) {
     const int64_t step = view.run ? view.run->step : 0;
     if (begun_ && first_step_ < 0) first_step_ = step;
     // More than the requested steps without an answer: it will not come.
@@ -105,16 +128,6 @@ class Inquiry {
          folder_.path().string(), wish_.timeout);
   }
 
-  // Leaves nothing behind, however it ended.
-  void clean_up() {
-    std::error_code ignored;
-    fs::remove(folder_.trace_request(), ignored);
-    const auto answer = read_trace_answer(folder_);
-    if (answer && answer->id == request_.id && answer->state != "recording")
-      fs::remove(folder_.trace_answer(), ignored);
-  }
-
- private:
   const RunFolder folder_;
   const TraceWish wish_;
   const TraceRequest request_;
