@@ -157,6 +157,8 @@ struct FitOptions {
   int64_t mistakes = 0;
   // Digests of the data's files, compared between workers; null for none.
   std::shared_ptr<data::FileDigests> files = {};
+  // Other names and values that must be equal on all workers.
+  std::vector<std::pair<std::string, std::string>> facts = {};
   // Other stopping criteria; 0 disables.
   double target_accuracy = 0;  // on the validation set
   int64_t patience = 0;        // epochs without improvement of `best_by`

@@ -152,6 +152,16 @@ void visit_own_keys(StrategyOptions& own, KeyVisitor& field) {
   for (const VisitKeys* visit : own_keys().all()) (*visit)(own, field);
 }
 
+std::vector<std::pair<std::string, std::string>> own_key_values(const RunConfig& config) {
+  StrategyOptions own = config.own;
+  DescribeKeys describe;
+  visit_own_keys(own, describe);
+  std::vector<std::pair<std::string, std::string>> values;
+  for (KeyDescription& key : describe.keys)
+    values.emplace_back(std::move(key.name), std::move(key.default_value));
+  return values;
+}
+
 RunConfig parse_config(std::string_view text, std::string_view name,
                        const std::vector<std::string>& overrides,
                        const std::optional<std::filesystem::path>& folder) {

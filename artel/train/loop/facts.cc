@@ -86,8 +86,8 @@ Facts facts_of(const TrainerOptions& options) {
 
 Facts facts_of(const FitOptions& options) {
   const auto& [batch_size, keep_last_batch, epochs, steps, augment, loader_threads, validation,
-               enclosing_weights, mistakes, files, target_accuracy, patience, max_seconds, best_by,
-               noise_every, checkpoints, identity, save_every, keep_last, checkpoint_copies,
+               enclosing_weights, mistakes, files, others, target_accuracy, patience, max_seconds,
+               best_by, noise_every, checkpoints, identity, save_every, keep_last, checkpoint_copies,
                before_copying, resume, gather_network, timeline, before_leading, after_leading,
                before_membership, before_save, while_testing, after_step, after_epoch,
                before_following, after_trace] = options;
@@ -115,8 +115,8 @@ Facts facts_of(const FitOptions& options) {
                  {"checkpoint_copies", text_of(checkpoint_copies)},
                  {"gather_network", text_of(gather_network)},
                  {"timeline", text_of(timeline)}};
-  const Facts judged = facts_of("validation", validation.get());
-  facts.insert(facts.end(), judged.begin(), judged.end());
+  for (const Facts& part : {facts_of("validation", validation.get()), others})
+    facts.insert(facts.end(), part.begin(), part.end());
   return facts;
 }
 

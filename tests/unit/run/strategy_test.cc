@@ -13,6 +13,7 @@
 #include "artel/train/strategies/registry.h"
 #include "artel/train/strategies/shared_options.h"
 #include "artel/train/strategy.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace artel {
@@ -185,6 +186,52 @@ TEST_F(StrategyTest, SaysWhichKeysHaveNoEffect) {
   EXPECT_NE(said.find("cluster.push_every has no effect with the strategy \"plain\" on 2 workers"),
             std::string::npos)
       << said;
+}
+
+struct OwnOptions {
+  int64_t rounds = 1;
+
+  void visit(KeyVisitor& field) {
+    field({.name = "compared.rounds", .help = "Rounds of the program."}, rounds);
+  }
+};
+
+// A program reads its own keys itself, so a difference would go unnoticed.
+TEST_F(StrategyTest, TheKeysOfAProgramMustBeEqualOnAllWorkers) {
+  register_keys("compared", keys_of<OwnOptions>());
+  const auto errors = [&](int second) {
+    std::vector<std::string> found(2);
+    const std::string name = fmt::format("strategy_test_{}_{}", ::getpid(), runs_++);
+    const auto work = [&](int rank) {
+      found[rank] = artel::error_of([&] {
+        Cluster cluster(comm::GroupOptions{.rank = rank, .size = 2, .address = name});
+        RunOptions options = {.out = (folder_ / name).string(),
+                              .quiet = true,
+                              .overrides = {"data.path=" + (folder_ / "table.csv").string(),
+                                            fmt::format("compared.rounds={}", rank ? second : 3)}};
+        artel::Run(folder_ / "plain.toml", options).train(cluster);
+      });
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+    return found;
+  };
+  write_file_atomically(folder_ / "plain.toml", R"([data]
+set = "csv"
+[model]
+layers = ["dense 2"]
+[train]
+batch_size = 12
+steps = 1
+[cluster]
+threads = 1
+)");
+  EXPECT_EQ(errors(3), (std::vector<std::string>{"", ""}));
+  for (const std::string& error : errors(4))
+    EXPECT_NE(error.find("worker 1 has 'compared.rounds = 4', worker 0 has 'compared.rounds = 3'"),
+              std::string::npos)
+        << error;
 }
 
 // What runs is logged and summarised. A named algorithm or reduction that another key replaces is
