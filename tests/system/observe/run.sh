@@ -31,6 +31,7 @@ test_top() {
   expect 0 "$artel" top run
   contains out "samples/s"
   contains out "worker 1"
+  contains out "direct, exact  8 lanes"
   [[ $(head -c 1 out) != $'\e' ]] || fail "a pipe got an escape sequence"
   expect 0 "$artel" top --folder . --once
   contains out "running"
@@ -56,8 +57,10 @@ test_servers() {
 }
 
 test_gloo() {
-  start_endless_run 2 --set cluster.transport=gloo
+  start_endless_run 2 --set cluster.transport=gloo --set cluster.strategy=ring
+  contains err "2 workers, 8 lanes: ring, fast; bits depend on the number of workers"
   waits_for "len(workers) == 2 and $all_known and workers['worker 1']['sent_per_second'] > 0"
+  waits_for "run['live']['exchange'] == 'ring, fast' and run['live']['lanes'] == 8"
   interrupt
 }
 

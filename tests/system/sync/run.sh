@@ -247,7 +247,17 @@ test_compare() {
   expect 0 "$artel" compare run.toml --strategies "ring,tree,coordinator,local 8,top-k 1%" -n 2 --steps 20 --out all
   local name
   for name in ring tree coordinator "local 8" "top-k 1%" waiting "test accuracy"; do contains out "$name"; done
+  # The exchange that ran, and its lanes.
+  local exchange
+  for exchange in "ring, fast" "tree, fast" "coordinator, exact" "average every 8 steps, local" "top-k 1%, lossy"; do
+    grep -qE "  $exchange +8  " out || fail "no '$exchange' in 8 lanes: $(cat out)"
+  done
   contains all/compare.svg "<svg"
+  # An explicit reduction is not changed for the comparison.
+  expect 1 "$artel" compare run.toml --strategies ring -n 2 --steps 2 --out exact --set cluster.reduction=exact
+  contains out 'got "exact" with cluster.strategy = "ring"'
+  expect 0 "$artel" compare run.toml --strategies auto -n 2 --steps 2 --out fast --set cluster.reduction=fast
+  contains out "automatic, fast"
   expect 1 "$artel" compare run.toml --strategies rings -n 2 --out wrong
   contains err "did you mean 'ring'"
 }
