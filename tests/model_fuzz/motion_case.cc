@@ -29,20 +29,28 @@ constexpr double kRate = 0.01, kInitial = 1;
 // slope stays the same, and the rate so low that a step is `kRate` divided by the size of a block.
 constexpr double kFarTarget = -1e5;
 
-// Rules that move a weight by the same amount in each step, so that it does not matter in which
-// order pushes arrive.
+// Rules that move a weight by the same amount in each step, so that pushes of different sizes may
+// arrive in any order.
 const std::vector<std::string> kSteady = {"adam", "adamw", "sgd"};
-// Downpour trains with Adagrad instead of SGD.
-const std::vector<std::string> kOfDownpour = {"adam", "adamw"};
 // With ddpg, servers make proximal steps instead.
 const std::vector<std::string> kOfServers = {"sgd"};
-const std::vector<std::string> kAll = {"sgd",  "momentum", "nesterov", "adagrad", "rmsprop",
-                                       "adam", "adamw",    "lars",     "lamb"};
+const std::vector<std::string> kAll = {"adam",    "adamw",   "sgd",  "momentum", "nesterov",
+                                       "adagrad", "rmsprop", "lars", "lamb"};
+// Codecs that lose nothing of gradients that are all equal.
+const std::vector<std::string> kExactCodecs = {"fp16", "bf16", "int8", "sign"};
 
-const std::vector<std::string>& rules_for(const MotionCase& motion) {
-  if (motion.strategy == "downpour") return kOfDownpour;
+std::vector<std::string> rules_for(const MotionCase& motion) {
   if (motion.strategy == "ddpg") return kOfServers;
-  return motion.is_asynchronous() ? kSteady : kAll;
+  std::vector<std::string> rules =
+      motion.is_asynchronous() && !motion.has_equal_pushes() ? kSteady : kAll;
+  // It trains with Adagrad instead.
+  if (motion.strategy == "downpour") std::erase(rules, "sgd");
+  return rules;
+}
+
+// False for an optimizer with which the movement depends on the order of pushes.
+bool is_predictable(const MotionCase& motion) {
+  return std::ranges::count(rules_for(motion), motion.optimizer) > 0;
 }
 
 optim::OptimizerConfig optimizer_of(const MotionCase& motion) {
@@ -71,8 +79,18 @@ Weights weights_after(const MotionCase& motion) {
   };
   Weights weights = all(kInitial);
   reference::Optimizer optimizer(optimizer_of(motion));
-  for (int64_t step = 1; step <= motion.steps * motion.epochs; ++step)
-    optimizer.update(weights, all(1), step, kRate);
+  int64_t updates = 0;
+  const auto update = [&](int64_t times, double rate) {
+    for (const int64_t end = updates + times; updates < end;)
+      optimizer.update(weights, all(1), ++updates, rate);
+  };
+  const int64_t steps = motion.steps * motion.epochs;
+  const int64_t apart = !motion.is_asynchronous()       ? 0
+                        : motion.strategy == "downpour" ? steps - motion.steps  // after an epoch
+                                                        : steps;
+  update(steps - apart, kRate);
+  // Each push is an update with its worker's share of the rate.
+  update(apart * motion.workers, kRate / static_cast<double>(motion.workers));
   return weights;
 }
 
@@ -85,7 +103,11 @@ Task dense_task(const MotionCase& motion) {
           .set = data::tensor_dataset(x, y),
           .options = {.optimizer = optimizer_of(motion),
                       .loss = "l1",
-                      .strategy_options = {LocalStepsOptions{.local_steps = motion.local_steps}}},
+                      .strategy_options = {LocalStepsOptions{.local_steps = motion.local_steps},
+                                           DownpourOptions{.push_every = motion.push_every,
+                                                           .fetch_every = motion.push_every},
+                                           ReplicaOptions{.replicas = motion.replicas},
+                                           PackingOptions{.compress = motion.compress}}},
           .expected = weights_after(motion)};
 }
 
@@ -191,13 +213,21 @@ std::vector<MotionCase> simpler(const MotionCase& motion) {
        [&](MotionCase& m) { m.optimizer = rules_for(motion)[0]; });
   with(motion.local_steps > 1, [](MotionCase& m) { m.local_steps = 1; });
   with(motion.blocks > 1, [](MotionCase& m) { --m.blocks; });
-  with(motion.servers > 1, [](MotionCase& m) { --m.servers; });
-  with(motion.workers > 1, [](MotionCase& m) { --m.workers; });
+  with(motion.compress != "none", [](MotionCase& m) { m.compress = "none"; });
+  with(motion.replicas > 1, [](MotionCase& m) { m.replicas = 1; });
+  with(motion.push_every > 1, [](MotionCase& m) { --m.push_every; });
+  with(motion.servers > motion.replicas, [](MotionCase& m) { m.servers = m.replicas; });
+  with(motion.workers > 1, [](MotionCase& m) {
+    if (m.lanes == m.workers) --m.lanes;
+    --m.workers;
+  });
   with(motion.lanes > motion.workers, [](MotionCase& m) { --m.lanes; });
   with(motion.epochs > 1, [](MotionCase& m) { --m.epochs; });
   with(motion.steps > 1, [](MotionCase& m) { --m.steps; });
   with(motion.resumed_after > 1, [](MotionCase& m) { --m.resumed_after; });
-  std::erase_if(all, [](const MotionCase& m) { return m.resumed_after >= m.steps * m.epochs; });
+  std::erase_if(all, [](const MotionCase& m) {
+    return m.resumed_after >= m.steps * m.epochs || !is_predictable(m);
+  });
   return all;
 }
 
@@ -228,12 +258,17 @@ MotionCase random_motion(Random& random) {
       motion.strategy = one_in(random, 3) ? "downpour" : "ps";
       motion.servers = between(random, 1, 2);
       motion.delay = motion.strategy == "ps" ? pick<int64_t>(random, {0, 1, 4, -1}) : 0;
+      if (motion.servers > 1 && one_in(random, 3)) motion.replicas = 2;
+      if (motion.strategy == "downpour" && one_in(random, 3))
+        motion.push_every = between(random, 2, 4);
   }
-  motion.optimizer = pick(random, rules_for(motion));
+  if (motion.strategy != "ddpg" && motion.local_steps == 1 && one_in(random, 4))
+    motion.compress = pick(random, kExactCodecs);
   const int64_t all = motion.steps * motion.epochs;
   if (all > 1 && one_in(random, 2)) motion.resumed_after = between(random, 1, all - 1);
   if (motion.resumed_after > 0 && one_in(random, 2))
     motion.resumed_by = between(random, 1, motion.lanes);
+  motion.optimizer = pick(random, rules_for(motion));
   return motion;
 }
 
@@ -247,20 +282,27 @@ std::optional<std::string> what_is_wrong(const MotionCase& motion) {
 
 std::string to_text(const MotionCase& motion) {
   return fmt::format(
-      "optimizer {}\nstrategy {}\nworkers {}\nservers {}\nlanes {}\ndelay {}\nblocks {}\n"
-      "local_steps {}\nsteps {}\nepochs {}\nresumed_after {}\nresumed_by {}\n",
-      motion.optimizer, motion.strategy, motion.workers, motion.servers, motion.lanes, motion.delay,
-      motion.blocks, motion.local_steps, motion.steps, motion.epochs, motion.resumed_after,
-      motion.resumed_by);
+      "optimizer {}\nstrategy {}\ncompress {}\nworkers {}\nservers {}\nreplicas {}\nlanes {}\n"
+      "delay {}\npush_every {}\nblocks {}\nlocal_steps {}\nsteps {}\nepochs {}\n"
+      "resumed_after {}\nresumed_by {}\n",
+      motion.optimizer, motion.strategy, motion.compress, motion.workers, motion.servers,
+      motion.replicas, motion.lanes, motion.delay, motion.push_every, motion.blocks,
+      motion.local_steps, motion.steps, motion.epochs, motion.resumed_after, motion.resumed_by);
 }
 
 MotionCase parse_motion(std::string_view text, std::string_view name) {
   MotionCase motion;
+  const std::map<std::string, std::string MotionCase::*> texts = {
+      {"optimizer", &MotionCase::optimizer},
+      {"strategy", &MotionCase::strategy},
+      {"compress", &MotionCase::compress}};
   const std::map<std::string, int64_t MotionCase::*> numbers = {
       {"workers", &MotionCase::workers},
       {"servers", &MotionCase::servers},
       {"lanes", &MotionCase::lanes},
       {"delay", &MotionCase::delay},
+      {"replicas", &MotionCase::replicas},
+      {"push_every", &MotionCase::push_every},
       {"blocks", &MotionCase::blocks},
       {"local_steps", &MotionCase::local_steps},
       {"steps", &MotionCase::steps},
@@ -271,14 +313,12 @@ MotionCase parse_motion(std::string_view text, std::string_view name) {
     if (line.empty()) continue;
     const std::vector<std::string> words = split(line, ' ');
     const auto number = numbers.find(words[0]);
-    const bool known = words.size() == 2 && (words[0] == "optimizer" || words[0] == "strategy" ||
-                                             number != numbers.end());
-    require(known, ErrorKind::invalid_argument,
-            "[{}] got the line '{}', expected a key and a value", name, line);
-    if (words[0] == "optimizer")
-      motion.optimizer = words[1];
-    else if (words[0] == "strategy")
-      motion.strategy = words[1];
+    const auto text = texts.find(words[0]);
+    require(words.size() == 2 && (text != texts.end() || number != numbers.end()),
+            ErrorKind::invalid_argument, "[{}] got the line '{}', expected a key and a value", name,
+            line);
+    if (text != texts.end())
+      motion.*text->second = words[1];
     else
       motion.*number->second = std::stoll(words[1]);
   }

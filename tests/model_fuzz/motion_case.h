@@ -21,14 +21,19 @@ struct MotionCase {
   std::string strategy = "auto";
   int64_t workers = 1, servers = 0, lanes = 1;
   int64_t delay = 0;        // of parameter servers; -1: no limit
+  int64_t replicas = 1;     // of each range of the weights on servers
+  int64_t push_every = 1;   // steps between pushes and fetches, with downpour
   int64_t blocks = 1;       // of features, with ddpg; each step is a pass over them
   int64_t local_steps = 1;  // of workers that train apart
+  std::string compress = "none";
   int64_t steps = 8, epochs = 1;
   int64_t resumed_after = 0;  // steps; 0: never stopped
   int64_t resumed_by = 0;     // workers; 0: as many as before
 
   // True if the workers of a step push one after another.
   bool is_asynchronous() const { return strategy == "downpour" || delay != 0; }
+  // True if all pushes are alike, so that the order in which they arrive does not matter.
+  bool has_equal_pushes() const { return lanes == workers && resumed_by == 0 && push_every == 1; }
 };
 
 MotionCase random_motion(Random& random);
