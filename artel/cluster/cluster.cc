@@ -30,6 +30,7 @@
 #include "artel/cluster/token.h"
 #include "artel/cluster/vitals.h"
 #include "artel/cluster/worker_name.h"
+#include "artel/comm/connection/handshake.h"
 #include "artel/comm/transports/transports.h"
 #include "artel/ps/server.h"
 
@@ -120,10 +121,9 @@ void Cluster::connect(const comm::GroupOptions& options) {
     all = std::make_shared<comm::Group>(comm::Group::connect(first));
   } catch (const comm::control::UnderWay& run) {
     return stay_outside(run.doors);
-  } catch (const Error& error) {
+  } catch (const comm::WrongToken& error) {
     // Only this worker knows the source of its token.
-    const bool refused = std::string_view(error.what()).find("wrong token") != std::string::npos;
-    if (const std::string advice = refused ? token_advice() : ""; !advice.empty())
+    if (const std::string advice = token_advice(); !advice.empty())
       fail(ErrorKind::invalid_argument, "{}: {}; {}", host_name(), error.what(), advice);
     throw;
   }

@@ -9,6 +9,7 @@
 
 #include "artel/base/error.h"
 #include "artel/comm/connection/broken_pipe.h"
+#include "artel/comm/connection/handshake.h"
 
 namespace artel::comm {
 namespace {
@@ -135,10 +136,10 @@ size_t EncryptedSocket::result_of(int returned, size_t bytes, bool& ended) {
         ended = true;
         return 0;
       }
-      fail(ErrorKind::communication, "[comm] {} ({})",
-           was_ready ? "an encrypted connection broke"
-                     : "wrong token: no encrypted connection could be made",
-           last_error());
+      if (!was_ready)
+        throw WrongToken(fmt::format(
+            "[comm] wrong token: no encrypted connection could be made ({})", last_error()));
+      fail(ErrorKind::communication, "[comm] an encrypted connection broke ({})", last_error());
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "artel/base/error.h"
 #include "artel/base/secret.h"
 
 namespace artel::comm {
@@ -12,6 +11,7 @@ namespace {
 
 constexpr size_t kNumberBytes = 32;
 constexpr size_t kHeadBytes = 2 * sizeof(uint32_t);
+constexpr std::string_view kWrongToken = "wrong token; it belongs to another run";
 
 std::string head_of(const Protocol& protocol) {
   std::string head(kHeadBytes, '\0');
@@ -39,6 +39,12 @@ std::string proof_of_listener(const RunKey& key, std::string_view listener,
 }
 
 }  // namespace
+
+void fail_refused(const std::string& what, std::string_view objection) {
+  const std::string message = fmt::format("{}: {}", what, objection);
+  if (objection == kWrongToken) throw WrongToken(message);
+  throw Error(ErrorKind::communication, message);
+}
 
 RunKey::RunKey(std::string_view token) : key_(keyed_digest(token, "artel run")) {}
 
@@ -77,7 +83,7 @@ Challenger::Verdict Challenger::judge(const RunKey& key, std::string_view topic,
   const std::string_view proof = answer.substr(kHeadBytes + kNumberBytes, kDigestBytes);
   const std::string_view claims = answer.substr(kClaims);
   if (!same_secret(proof, proof_of_caller(key, number_, theirs_, topic, claims)))
-    return {.objection = "wrong token; it belongs to another run", .claims = {}};
+    return {.objection = std::string(kWrongToken), .claims = {}};
   return {.objection = {}, .claims = std::string(claims)};
 }
 

@@ -21,6 +21,8 @@
 #include <string>
 #include <string_view>
 
+#include "artel/base/error.h"
+
 namespace artel::comm {
 
 // The common parameters of both ends, other than the secret.
@@ -29,6 +31,16 @@ struct Protocol {
   uint32_t version = 0;
   std::string_view name;  // for people: "protocol"
 };
+
+// The caller's token is not that of the listener's run.
+class WrongToken : public Error {
+ public:
+  explicit WrongToken(const std::string& message) : Error(ErrorKind::communication, message) {}
+};
+
+// For a caller that was refused: throws "`what`: `objection`", with the listener's objection
+// (Verdict). The type is WrongToken if the listener objects to the token.
+[[noreturn]] void fail_refused(const std::string& what, std::string_view objection);
 
 // The secret of a run, in the form that proofs are made with.
 class RunKey {

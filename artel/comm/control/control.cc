@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "artel/base/host_name.h"
+#include "artel/comm/connection/handshake.h"
 #include "artel/comm/connection/run_secret.h"
 #include "artel/comm/failure.h"
 
@@ -75,8 +76,10 @@ void Control::introduce() {
     if (options_.meanwhile) options_.meanwhile();
     if (!frame || frame->type == FrameType::beat) continue;
     if (frame->type == FrameType::refusal)
-      fail(ErrorKind::communication, "[comm] rank 0 at {} refused {}: {}", options_.address,
-           options_.rank < 0 ? "this worker" : fmt::format("rank {}", options_.rank), frame->body);
+      fail_refused(
+          fmt::format("[comm] rank 0 at {} refused {}", options_.address,
+                      options_.rank < 0 ? "this worker" : fmt::format("rank {}", options_.rank)),
+          frame->body);
     if (frame->type == FrameType::challenge) {
       const std::string answer = answerer.answer(frame->body);
       if (secret.encryption) stream_.encrypt(*secret.encryption, false);

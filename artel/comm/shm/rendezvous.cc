@@ -197,9 +197,9 @@ Admission ask_to_join(const std::string& name, const Request& request, Deadline 
     await();
     auto [welcome, file] = receive_welcome(socket.get());
     welcome.refusal.back() = 0;
-    require(welcome.refusal[0] == 0, ErrorKind::communication,
-            "[comm shm] group '{}': rank 0 refused rank {}: {}", name, request.rank,
-            welcome.refusal.data());
+    if (welcome.refusal[0] != 0)
+      fail_refused(fmt::format("[comm shm] group '{}': rank 0 refused rank {}", name, request.rank),
+                   welcome.refusal.data());
     require(
         answerer.believes({welcome.proof.data(), welcome.proof.size()}), ErrorKind::communication,
         "[comm shm] group '{}': the process with this name does not know the run's token", name);

@@ -12,6 +12,7 @@
 #include "artel/base/error.h"
 #include "artel/base/host_name.h"
 #include "artel/base/time.h"
+#include "artel/comm/connection/handshake.h"
 #include "artel/comm/shm/segment.h"
 #include "ranks.h"
 #include "tests/support/error_of.h"
@@ -234,6 +235,25 @@ TEST(Rendezvous, WrongTokensAndSizesAreToldApart) {
     EXPECT_TRUE(
         std::regex_match(mismatched(zero, one)[1],
                          std::regex(".*refused rank 1: got a group of 3 ranks, expected 2")));
+  }
+}
+
+// Callers distinguish it by its type, not by its words.
+TEST(Rendezvous, AWrongTokenIsAnErrorOfItsOwn) {
+  for (const std::string transport : {"shm", "gloo", "tcp", "tcp, encrypted"}) {
+    GroupOptions options{.transport = transport.substr(0, transport.find(',')),
+                         .rank = 0,
+                         .size = 2,
+                         .address = transport == "shm" ? unique_name() : free_address(),
+                         .token = "right",
+                         .encrypt = transport.ends_with("encrypted"),
+                         .join_timeout = 1,
+                         .arena_bytes = 1 << 20};
+    std::thread first([options] { error_of_connecting(options); });
+    options.rank = 1;
+    options.token = "wrong";
+    EXPECT_THROW(Group::connect(options), WrongToken) << transport;
+    first.join();
   }
 }
 
