@@ -52,7 +52,7 @@ class Round:
         self.kinds = collections.Counter()
         self.begin()
         try:
-            if self.rng.random() < 0.3:
+            if self.rng.random() < 0.7:
                 self.kill_at_the_start()
             self.wait_for_step(1)
             self.wait_until(lambda: len(self.workers()) == arguments.workers, "the list of workers")

@@ -615,14 +615,14 @@ ends_when_terminated() {
   ((code == 0 || code == 143)) || fail "exit code $code: $(cat "$2")"
 }
 
-# mpirun passes SIGTERM on, and kills the workers a moment later.
+# mpirun passes SIGTERM on after this many seconds, in which it reads no output, and kills the workers after as many.
 test_terminated_mpi() {
   command -v mpirun >/dev/null || { echo "skipped: no mpirun" >&2; exit 77; }
   local root=() step
   if ((EUID == 0)); then root=(--allow-run-as-root); fi
   ignore_leaks
   make_run
-  mpirun "${root[@]}" --oversubscribe --bind-to none --mca odls_base_sigkill_timeout 30 -n 2 "$artel" train run.toml --out run \
+  mpirun "${root[@]}" --oversubscribe --bind-to none --mca odls_base_sigkill_timeout 5 -n 2 "$artel" train run.toml --out run \
     --set train.steps=100000000 --set train.save_every=1000 >out 2>err &
   launcher=$!
   wait_for_checkpoint run
