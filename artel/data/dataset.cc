@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "artel/base/random.h"
@@ -321,18 +322,33 @@ std::vector<double> classes_of(const Dataset& set) {
   return classes;
 }
 
+// True if there are nearly as many strata as samples, so that shares of them say nothing.
+bool are_too_many(std::span<const double> strata) {
+  constexpr size_t kMostOfSamples = 4;
+  const std::set<double> kinds(strata.begin(), strata.end());
+  return kMostOfSamples * kinds.size() > strata.size();
+}
+
+// The samples of each stratum in random order. Without strata, all samples are one group.
+using Groups = std::map<double, std::vector<int64_t>>;
+Groups random_groups(int64_t size, uint64_t key, std::span<const double> strata) {
+  if (are_too_many(strata)) strata = {};
+  const Permutation order(size, key);
+  Groups groups;
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t sample = order(i);
+    groups[strata.empty() ? 0 : strata[static_cast<size_t>(sample)]].push_back(sample);
+  }
+  return groups;
+}
+
 }  // namespace
 
 SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed,
                            std::span<const double> strata) {
   require(test_fraction >= 0 && test_fraction < 1, ErrorKind::invalid_argument,
           "the test fraction is {}, expected 0 or more and less than 1", test_fraction);
-  const Permutation order(size, mix_key({seed, hash_name("split")}));
-  std::map<double, std::vector<int64_t>> groups;  // samples of each stratum in random order
-  for (int64_t i = 0; i < size; ++i) {
-    const int64_t sample = order(i);
-    groups[strata.empty() ? 0 : strata[static_cast<size_t>(sample)]].push_back(sample);
-  }
+  const Groups groups = random_groups(size, mix_key({seed, hash_name("split")}), strata);
   std::vector<bool> for_tests(static_cast<size_t>(size), false);
   // Rounding the running total instead of each share keeps the sum right.
   double wanted = 0;
@@ -354,10 +370,9 @@ Split split(DatasetPtr set, double test_fraction, uint64_t seed) {
 
 DatasetPtr drawn(DatasetPtr set, int64_t samples, uint64_t seed) {
   if (samples >= set->size()) return set;
-  const Permutation order(set->size(), mix_key({seed, hash_name("drawn")}));
-  std::vector<int64_t> chosen;
-  for (int64_t i = 0; i < samples; ++i) chosen.push_back(order(i));
-  std::ranges::sort(chosen);
+  const double share = static_cast<double>(samples) / static_cast<double>(set->size());
+  std::vector<int64_t> chosen =
+      split_samples(set->size(), share, mix_key({seed, hash_name("drawn")}), classes_of(*set)).test;
   return subset(std::move(set), std::move(chosen));
 }
 
@@ -368,10 +383,12 @@ Split split_fold(DatasetPtr set, int64_t folds, int64_t fold, uint64_t seed) {
       "fold {} of {}: expected 2 folds or more, at most one for each of the {} samples, counted "
       "from 0",
       fold, folds, size);
-  const Permutation order(size, mix_key({seed, hash_name("folds")}));
   std::vector<bool> for_tests(static_cast<size_t>(size), false);
-  for (int64_t i = 0; i < size; ++i)
-    if (i * folds / size == fold) for_tests[static_cast<size_t>(order(i))] = true;
+  int64_t dealt = 0;  // samples are dealt to the folds in turn, class after class
+  for (const auto& [stratum, group] :
+       random_groups(size, mix_key({seed, hash_name("folds")}), classes_of(*set)))
+    for (const int64_t sample : group)
+      if (dealt++ % folds == fold) for_tests[static_cast<size_t>(sample)] = true;
   SplitSamples samples = divided(for_tests);
   return {subset(set, std::move(samples.train)), subset(set, std::move(samples.test))};
 }

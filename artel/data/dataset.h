@@ -117,7 +117,8 @@ DatasetPtr reconstruction(DatasetPtr set);
 
 // Splits [0, size) at random, reproducibly for a seed. The indices of each part are ascending.
 // `test_fraction` is in [0, 1). `strata` has a number per sample, such as its class; the test part
-// gets a proportional share of each. Without strata, the split is not stratified.
+// gets a proportional share of each. Without strata, or with fewer than four samples in each on
+// average, the split is not stratified.
 struct SplitSamples {
   std::vector<int64_t> train, test;
 };
@@ -126,10 +127,11 @@ SplitSamples split_samples(int64_t size, double test_fraction, uint64_t seed = 0
 // Splits a set, stratified by class if each sample has one.
 Split split(DatasetPtr set, double test_fraction, uint64_t seed = 0);
 
-// A random selection of `samples` samples, in order; all if the set has fewer.
+// A random selection of `samples` samples, in order; all if the set has fewer. Stratified like
+// `split`.
 DatasetPtr drawn(DatasetPtr set, int64_t samples, uint64_t seed = 0);
 // Splits at random into `folds` parts of nearly equal size, for cross-validation. Part `fold`,
-// counted from 0, is the test part.
+// counted from 0, is the test part. Stratified like `split`.
 Split split_fold(DatasetPtr set, int64_t folds, int64_t fold, uint64_t seed = 0);
 
 }  // namespace artel::data

@@ -101,11 +101,10 @@ Split open_text(const OpenOptions& options) {
 constexpr const char* kLearntVocabulary = "wordpiece 8192";
 
 // The concatenated training texts, from which a vocabulary is learnt.
-std::string training_text(const LabelledTexts& texts, double test_fraction, uint64_t seed) {
+std::string training_text(const LabelledTexts& texts, const std::vector<int64_t>& train) {
   constexpr size_t kEnough = 16 << 20;
   std::string all;
-  for (const int64_t i :
-       split_samples(static_cast<int64_t>(texts.texts.size()), test_fraction, seed).train) {
+  for (const int64_t i : train) {
     all += texts.texts[i] + '\n';
     if (!texts.seconds.empty()) all += texts.seconds[i] + '\n';
     if (all.size() >= kEnough) break;
@@ -122,14 +121,15 @@ Split open_labelled(const OpenOptions& options, const LabelledTexts& texts,
         "data.tokenizer: texts with a class become WordPiece tokens; learning \"{}\"",
         kLearntVocabulary);
   const std::string name = automatic ? kLearntVocabulary : options.tokenizer;
-  const TokenizerPtr tokenizer =
-      fs::exists(name)
-          ? open_tokenizer(name)
-          : make_tokenizer(name,
-                           training_text(texts, tests ? 0 : options.test_fraction, options.seed));
+  const std::vector<double> classes(texts.labels.begin(), texts.labels.end());
+  SplitSamples parts = split_samples(std::ssize(texts.texts), tests ? 0 : options.test_fraction,
+                                     options.seed, classes);
+  const TokenizerPtr tokenizer = fs::exists(name)
+                                     ? open_tokenizer(name)
+                                     : make_tokenizer(name, training_text(texts, parts.train));
   const DatasetPtr all = labelled_text(texts, tokenizer, options.context);
   if (tests) return {all, labelled_text(*tests, tokenizer, options.context)};
-  return split(all, options.test_fraction, options.seed);
+  return {subset(all, std::move(parts.train)), subset(all, std::move(parts.test))};
 }
 
 Split open_labelled_tables(const OpenOptions& options) {

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <set>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
@@ -65,23 +64,18 @@ std::vector<int64_t> rows_with_target(const Table& table, const std::string& nam
   return rows;
 }
 
-// A number for the class of each row, or nothing if the target has values or nearly as many classes
-// as rows.
+// A number for the class of each row, or nothing if the target has values.
 std::vector<double> classes_in(const Table& table, const TableOptions& options,
                                const std::vector<int64_t>& rows) {
-  constexpr size_t kMostOfRows = 4;
   const Column& target =
       options.target.empty() ? table.columns.back() : find_column(table, options.target);
   if (options.task == Task::values ||
       (options.task == Task::automatic && !are_classes(target, rows)))
     return {};
   std::vector<double> classes;
-  std::set<double> kinds;
-  for (const int64_t row : rows) {
+  for (const int64_t row : rows)
     classes.push_back(target.categorical ? target.codes[row] : target.numbers[row]);
-    kinds.insert(classes.back());
-  }
-  return kMostOfRows * kinds.size() > rows.size() ? std::vector<double>() : classes;
+  return classes;
 }
 
 struct TableRequest {

@@ -200,16 +200,55 @@ TEST(Dataset, SplitsByFractionWithoutOverlap) {
   EXPECT_THROW(split(images(50), 1.5), Error);
 }
 
-TEST(Dataset, DrawsSomeSamplesInTheirOrder) {
-  const auto labels_of = [](const DatasetPtr& set) {
-    std::vector<int32_t> labels;
-    for (int64_t i = 0; i < set->size(); ++i) {
-      int32_t label = 0;
-      set->read_target(i, std::as_writable_bytes(std::span(&label, 1)));
-      labels.push_back(label);
+std::vector<int32_t> labels_of(const DatasetPtr& set) {
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < set->size(); ++i) {
+    int32_t label = 0;
+    set->read_target(i, std::as_writable_bytes(std::span(&label, 1)));
+    labels.push_back(label);
+  }
+  return labels;
+}
+
+// 200 samples, of which every 20th is of class 1.
+DatasetPtr with_rare_class() {
+  Tensor labels({200}, DType::i32);
+  for (int32_t i = 0; i < 200; ++i) labels.values<int32_t>()[i] = i % 20 == 0;
+  return tensor_dataset(Tensor({200, 2}), labels);
+}
+
+TEST(Dataset, FoldsAndDrawnSamplesHaveTheirShareOfEachClass) {
+  const DatasetPtr all = with_rare_class();
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    for (int64_t fold = 0; fold < 5; ++fold) {
+      const auto [train, test] = split_fold(all, 5, fold, seed);
+      EXPECT_EQ(train->size(), 160);
+      EXPECT_EQ(std::ranges::count(labels_of(test), 1), 2) << seed;
+      EXPECT_EQ(std::ranges::count(labels_of(train), 1), 8) << seed;
     }
-    return labels;
-  };
+    const std::vector<int32_t> some = labels_of(drawn(all, 60, seed));
+    EXPECT_EQ(some.size(), 60u);
+    EXPECT_EQ(std::ranges::count(some, 1), 3) << seed;
+  }
+}
+
+TEST(Dataset, EachSampleIsInOneFold) {
+  Tensor numbers({103});
+  for (int64_t i = 0; i < 103; ++i) numbers.values<float>()[i] = static_cast<float>(i);
+  std::vector<int> seen(103, 0);
+  for (int64_t fold = 0; fold < 10; ++fold) {
+    const DatasetPtr test = split_fold(tensor_dataset(Tensor({103, 2}), numbers), 10, fold, 7).test;
+    EXPECT_NEAR(test->size(), 10.3, 1);
+    for (int64_t i = 0; i < test->size(); ++i) {
+      float number = 0;
+      test->read_target(i, std::as_writable_bytes(std::span(&number, 1)));
+      ++seen[static_cast<size_t>(number)];
+    }
+  }
+  EXPECT_EQ(seen, std::vector<int>(103, 1));
+}
+
+TEST(Dataset, DrawsSomeSamplesInTheirOrder) {
   Tensor numbers({50}, DType::i32);
   for (int32_t i = 0; i < 50; ++i) numbers.values<int32_t>()[i] = i;
   const DatasetPtr all = tensor_dataset(Tensor({50, 2}), numbers);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include "artel/base/error.h"
@@ -153,6 +155,34 @@ TEST(LabelledText, ReadsTablesOfTextsAndPairs) {
   for (const char* label : {"0.5", "-1", "1e30"}) {
     write_file_atomically(folder / "d.csv", fmt::format("a,b\nword0,{}\nword1,1\n", label));
     EXPECT_THROW(labelled_texts(parse_csv(map_file(folder / "d.csv")), "b"), Error) << label;
+  }
+}
+
+// Each text has a letter of its own, which only its own vocabulary knows.
+TEST(LabelledText, TheVocabularyKnowsNoTextThatIsHeldOut) {
+  const TemporaryFolder temporary;
+  constexpr int kTexts = 26;
+  std::string table = "text,class\n";
+  for (int i = 0; i < kTexts; ++i)
+    table += fmt::format("{0}{0}{0},{1}\n", static_cast<char>('a' + i), i % 6 == 0 ? "b" : "a");
+  const std::filesystem::path file = temporary.path() / "texts.csv";
+  write_file_atomically(file, table);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const Split parts = open_set("labelled_text", {.path = file,
+                                                   .test_fraction = 0.3,
+                                                   .seed = seed,
+                                                   .context = 8,
+                                                   .tokenizer = "wordpiece 100"});
+    const std::vector<std::string>& names = parts.test->layout().tokenizer->names();
+    const auto unknown = static_cast<int32_t>(std::ranges::find(names, "[UNK]") - names.begin());
+    std::array<int32_t, 8> tokens = {};
+    int32_t label = 0;
+    for (const auto& [set, known] : {std::pair{parts.train, true}, std::pair{parts.test, false}})
+      for (int64_t i = 0; i < set->size(); ++i) {
+        set->read(i, std::as_writable_bytes(std::span(tokens)),
+                  std::as_writable_bytes(std::span(&label, 1)));
+        EXPECT_EQ(std::ranges::count(tokens, unknown) == 0, known) << seed << " " << i;
+      }
   }
 }
 
