@@ -156,6 +156,8 @@ TableEncoder::TableEncoder(const Table& table, const std::vector<int64_t>& rows,
         table.name);
     columns.erase(columns.begin());
   }
+  require(!columns.empty(), ErrorKind::invalid_argument,
+          "[{}] no column is left to learn '{}' from; shorten data.ignore", table.name, target_);
   features_.resize(columns.size());
   ThreadPool pool(cores_for(std::ssize(columns) * std::ssize(rows) / kValuesAtATime));
   pool.run(static_cast<int64_t>(columns.size()), [&](int64_t i) {

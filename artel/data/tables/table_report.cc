@@ -114,6 +114,12 @@ ColumnReport describe(const Column& column) {
 
 }  // namespace
 
+bool has_decimal_commas(const Table& table) {
+  return std::ranges::any_of(table.columns, [](const Column& column) {
+    return column.categorical && most(column.categories, has_decimal_comma);
+  });
+}
+
 std::vector<ColumnReport> describe_columns(const Table& table, const TableOptions& options) {
   const std::string target = options.target.empty() ? table.columns.back().name : options.target;
   std::vector<ColumnReport> reports;

@@ -16,6 +16,9 @@ struct ColumnReport {
   std::string warning;  // possible mistake with advice; usually ""
 };
 
+// True if a column holds mostly numbers with decimal commas, read as names.
+bool has_decimal_commas(const Table& table);
+
 std::vector<ColumnReport> describe_columns(const Table& table, const TableOptions& options);
 
 }  // namespace artel::data

@@ -1,90 +1,34 @@
 #include "artel/run/config/first_config.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <cmath>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/plural.h"
 #include "artel/base/text.h"
-#include "artel/data/images/image.h"
 #include "artel/data/images/image_folder.h"
 #include "artel/data/sets.h"
-#include "artel/data/tables/table_report.h"
+#include "artel/run/config/first_sections.h"
 
 namespace artel {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The properties of the data that determine the settings.
-struct Problem {
-  int64_t samples = 0;
-  int64_t classes = 0;  // 0: values
-};
-
-std::string in_quotes(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + "\"";
-}
-
-std::string list_of(const std::vector<std::string>& names) {
-  std::vector<std::string> all;
-  for (const std::string& name : names) all.push_back(in_quotes(name));
-  return fmt::format("[{}]", join(all, ", "));
-}
-
-std::string path_from(const FirstConfigOptions& options, const fs::path& data) {
-  return in_quotes(fs::proximate(data, options.folder).string());
-}
-
-// The number of epochs that makes a few thousand steps. Early stopping usually ends training
-// sooner.
-int64_t epochs_for(int64_t samples, int64_t batch) {
-  constexpr int64_t kSteps = 6000;
-  return std::clamp<int64_t>(kSteps * batch / std::max<int64_t>(1, samples), 10, 200);
-}
-
-int64_t batch_for(int64_t samples) { return samples < 5000 ? 32 : samples < 100'000 ? 64 : 256; }
-
-std::string train_section(const Problem& problem) {
-  const int64_t batch = batch_for(problem.samples);
-  const bool classes = problem.classes > 0;
-  return fmt::format(
-      R"(
-[train]
-batch_size = {}  # samples per step, over all workers
-epochs = {}  # at most; patience stops earlier
-patience = 10  # epochs without a better {}
-loss = "{}"
-metrics = {}
-best_by = "loss"  # which checkpoint is the best: this, or one of the metrics
-optimizer = "adam lr=0.002"  # the first thing to vary: 0.0005 to 0.01
-schedule = "cosine"  # lowers the learning rate to the end
-seed = 1
-)",
-      batch, epochs_for(problem.samples, batch), "loss on the validation part",
-      classes ? "cross_entropy" : "mse",
-      classes ? R"(["accuracy"])" : R"(["mean absolute error", "r2"])");
-}
-
-std::string dense_network(const Problem& problem, bool flatten) {
-  const int width = problem.samples < 2000 ? 64 : problem.samples < 50'000 ? 128 : 256;
+// An autoencoder of samples of some shape.
+std::string reconstructing_network(const Shape& shape) {
+  const int64_t size = shape.elements();
+  const int64_t width = std::clamp<int64_t>(size / 2, 16, 256),
+                code = std::max<int64_t>(2, width / 8);
+  std::vector<std::string> extents;
+  for (const int64_t extent : shape.extents()) extents.push_back(std::to_string(extent));
   return fmt::format(
       R"(
 [model]
-# Two hidden layers; try more or wider ones if training and validation loss are both high, and
-# "dropout 0.2" after each relu if only the validation loss is.
-layers = [{}"dense {}", "relu", "dense {}", "relu", "dense {}"]
+# Squeezes each sample into {1} numbers and restores it from them.
+layers = ["flatten", "dense {0}", "relu", "dense {1}", "dense {0}", "relu", "dense {2}", "reshape {3}"]
 )",
-      flatten ? "\"flatten\", " : "", width, width,
-      problem.classes > 0 ? std::max<int64_t>(2, problem.classes) : 1);
+      width, code, size, join(extents, "x"));
 }
 
 std::string picture_network(int64_t side, int64_t classes) {
@@ -101,81 +45,32 @@ std::string picture_network(int64_t side, int64_t classes) {
       join(layers, "\n"), classes);
 }
 
-// The column to learn if the user names none: the last one that is neither an id nor free text.
-std::string choose_target(const data::Table& table,
-                          const std::vector<data::ColumnReport>& reports) {
-  for (size_t i = table.columns.size(); i-- > 0;) {
-    const data::Column& column = table.columns[i];
-    const auto present = table.rows - reports[i].missing;
-    const bool too_many = column.categorical && 3 * std::ssize(column.categories) > present;
-    const bool constant = reports[i].warning.find("constant") != std::string::npos ||
-                          reports[i].warning.find("empty") != std::string::npos;
-    if (!too_many && !constant) return column.name;
-  }
-  return table.columns.back().name;
-}
-
-FirstConfig for_table(const fs::path& path, const FirstConfigOptions& options) {
-  const data::Table table = data::read_csv(path, {});
-  require(table.rows > 0 && table.columns.size() > 1, ErrorKind::corrupt,
-          "[{}] got {} and {}, expected rows and at least two columns", path.string(),
-          counted(table.rows, "row"), counted(std::ssize(table.columns), "column"));
-  std::string target = options.target;
-  if (target.empty()) target = choose_target(table, data::describe_columns(table, {}));
-  FirstConfig first;
-  std::vector<std::string> ignored;
-  for (const data::ColumnReport& column :
-       data::describe_columns(table, {.target = data::find_column(table, target).name})) {
-    if (column.use == "target" || column.warning.empty()) continue;
-    first.findings.push_back(fmt::format("column '{}': {}", column.name, column.warning));
-    const bool useless = column.warning.find("data.ignore") != std::string::npos ||
-                         column.warning.find("nothing to learn") != std::string::npos;
-    if (useless) ignored.push_back(column.name);
-  }
-  std::vector<int64_t> rows;
-  for (int64_t row = 0; row < table.rows; ++row)
-    if (!data::is_missing(data::find_column(table, target), row)) rows.push_back(row);
-  const data::TableEncoder encoder(table, rows, {.target = target, .ignore = ignored});
-  const Problem problem = {std::ssize(rows), std::ssize(encoder.class_names())};
-  first.findings.insert(
-      first.findings.begin(),
-      fmt::format("a table: {}, {}; '{}' is learnt as {}", counted(table.rows, "row"),
-                  counted(std::ssize(table.columns), "column"), target,
-                  problem.classes > 0 ? counted(problem.classes, "class") : "a number"));
-  first.toml = fmt::format(R"([data]
-set = "csv"
-path = {}
-target = {}  # the column to predict
-ignore = {}  # columns that say nothing about new rows, such as ids
-validation = 0.1  # share of the training rows that judges each epoch
-test_fraction = 0.2  # share of all rows that is left for the end
-)",
-                           path_from(options, path), in_quotes(target), list_of(ignored)) +
-               dense_network(problem, false) + train_section(problem);
-  return first;
-}
-
 FirstConfig for_pictures(const fs::path& path, const FirstConfigOptions& options) {
-  const data::DatasetPtr set = data::image_folder(path);
-  const data::SampleLayout& layout = set->layout();
+  const data::Split set = data::open_set("folder", {.path = path});
+  const bool has_test_part = fs::is_directory(path / "train");
+  const data::SampleLayout& layout = set.train->layout();
   constexpr int64_t kLargest = 64;  // image side affordable for training from scratch on few cores
   const int64_t side = std::min(kLargest, std::min(layout.input[1], layout.input[2]));
+  const int64_t samples = set.train->size() + (has_test_part ? 0 : set.test->size());
+  check_size(path, samples, "picture");
+  const Problem problem = {.samples = training_samples(samples, has_test_part ? 0 : kTestShare),
+                           .classes = layout.classes};
   FirstConfig first;
-  first.findings = {fmt::format("a folder of pictures: {} in {}", counted(set->size(), "picture"),
+  first.findings = {fmt::format("a folder of pictures: {} in {}",
+                                counted(set.train->size() + set.test->size(), "picture"),
                                 counted(layout.classes, "class")),
                     fmt::format("with few pictures, a published network is better than one trained "
                                 "from nothing: artel finetune resnet50_keras --data {}",
                                 shell_word(path.string()))};
-  first.toml = fmt::format(R"([data]
+  first.toml =
+      fmt::format(R"([data]
 set = "folder"
 path = {0}
 image_size = {1}  # pictures are scaled to cover this square and cut in the middle
-validation = 0.1
-test_fraction = 0.2
-augment = ["flip", "crop {1} {2}", "normalise 0.5 0.5 0.5 0.25 0.25 0.25"]  # "flip" only if left and right do not matter
+{3}augment = ["flip", "crop {1} {2}", "normalise 0.5 0.5 0.5 0.25 0.25 0.25"]  # "flip" only if left and right do not matter
 )",
-                           path_from(options, path), side, side / 8) +
-               picture_network(side, layout.classes) + train_section({set->size(), layout.classes});
+                  path_from(options, path), side, side / 8, held_out(samples, has_test_part)) +
+      picture_network(side, outputs_of(problem)) + train_section(problem);
   return first;
 }
 
@@ -223,21 +118,62 @@ schedule = {{ name = "cosine", final_fraction = 0.1, warmup = 100, unit = "step"
   return first;
 }
 
+// The largest token of a set, or -1 if it holds numbers below 0 or no tokens.
+int64_t largest_token(const data::Dataset& set) {
+  const data::SampleLayout& layout = set.layout();
+  std::vector<int32_t> tokens(static_cast<size_t>(layout.input.elements()));
+  std::vector<int64_t> target(layout.target_bytes() / sizeof(int64_t) + 1);
+  int64_t largest = -1;
+  for (int64_t i = 0; i < set.size(); ++i) {
+    set.read(i, std::as_writable_bytes(std::span(tokens)),
+             std::as_writable_bytes(std::span(target)).first(layout.target_bytes()));
+    if (std::ranges::min(tokens) < 0) return -1;
+    largest = std::max<int64_t>(largest, std::ranges::max(tokens));
+  }
+  return largest;
+}
+
+// The first layers for samples that are not pictures.
+std::string first_layers(const fs::path& path, const data::Dataset& set) {
+  const data::SampleLayout& layout = set.layout();
+  if (layout.input_type == DType::f32)
+    return layout.input.rank() > 1 ? "\"flatten\", \"batch_norm\", " : "\"batch_norm\", ";
+  constexpr int64_t kMostTokens = 100'000;
+  const int64_t largest = largest_token(set);
+  require(largest >= 0 && largest < kMostTokens, ErrorKind::unsupported,
+          "[{}] the inputs are whole numbers, which are tokens: got them below 0 or up to {}, "
+          "expected 0 to {}; save numbers to compute with as float32",
+          path.string(), largest, kMostTokens - 1);
+  return fmt::format("\"embedding {} 16\", \"flatten\", ", largest + 1);
+}
+
 FirstConfig for_arrays(const fs::path& path, const std::string& kind,
                        const FirstConfigOptions& options) {
-  const data::Split split = data::open_set(kind, {.path = path});
+  const data::Split split = data::open_set(kind, {.path = path, .test_fraction = kTestShare});
   const data::SampleLayout& layout = split.train->layout();
-  const Problem problem = {split.train->size(), layout.classes};
+  require(layout.parts.empty(), ErrorKind::unsupported,
+          "[{}] has several inputs for each sample; docs/models.md shows networks for them",
+          path.string());
+  const int64_t samples = split.train->size();
+  check_size(path, samples, "training sample");
+  const bool targets = layout.target_kind != data::TargetKind::none;
+  const Problem problem = {.samples = training_samples(samples, 0),
+                           .classes = layout.classes,
+                           .outputs = targets ? layout.target.elements() : 0,
+                           .tested = targets};
   FirstConfig first;
-  first.findings = {
-      fmt::format("arrays: {} {}, {}", counted(problem.samples, "sample"), to_string(layout.input),
-                  problem.classes > 0 ? counted(problem.classes, "class") : std::string("values"))};
+  first.findings = {fmt::format(
+      "arrays: {} {}, {}", counted(samples + split.test->size(), "sample"), to_string(layout.input),
+      problem.classes > 0 ? counted(problem.classes, "class")
+      : targets           ? "values"
+                          : "no targets: an autoencoder learns to restore the samples")};
   const bool pictures = layout.input.rank() == 3 && layout.input[1] >= 8 && problem.classes > 0;
   first.toml =
-      fmt::format("[data]\nset = \"{}\"\npath = {}\nvalidation = 0.1\n", kind,
-                  path_from(options, path)) +
-      (pictures ? picture_network(std::min(layout.input[1], layout.input[2]), problem.classes)
-                : dense_network(problem, layout.input.rank() > 1)) +
+      fmt::format("[data]\nset = \"{}\"\npath = {}\n{}{}", kind, path_from(options, path),
+                  targets ? "" : "task = \"reconstruct\"\n", held_out(samples, false)) +
+      (!targets   ? reconstructing_network(layout.input)
+       : pictures ? picture_network(std::min(layout.input[1], layout.input[2]), outputs_of(problem))
+                  : dense_network(problem, first_layers(path, *split.train))) +
       train_section(problem);
   return first;
 }
@@ -253,7 +189,7 @@ FirstConfig first_config(const fs::path& path, const FirstConfigOptions& options
           ErrorKind::invalid_argument, "--target: got \"{}\", but only a table has columns",
           options.target);
   if (folder && !data::pictures_in(path).empty()) return for_pictures(path, options);
-  if (extension == ".csv" || extension == ".tsv") return for_table(path, options);
+  if (extension == ".csv" || extension == ".tsv") return first_config_of_table(path, options);
   if (extension == ".txt" || extension == ".md") return for_text(path, options);
   if (extension == ".npz" || extension == ".npy")
     return for_arrays(path, extension.substr(1), options);

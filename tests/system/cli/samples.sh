@@ -168,18 +168,118 @@ TOML
   [[ $(cut -d' ' -f2 out | tr '\n' ' ') == "1 -1 " ]] || fail "$(cat out)"
 }
 
-# A first configuration for a table, a folder of pictures, and a text: it trains, and nothing is overwritten.
+# trains_well DATA KEY LEAST: `artel init DATA` writes a configuration that trains without warnings and then reaches a metric of tests.
+trains_well() {
+  local name
+  name=$(basename "$1")
+  name=${name%%.*}
+  expect 0 "$artel" init "$1"
+  cp out found
+  expect 0 "$artel" train "$name.toml" --out "run_of_$name"
+  ! grep -q warning err || fail "$1: $(grep warning err)"
+  expect 0 "$artel" evaluate "run_of_$name" --best --on test --json
+  awk -v got="$(number out "$2")" -v least="$3" 'BEGIN { exit !(got >= least) }' || fail "$1: $2 of $(cat out), expected $3 in $(cat "$name.toml")"
+}
+
+# Mails of two kinds, over several lines, and 24 pictures of three colours.
+make_mails_and_pictures() {
+  python3 - <<'PYTHON'
+import os, random, struct, zlib
+random.seed(4)
+spam, ham, both = (words.split() for words in ("winner prize money free click offer deal cash", "meeting report project lunch team review notes plan",
+    "the a of to and we you for on with this that from please"))
+with open("mails.csv", "w") as file:
+    file.write("id,text,kind\n")
+    for i in range(300):
+        kind = i % 3 == 0
+        words = [random.choice((spam if kind else ham) if random.random() < 0.2 else both) for _ in range(random.randint(20, 60))]
+        words[len(words) // 2] += "\n\nsaid \"\"me\"\","
+        file.write("%d,\"%s\",%s\n" % (i, " ".join(words), "spam" if kind else "ham"))
+
+def png(path, pixels):
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + bytes(c for pixel in row for c in pixel) for row in pixels)
+    head = struct.pack(">IIBBBBB", len(pixels[0]), len(pixels), 8, 2, 0, 0, 0)
+    open(path, "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+for c, name in enumerate(("red", "green", "blue")):
+    os.makedirs("photos/" + name)
+    for i in range(8):
+        png("photos/%s/%d.png" % (name, i), [[tuple(random.randint(120, 250) if k == c else random.randint(0, 110) for k in range(3)) for _ in range(20)]
+            for _ in range(18)])
+PYTHON
+}
+
+# Arrays of numbers around 100 with classes, of tokens with values, and of numbers without targets.
+make_arrays() {
+  python3 - <<'PYTHON'
+import random, struct, zipfile
+random.seed(6)
+
+def array(kind, shape, numbers):
+    header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (kind, shape)
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + header.ljust(117).encode() + b"\n" + struct.pack("<%d%s" % (len(numbers), {"<f4": "f", "<i8": "q"}[kind]), *numbers)
+
+x = [[random.gauss(100, 20) for _ in range(4)] for _ in range(400)]
+with zipfile.ZipFile("numbers.npz", "w") as file:
+    file.writestr("x.npy", array("<f4", (400, 4), sum(x, [])))
+    file.writestr("y.npy", array("<i8", (400,), [int(r[0] > r[1]) for r in x]))
+tokens = [[random.randrange(6) for _ in range(3)] for _ in range(400)]
+with zipfile.ZipFile("tokens.npz", "w") as file:
+    file.writestr("x.npy", array("<i8", (400, 3), sum(tokens, [])))
+    file.writestr("y.npy", array("<f4", (400, 2), sum(([r[0] / 3, r[1] / 3 - r[2] / 3] for r in tokens), [])))
+open("plain.npy", "wb").write(array("<f4", (300, 2, 3), sum(([a, b, a, b, a, b] for a, b in ((random.gauss(0, 1), random.gauss(0, 1)) for _ in range(300))), [])))
+PYTHON
+}
+
+# First configurations for data of each kind: they train well and without warnings, and nothing is overwritten.
 test_init() {
   { echo "id,size,colour,price"; for ((i = 0; i < 80; ++i)); do echo "$i,$((i * 7 % 13)),$((i % 3 ? 1 : 2))x,$((i * 7 % 13 * 2)).5"; done; } >table.csv
-  expect 0 "$artel" init table.csv
-  contains out "column 'id': each value occurs once, in order, like an id"
+  trains_well table.csv r2 0.8
+  contains found "column 'id': each value occurs once, in order, like an id"
   contains table.toml 'target = "price"'
-  expect 0 "$artel" train table.toml --out run --set train.epochs=3
   expect 1 "$artel" init table.csv
   contains err "table.toml"
+  # Decimal commas, of which the file says nothing.
+  awk 'BEGIN { srand(2); print "area;cold;rent"
+    for (i = 0; i < 300; ++i) { a = 20 + 80 * rand(); s = sprintf("%.2f;%.1f;%.2f", a, rand(), 9 * a + 30 * rand()); gsub(/\./, ",", s); print s } }' >rents.csv
+  trains_well rents.csv r2 0.9
+  contains rents.toml "decimal_comma = true"
+  contains found "numbers have decimal commas"
+  # Twelve rows: whole prices are values, although there are few, and the only other column may be sorted.
+  { echo "rooms,price"; for ((i = 1; i <= 12; ++i)); do echo "$i,$((i * 50 + 20))"; done; } >tiny.csv
+  trains_well tiny.csv r2 0.5
+  contains tiny.toml 'task = "values"'
+  head -6 tiny.csv >fewer.csv
+  mistake 1 "[fewer.csv] got 5 rows, expected 10 or more to train and to test with" init fewer.csv
+  # The only columns besides the class are an id and a text.
+  make_mails_and_pictures
+  trains_well mails.csv accuracy 0.9
+  contains mails.toml 'set = "labelled_text"'
+  contains mails.toml 'ignore = ["id"]'
+  { echo "id,name"; for ((i = 0; i < 40; ++i)); do echo "$((1000 + i)),n$i"; done; } >ids.csv
+  expect 1 "$artel" init ids.csv --target id
+  contains err "[ids.csv] no column says anything about 'id' in new rows: column 'name': each value occurs once, like an id"
+  expect 1 "$artel" train table.toml --out nothing --set 'data.ignore=["id", "size", "colour"]'
+  contains err "no column is left to learn 'price' from; shorten data.ignore"
+  trains_well photos accuracy 0.7
+  mkdir divided
+  cp -r photos divided/train
+  cp -r photos divided/test
+  trains_well divided accuracy 0.7
+  ! grep -q test_fraction divided.toml || fail "$(cat divided.toml)"
+  make_arrays
+  trains_well numbers.npz accuracy 0.85
+  trains_well tokens.npz r2 0.8
+  expect 0 "$artel" init plain.npy
+  expect 0 "$artel" train plain.toml --out run_of_plain
+  ! grep -q warning err || fail "plain.npy: $(cat err)"
+  expect 0 "$artel" evaluate run_of_plain --json
+  awk -v loss="$(number out loss)" 'BEGIN { exit !(loss < 0.1) }' || fail "plain.npy: $(cat out)"
   for ((i = 0; i < 300; ++i)); do echo "the quick brown fox jumps over the lazy dog $i"; done >text.txt
   expect 0 "$artel" init text.txt
   expect 0 "$artel" train text.toml --out run_of_text --set train.steps=2
+  ! grep -q warning err || fail "text.txt: $(cat err)"
   expect 1 "$artel" init nowhere
   contains err "nowhere"
 }
