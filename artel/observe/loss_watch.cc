@@ -17,20 +17,25 @@ constexpr double kClearly = 0.005;  // relative decrease that counts as an impro
 constexpr double kAboveEarly = 2, kAboveLowest = 4;
 // A large factor, because the loss of one step is noisy.
 constexpr double kAboveFirst = 50;
+// Losses below this count as this. Untrained networks begin at 0.3 to 10 with most losses.
+constexpr double kSmall = 0.1;
 // Patience in steps: at least `kLeastPatience`, at least a quarter of the steps so far, and a tenth
 // of the planned steps, limited to `kMostOfPlanned`.
 constexpr double kLeastPatience = 1000, kMostOfPlanned = 3000;
 constexpr double kShareOfSeen = 0.25, kShareOfPlanned = 0.1;
+// Patience also lasts for some passes over the samples, or for some seconds if an epoch is long.
+constexpr int64_t kEpochs = 2;
+constexpr double kSeconds = 60;
 
 }  // namespace
 
 bool has_diverged(double first_loss, double loss) {
-  return first_loss > 0 && loss > kAboveFirst * first_loss;
+  return first_loss > 0 && loss > kAboveFirst * std::max(kSmall, first_loss);
 }
 
 bool LossWatch::explodes() const {
   if (seen_ > 1 && has_diverged(first_, mean_)) return true;
-  return seen_ > kEarlySteps && lowest_ > 0 && mean_ > kAboveEarly * early_ &&
+  return seen_ > kEarlySteps && lowest_ > 0 && mean_ > kAboveEarly * std::max(kSmall, early_) &&
          mean_ > kAboveLowest * lowest_;
 }
 
@@ -38,7 +43,10 @@ bool LossWatch::stagnates(const Step& step) const {
   const double patience =
       std::max({kLeastPatience, kShareOfSeen * static_cast<double>(seen_),
                 std::min(kMostOfPlanned, kShareOfPlanned * static_cast<double>(step.steps))});
-  return seen_ > kEarlySteps && static_cast<double>(step.step - lowest_step_) > patience;
+  const int64_t waited = step.step - lowest_at_.step;
+  return seen_ > kEarlySteps && static_cast<double>(waited) > patience &&
+         (waited >= kEpochs * step.steps_per_epoch ||
+          step.seconds - lowest_at_.seconds >= kSeconds);
 }
 
 std::optional<std::string> LossWatch::add(const Step& step) {
@@ -48,7 +56,7 @@ std::optional<std::string> LossWatch::add(const Step& step) {
   if (seen_ <= kEarlySteps) early_ = mean_;
   if (seen_ == 1 || mean_ < lowest_ - kClearly * std::fabs(lowest_)) {
     lowest_ = mean_;
-    lowest_step_ = step.step;
+    lowest_at_ = step;
     told_stagnation_ = false;
   }
   if (!explodes()) told_explosion_ = false;
@@ -61,7 +69,7 @@ std::optional<std::string> LossWatch::add(const Step& step) {
     return fmt::format(
         "no improvement in training loss ({:.4g}) for {} steps; try another learning rate or "
         "schedule, or stop here",
-        mean_, format_count(step.step - lowest_step_));
+        mean_, format_count(step.step - lowest_at_.step));
   return {};
 }
 

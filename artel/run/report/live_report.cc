@@ -148,8 +148,11 @@ void LiveReport::set_membership(const Membership& membership) {
 }
 
 void LiveReport::after_step(const TrainingState& state) {
-  if (const auto warning =
-          loss_.add({.step = state.step, .steps = state.steps, .loss = state.loss}))
+  if (const auto warning = loss_.add({.step = state.step,
+                                      .steps = state.steps,
+                                      .loss = state.loss,
+                                      .steps_per_epoch = state.steps_per_epoch,
+                                      .seconds = state.seconds}))
     raise("loss", *warning);
   if (!mutex_.try_lock()) return;
   const MutexLock lock(mutex_, std::adopt_lock);

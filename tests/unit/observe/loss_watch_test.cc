@@ -63,6 +63,30 @@ TEST(LossWatch, AnExplosionInTheSecondStepIsReported) {
   EXPECT_FALSE(has_diverged(2.3, 10));
 }
 
+// Fine-tuning may begin with next to no loss.
+TEST(LossWatch, ASmallLossIsNoExplosion) {
+  EXPECT_TRUE(said(400, [](int64_t step) { return step < 50 ? 1e-6 : 1e-2; }).empty());
+  EXPECT_FALSE(has_diverged(1e-6, 1e-2));
+  EXPECT_TRUE(has_diverged(1e-6, 10));
+}
+
+// 1,000 steps may take less than a second.
+TEST(LossWatch, PatienceLastsForEpochsOrTime) {
+  const auto warns = [](int64_t steps_per_epoch, double steps_per_second) {
+    LossWatch watch;
+    bool warned = false;
+    for (int64_t step = 1; step <= 3000; ++step)
+      warned = warned || watch.add({.step = step,
+                                    .loss = 0.7,
+                                    .steps_per_epoch = steps_per_epoch,
+                                    .seconds = static_cast<double>(step) / steps_per_second});
+    return warned;
+  };
+  EXPECT_FALSE(warns(1800, 2000));
+  EXPECT_TRUE(warns(600, 2000));
+  EXPECT_TRUE(warns(1800, 20));
+}
+
 TEST(LossWatch, APlateauEarlyInALongRunIsNotReported) {
   const auto plateau = [](int64_t step) { return step < 2500 ? 2.3 : 0.7; };
   EXPECT_TRUE(said(3000, plateau, 30'000).empty());
