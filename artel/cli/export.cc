@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 
+#include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/log.h"
 #include "artel/cli/commands.h"
@@ -19,6 +20,9 @@ struct Arguments {
 };
 
 void export_network(const Arguments& arguments) {
+  require(arguments.out.empty(), ErrorKind::invalid_argument,
+          "--out: got {}, but --onnx {} names the file already; leave out one of them",
+          arguments.out, arguments.onnx);
   const SavedRun run = open_run({.path = arguments.run});
   const std::string file = onnx_model(make_model(run.config.model, run.layout), run.sample(),
                                       run.trainer->weights(), arguments.batch);

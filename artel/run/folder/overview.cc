@@ -93,11 +93,9 @@ std::optional<std::string> read_summary(const RunFolder& folder, RunOverview& ru
   return found != summary.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// "a = 1" and "b = [2, 3]" of an inline table { a = 1, b = [2, 3] }; none of anything else.
-std::vector<std::string> entries_of(std::string_view text) {
-  std::vector<std::string> entries;
-  if (!text.starts_with("{ ") || !text.ends_with(" }")) return entries;
-  text = text.substr(2, text.size() - 4);
+// The parts of a text between commas that are outside of quotes and brackets.
+std::vector<std::string> parts_of(std::string_view text) {
+  std::vector<std::string> parts;
   bool quoted = false;
   int depth = 0;
   size_t begin = 0;
@@ -106,10 +104,17 @@ std::vector<std::string> entries_of(std::string_view text) {
     if (c == '"') quoted = !quoted;
     if (!quoted) depth += (c == '[' || c == '{') - (c == ']' || c == '}');
     if (c != ',' || quoted || depth > 0) continue;
-    const std::string_view entry = trim(text.substr(begin, i - begin));
-    if (entry.find(" = ") != std::string_view::npos) entries.emplace_back(entry);
+    parts.emplace_back(trim(text.substr(begin, i - begin)));
     begin = i + 1;
   }
+  return parts;
+}
+
+// "a = 1" and "b = [2, 3]" of an inline table { a = 1, b = [2, 3] }; none of anything else.
+std::vector<std::string> entries_of(std::string_view text) {
+  if (!text.starts_with("{ ") || !text.ends_with(" }")) return {};
+  std::vector<std::string> entries = parts_of(text.substr(2, text.size() - 4));
+  std::erase_if(entries, [](const std::string& entry) { return entry.find(" = ") == entry.npos; });
   return entries;
 }
 
@@ -187,33 +192,57 @@ std::vector<RunOverview> overviews(const fs::path& folder) {
 
 namespace {
 
-constexpr size_t kLongValue = 60, kLongestValue = 160;
+using List = std::vector<std::string>;
 
-// The length of the text that all values begin with (or end with, if reversed) up to a comma.
-size_t shared_length(std::vector<std::string> values, bool reversed) {
-  if (reversed)
-    for (std::string& value : values) std::ranges::reverse(value);
-  size_t length = values[0].size();
-  for (const std::string& value : values)
-    length =
-        std::min<size_t>(length, std::ranges::mismatch(values[0], value).in1 - values[0].begin());
-  const size_t comma = values[0].substr(0, length).rfind(',');
-  return comma == std::string::npos ? 0 : comma + 1;
+// The longest common subsequence.
+List common_entries(const List& a, const List& b) {
+  std::vector<std::vector<size_t>> lengths(a.size() + 1, std::vector<size_t>(b.size() + 1, 0));
+  for (size_t i = a.size(); i-- > 0;)
+    for (size_t j = b.size(); j-- > 0;)
+      lengths[i][j] =
+          a[i] == b[j] ? lengths[i + 1][j + 1] + 1 : std::max(lengths[i + 1][j], lengths[i][j + 1]);
+  List common;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i] == b[j]) {
+      common.push_back(a[i]);
+      ++i, ++j;
+    } else {
+      lengths[i + 1][j] >= lengths[i][j + 1] ? ++i : ++j;
+    }
+  }
+  return common;
 }
 
-// Reduces long lists to the entries in which they differ: `..., "dense 64", ...`.
+// The entries of a list that are not among the common ones, with "..." for those that are.
+List without(const List& list, const List& common) {
+  List rest;
+  size_t next = 0;
+  for (const std::string& entry : list) {
+    const bool shared = next < common.size() && entry == common[next];
+    if (shared) ++next;
+    if (!shared || rest.empty() || rest.back() != "...") rest.push_back(shared ? "..." : entry);
+  }
+  return rest;
+}
+
+// Reduces lists of which one is long to the entries in which they differ: `..., "dense 64", ...`.
+// Cuts the end of lists that are still long.
 void keep_differences(std::vector<std::string>& values) {
-  const auto is_long = [](const std::string& value) { return value.size() > kLongValue; };
-  if (!std::ranges::all_of(values, is_long)) return;
-  const size_t front = shared_length(values, false);
-  for (std::string& value : values) value.erase(0, front);
-  const size_t back = shared_length(values, true);
-  for (std::string& value : values) {
-    value.erase(value.size() - std::min(back, value.size()));
-    value = std::string(trim(value));
-    if (value.size() > kLongestValue) value = value.substr(0, kLongestValue) + " ...";
-    if (front > 0) value = value.empty() ? "..." : "..., " + value;
-    if (back > 0) value += ", ...";
+  constexpr size_t kLongValue = 60, kLongestValue = 80;
+  const auto is_list = [](const std::string& value) {
+    return value.starts_with('[') && value.ends_with(']');
+  };
+  if (!std::ranges::all_of(values, is_list) ||
+      std::ranges::none_of(values, [](const auto& value) { return value.size() > kLongValue; }))
+    return;
+  std::vector<List> lists;
+  for (const std::string& value : values)
+    lists.push_back(parts_of(std::string_view(value).substr(1, value.size() - 2)));
+  List common = lists[0];
+  for (const List& list : lists) common = common_entries(common, list);
+  for (size_t i = 0; i < lists.size(); ++i) {
+    values[i] = join(without(lists[i], common), ", ");
+    if (values[i].size() > kLongestValue) values[i] = values[i].substr(0, kLongestValue) + " ...";
   }
 }
 

@@ -135,6 +135,13 @@ test_overview() {
   expect 0 "$artel" runs compare run run-2 -o curves.svg
   grep -qE "^train.optimizer.lr +0.1 +0.2$" out || fail "$(cat out)"
   [[ $(grep -c "^train\." out) -eq 1 && -s curves.svg ]] || fail "$(cat out)"
+  # Of long lists of layers, only those that differ.
+  local many='"dense 8", "tanh", "dense 8", "tanh", "dense 8", "tanh", "dense 8", "tanh"'
+  expect 0 "$artel" train run.toml --out lists/a --set "model.layers=[\"dense 4\", $many, \"dense 2\"]"
+  expect 0 "$artel" train run.toml --out lists/b --set "model.layers=[$many, \"relu\", $many, \"dense 2\"]"
+  expect 0 "$artel" runs compare lists/a lists/b
+  grep -qE '^model.layers +"dense 4", \.\.\. +\.\.\., "relu", "dense 8", ' out || fail "$(cat out)"
+  [[ $(awk '{ if (length > longest) longest = length } END { print longest }' out) -le 130 ]] || fail "$(cat out)"
   # A resumed run is no longer a failed one.
   expect 0 "$artel" train run.toml --out runs/run-3 --resume --force
   expect 0 "$artel" runs --status failed

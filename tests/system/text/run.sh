@@ -60,6 +60,8 @@ test_quantise() {
   contains err "this is not a ChatML model"
   expect 0 "$artel" export runs/int8 --onnx gpt.onnx --batch 2
   contains out "input x i32[2, 16]"
+  expect 1 "$artel" export runs/int8 --onnx gpt.onnx -o other.onnx
+  contains err "--out: got other.onnx, but --onnx gpt.onnx names the file already; leave out one of them"
   [[ -s gpt.onnx ]] || fail "no ONNX model"
   head -c 1000 gpt.onnx >broken.gguf
   expect 1 "$artel" generate broken.gguf
