@@ -1,5 +1,6 @@
 // Matrices of few bits: elements are scale * code, scale * (code - 8) or scale * code + offset, and
-// each block of 32 elements of x is rounded to multiples of its largest divided by 127.
+// each block of 32 elements of x is rounded to multiples of its largest divided by 127. With 8 bits
+// and one scale per row, a block of x is a whole row.
 #include <algorithm>
 #include <cmath>
 
@@ -34,20 +35,23 @@ Array expanded(const Call& call) {
   return matrix;
 }
 
-Array rounded(const Array& x) {
+Array rounded(const Array& x, size_t block) {
   Array result = x;
-  for (size_t first = 0; first < x.data.size(); first += kBlock) {
+  for (size_t first = 0; first < x.data.size(); first += block) {
     double most = 0;
-    for (size_t i = first; i < first + kBlock; ++i) most = std::max(most, std::abs(x.data[i]));
-    for (size_t i = first; i < first + kBlock && most > 0; ++i)
+    for (size_t i = first; i < first + block; ++i) most = std::max(most, std::abs(x.data[i]));
+    for (size_t i = first; i < first + block && most > 0; ++i)
       result.data[i] = std::nearbyint(x.data[i] * 127 / most) * most / 127;
   }
   return result;
 }
 
 Arrays quantised_dense(const Call& call) {
-  const Array matrix = expanded(call), x = rounded(call.in(0));
+  const Array matrix = expanded(call);
   const int64_t out = matrix.shape[0], in = matrix.shape[1];
+  const bool eight = call.graph.type(call.node.inputs[1]).dtype == DType::i8;
+  const bool whole_rows = eight && call.in(2).shape[1] == 1;
+  const Array x = rounded(call.in(0), static_cast<size_t>(whole_rows ? in : kBlock));
   Array y = zeros(call.out_shape());
   for (int64_t row = 0; row < rows_of(x.shape).rows; ++row)
     for (int64_t o = 0; o < out; ++o) {

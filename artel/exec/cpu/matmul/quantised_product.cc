@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "artel/base/error.h"
+#include "artel/exec/cpu/matmul/int8_product.h"
 #include "artel/tensor/dtype.h"
 #include "artel/tensor/quantised.h"
 
@@ -199,9 +200,36 @@ HWY_AFTER_NAMESPACE();
 namespace artel::kernels {
 
 HWY_EXPORT(round_row);
+HWY_EXPORT(halves_to_floats);
 HWY_EXPORT(quantised_products);
 
+namespace {
+
+constexpr int64_t kRoundedAtOnce = 32768;  // elements; fewer are not worth another thread
+
+size_t int8_workspace_bytes(const QuantisedShape& shape) {
+  const auto rows = static_cast<size_t>(shape.rows);
+  return rows * (static_cast<size_t>(shape.in) + sizeof(float) + sizeof(int32_t)) +
+         static_cast<size_t>(shape.out) * sizeof(float);
+}
+
+void run_int8(ThreadPool& pool, const QuantisedShape& shape, const float* x,
+              const QuantisedMemory& matrix, const float* bias, float* y, std::byte* workspace) {
+  Int8Rows rounded;
+  rounded.scales = reinterpret_cast<float*>(workspace);
+  rounded.sums = reinterpret_cast<int32_t*>(rounded.scales + shape.rows);
+  auto* const scales = reinterpret_cast<float*>(rounded.sums + shape.rows);
+  rounded.codes = reinterpret_cast<int8_t*>(scales + shape.out);
+  round_int8_rows(pool, x, shape.rows, shape.in, rounded);
+  HWY_DYNAMIC_DISPATCH(halves_to_floats)(matrix.scales, shape.out, scales);
+  int8_product(pool, {shape.rows, shape.out, shape.in, rounded,
+                      reinterpret_cast<const int8_t*>(matrix.codes), scales, bias, y});
+}
+
+}  // namespace
+
 size_t QuantisedProduct::workspace_bytes() const {
+  if (shape_.rounds_rows()) return int8_workspace_bytes(shape_);
   const auto blocks = static_cast<size_t>(shape_.in / kQuantisedBlock);
   return static_cast<size_t>(shape_.rows) *
          (static_cast<size_t>(shape_.in) * sizeof(int16_t) +
@@ -210,15 +238,18 @@ size_t QuantisedProduct::workspace_bytes() const {
 
 void QuantisedProduct::run(ThreadPool& pool, const float* x, const QuantisedMemory& matrix,
                            const float* bias, float* y, std::byte* workspace) const {
+  if (shape_.rounds_rows()) return run_int8(pool, shape_, x, matrix, bias, y, workspace);
   const int64_t in = shape_.in, blocks = in / kQuantisedBlock, groups = shape_.groups();
   RoundedRows rounded;
   rounded.codes = reinterpret_cast<int16_t*>(workspace);
   rounded.scales = reinterpret_cast<float*>(rounded.codes + shape_.rows * in);
   rounded.sums = rounded.scales + shape_.rows * blocks;
-  const auto round = HWY_DYNAMIC_DISPATCH(round_row);
-  for (int64_t t = 0; t < shape_.rows; ++t)
-    round(x + t * in, in, shape_.group, rounded.codes + t * in, rounded.scales + t * blocks,
-          rounded.sums + t * groups);
+  parallel_for(pool, shape_.rows, 1 + kRoundedAtOnce / in, [&](int64_t begin, int64_t end) {
+    const auto round = HWY_DYNAMIC_DISPATCH(round_row);
+    for (int64_t t = begin; t < end; ++t)
+      round(x + t * in, in, shape_.group, rounded.codes + t * in, rounded.scales + t * blocks,
+            rounded.sums + t * groups);
+  });
   const ProductTask task = {shape_, matrix, rounded, bias, y};
   constexpr int64_t kCodes = 65536;  // fewer are not worth another thread
   parallel_for(pool, shape_.out, 1 + kCodes / (in * shape_.rows), [&](int64_t begin, int64_t end) {

@@ -1,15 +1,18 @@
-// Products with quantised matrices (tensor/quantised.h), for text generation. With one row of x,
-// the time is limited by reading the codes.
+// Products with quantised matrices (tensor/quantised.h). With one row of x, the time is limited by
+// reading the codes.
 //
-// Each block of 32 elements of x is rounded to integers from -127 to 127 with its own scale. The
-// sum of products over a block is then an exact integer. One thread computes each output, so the
-// bits do not depend on the number of threads.
+// x is rounded to integers from -127 to 127, so that sums of products of codes are exact. If each
+// row of the matrix has a single scale of 8 bits, each row of x has one scale, too, and the sum
+// over the whole row is exact (int8_product.h). Otherwise each block of 32 elements of x has its
+// own scale. One thread computes each output from one row, so the bits depend neither on the number
+// of threads nor on other rows.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "artel/base/thread_pool.h"
+#include "artel/exec/cpu/matmul/int8_product.h"
 
 namespace artel::kernels {
 
@@ -21,6 +24,8 @@ struct QuantisedShape {
   bool offsets;     // with 4 bits: elements are scale * code + offset, not scale * (code - 8)
 
   int64_t groups() const { return in / group; }
+  // True if whole rows of x are rounded with one scale.
+  bool rounds_rows() const { return bits == 8 && group == in && in <= kLongestInt8Row; }
 };
 
 // Scales and offsets as the bits of f16, [out, groups].
