@@ -7,8 +7,8 @@
 #include "artel/exec/libraries.h"
 #include "artel/predict/initialise.h"
 #include "artel/predict/load_weights.h"
+#include "artel/predict/quantised_weights.h"
 #include "artel/predict/rereading.h"
-#include "artel/tensor/quantised.h"
 
 namespace artel {
 
@@ -25,7 +25,7 @@ Decoder::Decoder(const Model& model, int threads, const std::string& device)
 Decoder::Decoder(const Model& model, const NamedTensors& weights, int threads, int64_t window,
                  const std::string& device)
     : Decoder(model, threads, device) {
-  find_matrices(weights);
+  matrices_ = quantised_types(weights);
   if (!reads_on(window)) {
     rereading_ = std::make_unique<Rereading>(model, weights, threads, window);
     return;
@@ -60,22 +60,19 @@ Decoder::Decoder(const Model& model, uint64_t seed, int threads) : Decoder(model
 
 Decoder::~Decoder() = default;
 
-void Decoder::find_matrices(const NamedTensors& weights) {
-  for (const NamedTensor& weight : weights)
-    if (const auto name = name_of_codes(weight.name)) {
-      const QuantisedMatrix matrix = find_quantised(weights, *name);
-      matrices_[*name] = {{matrix.codes.dtype(), matrix.codes.shape()},
-                          {matrix.scales.dtype(), matrix.scales.shape()},
-                          matrix.has_offsets(),
-                          matrix.turned};
-    }
-}
-
 size_t Decoder::weight_bytes() const {
   if (rereading_) return rereading_->weight_bytes();
   size_t bytes = 0;
   for (const ParameterEntry& entry : compiled_.at(1)->program.parameter_entries())
     if (!entry.is_state) bytes += entry.bytes();
+  return bytes;
+}
+
+size_t Decoder::cache_bytes() const {
+  if (rereading_) return 0;
+  size_t bytes = 0;
+  for (const ParameterEntry& entry : compiled_.at(1)->program.parameter_entries())
+    if (is_cache(entry.name)) bytes += entry.bytes();
   return bytes;
 }
 

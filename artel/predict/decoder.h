@@ -38,6 +38,7 @@ class Decoder {
   int64_t positions() const { return positions_; }    // maximum text length in tokens
   int64_t size() const { return std::ssize(text_); }  // tokens read so far
   size_t weight_bytes() const;
+  size_t cache_bytes() const;  // memory of the cache, for all positions
 
   // Appends `tokens` to the text and returns the scores [vocabulary] of the next token. `tokens`
   // must not be empty. Throws for a token outside the vocabulary, or if the text would get longer
@@ -49,7 +50,6 @@ class Decoder {
   struct Compiled;
   Decoder(const Model& model, int threads, const std::string& device);
   Compiled& compiled(int64_t tokens);
-  void find_matrices(const NamedTensors& weights);
   // Sets `positions_`. Returns true if the network has a cache.
   bool reads_on(int64_t window);
   void find_cache();

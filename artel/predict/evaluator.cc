@@ -32,7 +32,8 @@ void copy_rows(const Frame& frame, std::string_view output, int64_t begin, int64
 
 Evaluator::Evaluator(const Model& model, const TensorType& x, std::optional<TensorType> y,
                      const Loss& loss, Parameters& parameters, KernelChoices& choices, int threads,
-                     std::vector<Metric> metrics, int shards)
+                     std::vector<Metric> metrics, int shards,
+                     std::map<std::string, QuantisedType> matrices)
     : model_(model),
       x_(x),
       y_(std::move(y)),
@@ -41,7 +42,8 @@ Evaluator::Evaluator(const Model& model, const TensorType& x, std::optional<Tens
       choices_(choices),
       pool_(threads, limit_library_threads),
       wanted_(std::move(metrics)),
-      part_(ShardPart::all(shards)) {}
+      part_(ShardPart::all(shards)),
+      matrices_(std::move(matrices)) {}
 
 const Program& Evaluator::program(int64_t samples) {
   std::unique_ptr<Program>& found = programs_[samples];
@@ -50,6 +52,7 @@ const Program& Evaluator::program(int64_t samples) {
     ModelGraph model =
         y_ ? evaluation_graph(model_, x, batch_of(*y_, samples), loss_, wanted_, part_)
            : inference_graph(model_, x, part_);
+    if (!matrices_.empty()) model.graph = quantise_weights(model.graph, matrices_);
     found = std::make_unique<Program>(std::move(model.graph), CompileOptions{}, choices_);
     fits_[samples] = found->plan().activation_bytes <= most_chunk_bytes(found->graph());
     if (parts_of_) parts_of_->restrict(*found);

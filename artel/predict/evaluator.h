@@ -16,6 +16,7 @@
 
 #include "artel/base/mutex.h"
 #include "artel/exec/program.h"
+#include "artel/graph/passes/quantise_weights.h"
 #include "artel/nn/model.h"
 
 namespace artel {
@@ -35,10 +36,12 @@ class ProgramParts {
 class Evaluator {
  public:
   // `x` and `y` are the types of one sample; without `y`, no loss is computed. Borrows
-  // `parameters`, which belong to a network with `shards` shards, and `choices`.
+  // `parameters`, which belong to a network with `shards` shards, and `choices`. `matrices` are the
+  // weights that are quantised in `parameters`; they need a network with one shard.
   Evaluator(const Model& model, const TensorType& x, std::optional<TensorType> y, const Loss& loss,
             Parameters& parameters, KernelChoices& choices, int threads,
-            std::vector<Metric> metrics = {}, int shards = 1);
+            std::vector<Metric> metrics = {}, int shards = 1,
+            std::map<std::string, QuantisedType> matrices = {});
 
   // Divides the network among several workers, which then make the same calls with the same rows.
   // Call before any computation. Borrows `parts`.
@@ -81,6 +84,7 @@ class Evaluator {
   ThreadPool pool_;
   std::vector<Metric> wanted_;
   ShardPart part_;
+  std::map<std::string, QuantisedType> matrices_;
   ProgramParts* parts_of_ = nullptr;
   std::map<int64_t, bool> fits_;    // by samples: true if a program's values fit into a chunk
   std::optional<Metrics> metrics_;  // created on demand

@@ -3,18 +3,9 @@
 #include "artel/base/error.h"
 #include "artel/exec/devices.h"
 #include "artel/predict/batches.h"
-#include "artel/predict/load_weights.h"
 
 namespace artel {
 namespace {
-
-Parameters parameters_of(const Model& model, const TensorType& sample, KernelChoices& choices,
-                         const NamedTensors& weights) {
-  const Program program(inference_graph(model, batch_of(sample, 1)).graph, {}, choices);
-  Parameters parameters(program.parameter_entries());
-  load_weights(parameters, weights);
-  return parameters;
-}
 
 KernelChoices choices_for(const std::string& device) {
   KernelChoices choices;
@@ -28,8 +19,9 @@ Predictor::Predictor(const Model& model, const TensorType& sample, const NamedTe
                      int threads, const std::string& device)
     : sample_(sample),
       choices_(choices_for(device)),
-      parameters_(parameters_of(model, sample, choices_, weights)),
-      evaluator_(model, sample, std::nullopt, {}, parameters_, choices_, threads) {}
+      weights_(model, sample, weights, choices_),
+      evaluator_(model, sample, std::nullopt, {}, weights_.parameters, choices_, threads, {}, 1,
+                 weights_.matrices) {}
 
 void Predictor::check(const Tensor& rows) const {
   require(rows.shape().rank() == sample_.shape.rank() + 1, ErrorKind::shape,

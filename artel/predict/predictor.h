@@ -4,11 +4,13 @@
 //                              artel::checkpoint::load_weights("model.safetensors"));
 //   artel::Tensor logits = predictor(images);  // images: [rows, 1, 28, 28]
 //
-// Needs no Trainer. Compiled programs are cached by number of rows. The result of a row does not
-// depend on other rows or on the number of threads. Not thread safe.
+// Needs no Trainer. Computes with quantised matrices (tensor/quantised.h) directly. Compiled
+// programs are cached by number of rows. The result of a row does not depend on other rows or on
+// the number of threads. Not thread safe.
 #pragma once
 
 #include "artel/predict/evaluator.h"
+#include "artel/predict/quantised_weights.h"
 #include "artel/tensor/named_tensor.h"
 
 namespace artel {
@@ -31,7 +33,7 @@ class Predictor {
 
   TensorType sample_;
   KernelChoices choices_;
-  Parameters parameters_;
+  QuantisedWeights weights_;
   Evaluator evaluator_;
 };
 

@@ -7,6 +7,7 @@
 #include "artel/data/loader.h"
 #include "artel/predict/evaluator.h"
 #include "artel/predict/linear.h"
+#include "artel/tensor/quantised.h"
 #include "artel/train/loop/fit_loop.h"
 #include "artel/train/loop/mistake_collector.h"
 #include "artel/train/strategies/registry.h"
@@ -173,7 +174,17 @@ void Trainer::load_weights(const NamedTensors& weights,
                            const std::function<bool(const std::string&)>& wanted) {
   batch_loop_.reset();
   state_->in_step = false;
+  state_->drop_quantised();
   state_->load_weights(weights, wanted);
+}
+void Trainer::load_for_inference(const NamedTensors& weights) {
+  load_weights(weights);
+  TrainerState& s = *state_;
+  const bool any = std::ranges::any_of(
+      weights, [](const NamedTensor& weight) { return name_of_codes(weight.name).has_value(); });
+  if (!any || s.shards > 1) return;
+  s.predictor.reset();
+  s.quantised = std::make_unique<QuantisedWeights>(s.model, s.sample, weights, s.choices);
 }
 checkpoint::Checkpoint Trainer::checkpoint() const {
   state_->fill();
@@ -181,6 +192,7 @@ checkpoint::Checkpoint Trainer::checkpoint() const {
 }
 void Trainer::restore(const checkpoint::Checkpoint& checkpoint) {
   batch_loop_.reset();
+  state_->drop_quantised();
   state_->restore(checkpoint);
 }
 void Trainer::request_stop(int signal) {
@@ -197,6 +209,7 @@ FitResult Trainer::fit(Tensor x, Tensor y, const FitOptions& options) {
 FitResult Trainer::fit(data::DatasetPtr train, const FitOptions& options) {
   require(!state_->stages, ErrorKind::invalid_argument,
           "fit: the network was divided for predictions; train it with another trainer");
+  state_->drop_quantised();
   require(options.epochs > 0 || options.steps > 0, ErrorKind::invalid_argument,
           "train.epochs: got {} with train.steps = {}, expected a positive number of one of them; "
           "for a limit of time only, try many epochs with train.max_seconds",
@@ -228,6 +241,7 @@ TrainingState Trainer::train_on_batch(const Tensor& x, const Tensor& y,
                                       std::optional<double> learning_rate) {
   check_given(state_->options, x, y, learning_rate.has_value());
   check_takes_batches({state_->cluster, state_->options, {}});
+  state_->drop_quantised();
   const Situation now = {state_->cluster, state_->options, state_->kept};
   bool takes_batches = true;
   const auto rows = std::make_shared<GivenRows>(x, y);
@@ -268,9 +282,9 @@ Evaluation Trainer::evaluate(data::DatasetPtr test, const data::Augmentation& au
        .epochs = 1});
   s.build(input_type(loader.layout()));
   if (!s.stages) s.fill();
-  Evaluator evaluator(s.model, s.sample, target_type(loader.layout()), s.test_loss, s.parameters,
-                      s.choices, s.threads, s.metrics_for(loader.layout()), s.shards);
-  evaluator.set_parts(s.stages.get());
+  const std::unique_ptr<Evaluator> of_part =
+      s.new_evaluator(target_type(loader.layout()), s.metrics_for(loader.layout()));
+  Evaluator& evaluator = *of_part;
   s.parameters.touch();
   // Batches are assigned to workers round-robin, and sums are added in batch order, so the result
   // does not depend on the number of workers. Workers with parts of the network process all
@@ -330,12 +344,7 @@ Tensor Trainer::predict(const Tensor& x, std::string_view output) {
   sample = Shape(std::vector<int64_t>(sample.extents().begin() + 1, sample.extents().end()));
   s.build({x.dtype(), sample});
   if (!s.stages) s.fill();
-  if (!s.predictor) {
-    s.predictor =
-        std::make_unique<Evaluator>(s.model, s.sample, std::nullopt, s.test_loss, s.parameters,
-                                    s.choices, s.threads, std::vector<Metric>(), s.shards);
-    s.predictor->set_parts(s.stages.get());
-  }
+  if (!s.predictor) s.predictor = s.new_evaluator({}, {});
   s.parameters.touch();
   return s.predictor->predict(x, output);
 }
@@ -348,6 +357,7 @@ void Trainer::divide_for_predictions() {
   require(s.first_values.pending() && s.step == 0, ErrorKind::invalid_argument,
           "divide_for_predictions: this worker already has the whole network; call it after "
           "build and load_weights, and before anything else");
+  s.drop_quantised();
   s.stages = std::make_unique<ForwardPipeline>(*s.cluster.group(), [&s](const std::string& name) {
     s.first_values.set(s.parameters.entry(name), s.parameters);
   });

@@ -333,6 +333,10 @@ class Trainer {
   // Loads weights as in predict/load_weights.h.
   void load_weights(const NamedTensors& weights,
                     const std::function<bool(const std::string&)>& wanted = {});
+  // Like load_weights. In addition, `evaluate` and `predict` compute with quantised matrices
+  // (tensor/quantised.h) directly, until other weights are loaded or the network is trained. Not
+  // with shards or divided networks, which compute with expanded matrices.
+  void load_for_inference(const NamedTensors& weights);
 
   // The number of lanes of a global batch, once `fit` has begun. 0 before, and for strategies
   // without lanes.

@@ -169,6 +169,24 @@ void TrainerState::load_weights(const NamedTensors& weights,
       first_values.load(weight.name, weight.tensor);
 }
 
+void TrainerState::drop_quantised() {
+  if (!quantised) return;
+  predictor.reset();
+  quantised.reset();
+}
+
+std::unique_ptr<Evaluator> TrainerState::new_evaluator(std::optional<TensorType> y,
+                                                       std::vector<Metric> metrics) {
+  if (quantised)
+    return std::make_unique<Evaluator>(model, sample, std::move(y), test_loss,
+                                       quantised->parameters, choices, threads, std::move(metrics),
+                                       1, quantised->matrices);
+  auto evaluator = std::make_unique<Evaluator>(model, sample, std::move(y), test_loss, parameters,
+                                               choices, threads, std::move(metrics), shards);
+  evaluator->set_parts(stages.get());
+  return evaluator;
+}
+
 void TrainerState::fill() {
   require(!in_parts, ErrorKind::invalid_argument,
           "fit: each worker has only a part of the network, because FitOptions::gather_network was "

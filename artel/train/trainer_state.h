@@ -8,6 +8,7 @@
 
 #include "artel/data/loader.h"
 #include "artel/predict/evaluator.h"
+#include "artel/predict/quantised_weights.h"
 #include "artel/train/parts/first_values.h"
 #include "artel/train/parts/forward_pipeline.h"
 #include "artel/train/step/stepper.h"
@@ -37,7 +38,9 @@ struct TrainerState {
   bool built = false;
   std::unique_ptr<Stepper> stepper;
   std::unique_ptr<ForwardPipeline> stages;  // for divided predictions
-  std::unique_ptr<Evaluator> predictor;     // created at the first prediction
+  // For `evaluate` and `predict`; null: they use `parameters`.
+  std::unique_ptr<QuantisedWeights> quantised;
+  std::unique_ptr<Evaluator> predictor;  // created at the first prediction
   TensorType stepper_target;
   int64_t stepper_generation = -1;  // of the membership that owns the memory of its sums
   NamedTensors pending_optimizer;   // for the next stepper, until it exists
@@ -76,6 +79,11 @@ struct TrainerState {
   // Like artel::load_weights.
   void load_weights(const NamedTensors& weights,
                     const std::function<bool(const std::string&)>& wanted = {});
+  // Drops the quantised matrices, because the parameters are going to change.
+  void drop_quantised();
+  // An evaluator of the current weights, quantised or not; without `y`, for predictions.
+  std::unique_ptr<Evaluator> new_evaluator(std::optional<TensorType> y,
+                                           std::vector<Metric> metrics);
   // Ensures that all parameters and optimizer states have their values. Throws if this worker has
   // only a part of them.
   void fill();

@@ -103,7 +103,7 @@ SavedRun::SavedRun(RunConfig given, data::SampleLayout samples,
 }
 
 void SavedRun::load(const NamedTensors& weights, const std::string& where) {
-  with_where(where, [&] { trainer->load_weights(weights); });
+  with_where(where, [&] { trainer->load_for_inference(weights); });
 }
 
 Evaluation SavedRun::evaluate(Part part, const TestProgress& progress, int64_t mistakes) const {

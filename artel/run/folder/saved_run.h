@@ -15,7 +15,8 @@ struct SavedRun {
   SavedRun(RunConfig config, data::SampleLayout layout,
            const std::vector<std::string>& more_metrics = {},
            std::shared_ptr<Cluster> workers = nullptr);
-  // `where` names the source of the weights in messages.
+  // `where` names the source of the weights in messages. Evaluation and prediction compute with
+  // quantised matrices directly.
   void load(const NamedTensors& weights, const std::string& where);
 
   TensorType sample() const { return sample_type(layout, augment); }
