@@ -6,6 +6,7 @@
 #include "artel/cli/shared_arguments.h"
 #include "artel/observe/table.h"
 #include "artel/shrink/quantise_run.h"
+#include "artel/shrink/result_folder.h"
 
 namespace artel::cli {
 namespace {
@@ -21,7 +22,6 @@ std::string size_text(size_t bytes) { return format_bytes(static_cast<double>(by
 
 void print_layers(const shrink::QuantisedRun& run) {
   observe::Table table({"weight", "shape", "before", "after", "error", "lost alone"});
-  size_t before = 0, after = 0;
   for (const shrink::ShrunkWeight& weight : run.small.matrices) {
     const auto alone =
         std::ranges::find(run.sensitivity, weight.name, &std::pair<std::string, double>::first);
@@ -31,13 +31,12 @@ void print_layers(const shrink::QuantisedRun& run) {
                alone == run.sensitivity.end() ? "" : fmt::format("{:.3f}", alone->second)});
   }
   fmt::print("{}", table.text());
-  for (const shrink::ShrunkWeight& weight : run.small.matrices) {
-    before += weight.bytes_before;
-    after += weight.bytes_after;
-  }
-  println("matrices: {} before, {} after, {:.2f} times smaller", size_text(before),
+  const size_t before = run.small.bytes_before, after = run.small.bytes_after;
+  println("all weights: {} before, {} after, {:.2f} times smaller", size_text(before),
           size_text(after),
           static_cast<double>(before) / static_cast<double>(std::max<size_t>(1, after)));
+  if (!run.chosen_by.empty())
+    println("float layers were chosen by the loss of quality on {}", run.chosen_by);
 }
 
 void quantise_run(Arguments& arguments) {
@@ -45,6 +44,7 @@ void quantise_run(Arguments& arguments) {
   options.form.bits = arguments.bits == "int8" ? 8 : 4;
   options.max_loss = arguments.max_loss;
   options.evaluate = !arguments.no_evaluation;
+  if (!arguments.out.empty()) shrink::check_result(options.source.path, arguments.out);
   const shrink::QuantisedRun run = shrink::quantise_run(options);
   print_layers(run);
   if (run.before.samples > 0)
@@ -84,7 +84,7 @@ void add_quantise(CLI::App& program) {
       ->add_option(
           "--max-loss", arguments->max_loss,
           "Keep the most sensitive layers float until at most this much is lost: points of "
-          "accuracy, or per cent of perplexity")
+          "accuracy, or per cent of perplexity or loss")
       ->type_name("X")
       ->check(at_least(0));
   command->add_flag("--no-evaluation", arguments->no_evaluation,
@@ -92,8 +92,8 @@ void add_quantise(CLI::App& program) {
   command->add_option("-o,--out", arguments->out, "Folder to write (default: only measure)")
       ->type_name("FOLDER");
   command->footer(
-      "The result is a run that evaluate, predict, and generate open. generate computes with the\n"
-      "quantised weights directly, which is faster. The others expand them first.\n\n"
+      "The result is a run that evaluate, predict, and generate open. They compute with the\n"
+      "quantised weights directly, and so does the evaluation after quantising.\n\n"
       "Examples:\n"
       "  artel quantise runs/char_gpt -o runs/char_gpt_int8\n"
       "  artel quantise runs/char_gpt --weights int4 --max-loss 1 -o runs/char_gpt_int4\n"

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
-#include "artel/checkpoint/checkpoint.h"
 #include "artel/nn/model.h"
 #include "artel/predict/batches.h"
-#include "artel/run/folder/run_folder.h"
+#include "artel/shrink/result_folder.h"
 #include "artel/train/name_prefixes.h"
 
 namespace artel::shrink {
@@ -29,10 +27,10 @@ class Quantiser {
 
   QuantisedRun operator()() {
     QuantisedRun result;
-    if (options_.evaluate || options_.max_loss) result.before = quality(weights_);
-    result.small = quantised(kept_);
+    if (options_.evaluate) result.before = test_quality(weights_);
+    result.small = quantised({});
     if (options_.max_loss) keep_sensitive_layers(result);
-    if (options_.evaluate || options_.max_loss) result.after = quality(result.small.weights);
+    if (options_.evaluate) result.after = test_quality(result.small.weights);
     return result;
   }
 
@@ -45,31 +43,38 @@ class Quantiser {
                                        }});
   }
 
-  Quality quality(const NamedTensors& weights) {
+  Quality test_quality(const NamedTensors& weights) {
     run_.load(weights, options_.source.path);
     const Quality quality = quality_of(run_, options_.source.path);
-    if (!std::exchange(warned_, true)) warn_of_few_samples(quality);
+    if (&weights == &weights_) warn_of_few_samples(quality);
     return quality;
   }
 
   // Keeps the most sensitive layers float until `max_loss` is met. Measuring the sensitivity takes
   // one evaluation per layer.
   void keep_sensitive_layers(QuantisedRun& result) {
+    const TuningSamples tuning = tuning_samples(run_);
+    result.chosen_by = tuning.name;
+    const auto quality = [&](const NamedTensors& weights) {
+      run_.load(weights, options_.source.path);
+      return quality_on(run_, tuning);
+    };
+    const Quality before = quality(weights_);
     std::vector<std::string> names;
     for (const ShrunkWeight& weight : result.small.matrices)
       if (weight.left.empty()) names.push_back(weight.name);
     for (const std::string& name : names) {
       std::set<std::string> others(names.begin(), names.end());
       others.erase(name);
-      const double loss = lost(result.before, quality(quantised(others).weights));
-      result.sensitivity.emplace_back(name, loss);
+      result.sensitivity.emplace_back(name, lost(before, quality(quantised(others).weights)));
     }
     std::ranges::stable_sort(result.sensitivity, std::ranges::greater(),
                              &std::pair<std::string, double>::second);
+    std::set<std::string> kept;
     for (const auto& [name, loss] : result.sensitivity) {
-      if (lost(result.before, quality(result.small.weights)) <= *options_.max_loss) return;
-      kept_.insert(name);
-      result.small = quantised(kept_);
+      if (lost(before, quality(result.small.weights)) <= *options_.max_loss) return;
+      kept.insert(name);
+      result.small = quantised(kept);
     }
   }
 
@@ -77,8 +82,6 @@ class Quantiser {
   SavedRun run_;
   NamedTensors weights_;
   Graph graph_;
-  std::set<std::string> kept_;
-  bool warned_ = false;
 };
 
 }  // namespace
@@ -86,17 +89,8 @@ class Quantiser {
 QuantisedRun quantise_run(const QuantiseRunOptions& options) { return Quantiser(options)(); }
 
 void save_quantised(const QuantisedRun& run, const RunSource& source, const std::string& folder) {
-  const std::optional<RunFolder> from = find_run(source.path);
-  require(from.has_value(), ErrorKind::not_found, "[{}] is not the folder of a run", source.path);
-  const RunFolder to(folder);
-  require(!std::filesystem::exists(to.path()), ErrorKind::invalid_argument,
-          "[{}] exists already; choose another folder", folder);
-  std::filesystem::create_directories(to.path());
-  write_file_atomically(to.config(), read_file(from->config()));
-  to.save_layout(from->load_layout(), from->fingerprint());
-  checkpoint::Checkpoint saved;
-  saved.weights = run.small.weights;
-  checkpoint::save_checkpoint(to.checkpoints(), saved);
+  const RunFolder from = check_result(source.path, folder);
+  save_result(source.path, folder, read_file(from.config()), run.small.weights);
 }
 
 }  // namespace artel::shrink

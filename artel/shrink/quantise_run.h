@@ -16,8 +16,8 @@ struct QuantiseRunOptions {
   RunSource source;
   QuantiseOptions form;
   std::vector<std::string> keep_float;  // prefixes of the names of weights that stay float
-  // Upper limit of the quality lost: percentage points of accuracy, or per cent of perplexity or
-  // loss. The most sensitive layers stay float until the limit is met.
+  // Upper limit of the quality lost (quality.h) on the tuning samples. The most sensitive layers
+  // stay float until the limit is met; if no quantised layer meets it, all stay float.
   std::optional<double> max_loss = {};
   bool evaluate = true;  // measures `before` and `after` on the run's test data
 };
@@ -25,11 +25,13 @@ struct QuantiseRunOptions {
 struct QuantisedRun {
   SmallWeights small;
   Quality before, after;  // set if `evaluate`
-  // The loss with only this layer quantised, for each layer. Set if `max_loss` is given.
+  // The quality lost with only this layer quantised, most sensitive first. Set if `max_loss` is
+  // given, and so is the name of the samples that decided.
   std::vector<std::pair<std::string, double>> sensitivity;
+  std::string chosen_by;
 };
 
-// Throws if the run has adapters, or if max_loss cannot be met by quantising even a single layer.
+// Throws if the run has adapters.
 QuantisedRun quantise_run(const QuantiseRunOptions& options);
 // Writes the run to `folder`, which must not exist.
 void save_quantised(const QuantisedRun& run, const RunSource& source, const std::string& folder);

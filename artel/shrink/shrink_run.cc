@@ -15,6 +15,7 @@
 #include "artel/shrink/prune_run.h"
 #include "artel/shrink/quantise_run.h"
 #include "artel/shrink/removable_units.h"
+#include "artel/shrink/result_folder.h"
 
 namespace artel::shrink {
 namespace {
@@ -154,7 +155,6 @@ class Combinations {
     add_small_weights(candidate);
   }
 
-  // `evaluate` and `predict` expand the weights to fp32, so quantising does not change the speed.
   void add_small_weights(const Candidate& fp32) {
     for (const int bits : {8, 4}) {
       const RunSource source = {.path = fp32.folder};
@@ -171,6 +171,7 @@ class Combinations {
       candidate.quality = small.after;
       fs::create_directories(fs::path(candidate.folder).parent_path());
       save_quantised(small, fp32.units > 0 ? source : options_.source, candidate.folder);
+      measure_speed(open_run({.path = candidate.folder}), candidate);
       add(candidate);
     }
   }
@@ -216,8 +217,7 @@ const Candidate* best_of(const std::vector<Candidate>& candidates, const ShrinkT
 
 std::vector<Candidate> try_combinations(const ShrinkRunOptions& options,
                                         const std::string& folder) {
-  require(!fs::exists(folder), ErrorKind::invalid_argument,
-          "[{}] exists already; choose another folder", folder);
+  check_free(folder);
   return Combinations(options, folder)();
 }
 

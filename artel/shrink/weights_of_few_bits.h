@@ -20,7 +20,7 @@ struct WeightOptions {
   std::function<bool(const std::string& name)> keep_float = {};
 };
 
-// The result for one matrix.
+// The result for one matrix, or for another parameter with two or more axes, which stays float.
 struct ShrunkWeight {
   std::string name;
   Shape shape;
@@ -30,8 +30,9 @@ struct ShrunkWeight {
 };
 
 struct SmallWeights {
-  NamedTensors weights;                // matrices in the format of tensor/quantised.h
-  std::vector<ShrunkWeight> matrices;  // in network order
+  NamedTensors weights;                      // matrices in the format of tensor/quantised.h
+  std::vector<ShrunkWeight> matrices;        // in network order
+  size_t bytes_before = 0, bytes_after = 0;  // of all weights, including biases and norms
 };
 
 // Quantises the matrices that only dense layers and embeddings read. `weights` are the parameters

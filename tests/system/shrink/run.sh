@@ -71,10 +71,16 @@ test_prune() {
   expect 0 "$artel" evaluate half
   expect 1 "$artel" prune run --channels 50% -o half
   contains err "exists already"
+  [[ ! -s out ]] || fail "evaluated first"
   expect 0 "$artel" prune run --channels 50% --finetune 2 -o tuned
   contains out "fine-tuned:"
+  ! grep -q "no effect" err || fail "$(cat err)"
   expect 0 "$artel" prune run --channels 50% --finetune 2 -o tuned2 -n 2
   expect 0 "$artel" verify tuned tuned2
+  # A run that has moved is resumed without the file that it began with.
+  mv tuned2 moved
+  rm moved/pruned.safetensors
+  expect 0 "$artel" train moved/config.toml --out moved --resume --set train.epochs=3
   expect 0 "$artel" prune run --weights 80% --finetune 2 -o sparse
   expect 0 "$artel" prune run --weights 80% --finetune 2 -o sparse3 -n 3
   expect 0 "$artel" verify sparse sparse3
@@ -99,6 +105,35 @@ test_prune() {
   contains err "expected -o FOLDER"
   expect 1 "$artel" train run.toml --out x --set 'model.units=["9 4"]'
   contains err "model.units"
+}
+
+test_quantise() {
+  make_run
+  sed -i 's/"dropout 0.1", //; s/"dense 16"/"dense 64", "relu", "dense 64"/' run.toml
+  expect 0 "$artel" train run.toml --out run
+  expect 0 "$artel" quantise run --max-loss 2 -o small
+  contains out "its row length is not a multiple of 32"
+  contains out "float layers were chosen by the loss of quality on 300 training samples"
+  contains out "all weights:"
+  after=$(sed -n 's/^after: *loss \([0-9.]*\).*/\1/p' out)
+  expect 0 "$artel" evaluate small
+  contains out "loss $after"
+  for workers in 1 2; do
+    expect 0 "$artel" predict small data.csv -o with$workers.csv -n $workers
+  done
+  cmp with1.csv with2.csv
+  expect 0 "$artel" train run.toml --out judged --set data.validation=0.2
+  expect 0 "$artel" quantise judged --max-loss 2
+  contains out "validation samples"
+
+  # Requests that cannot be met, before any evaluation.
+  expect 1 "$artel" quantise run -o small
+  contains err "exists already"
+  [[ ! -s out ]] || fail "evaluated first"
+  find run/checkpoints -name model.safetensors -exec cp {} weights.safetensors \;
+  expect 1 "$artel" quantise weights.safetensors --config run.toml -o x
+  contains err "is not the folder of a run"
+  [[ ! -s out ]] || fail "evaluated first"
 }
 
 test_target() {
