@@ -9,6 +9,7 @@
 #include "artel/cluster/launcher.h"
 #include "artel/observe/table.h"
 #include "artel/shrink/prune_run.h"
+#include "artel/shrink/result_folder.h"
 
 namespace artel::cli {
 namespace {
@@ -53,6 +54,14 @@ void finetune(const Arguments& arguments) {
   train(training);
 }
 
+// Before any computation. Fine-tuning makes a run of its own, so its source may be a weight file.
+void check_result(const Arguments& arguments) {
+  if (arguments.epochs > 0)
+    shrink::check_free(arguments.out);
+  else
+    shrink::check_result(arguments.options.source.path, arguments.out);
+}
+
 void prune(Arguments& arguments) {
   // Fine-tuning workers find the folder that the first process has prepared.
   if (launched_group()) return finetune(arguments);
@@ -63,6 +72,7 @@ void prune(Arguments& arguments) {
   options.evaluate = !arguments.no_evaluation;
   require(arguments.epochs == 0 || !arguments.out.empty(), ErrorKind::invalid_argument,
           "--finetune: got no folder for the result, expected -o FOLDER");
+  if (!arguments.out.empty()) check_result(arguments);
   const shrink::PrunedRun run = shrink::prune_run(options);
   print_layers(run);
   print_quality(run);

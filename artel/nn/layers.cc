@@ -117,9 +117,12 @@ Layer dense(int64_t all_units, DenseOptions options) {
           }};
 }
 
-Layer conv(int64_t all_channels, std::array<int64_t, 2> kernel, ConvLayerOptions options) {
+Layer conv(int64_t all_channels, std::array<int64_t, 2> kernel, ConvLayerOptions given) {
   return {"conv", [=](Build& build, Value x) {
             const int64_t channels = build.units(all_channels);
+            ConvLayerOptions options = given;
+            // A narrowed depthwise convolution still has one group for each channel.
+            if (options.groups == all_channels) options.groups = channels;
             check_rank(build, x, 4, "conv", "[batch, channels, height, width]");
             check_groups(build, options, x.shape()[1], channels);
             const int64_t in = x.shape()[1] / options.groups;

@@ -6,13 +6,12 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
-#include "artel/checkpoint/checkpoint.h"
 #include "artel/checkpoint/weights.h"
 #include "artel/graph/op.h"
 #include "artel/predict/batches.h"
 #include "artel/predict/sparse_weights.h"
-#include "artel/run/folder/run_folder.h"
 #include "artel/shrink/removable_units.h"
+#include "artel/shrink/result_folder.h"
 #include "artel/train/name_prefixes.h"
 #include "artel/train/step/pruning.h"
 
@@ -71,15 +70,21 @@ class Pruner {
 
   void remove_units(PrunedRun& result) const {
     nn::LayerUnits units = nn::parse_units(result.config.model.units);
+    nn::LayerUnits narrowed;  // partners of earlier layers
     bool any = false;
     for (const UnitsOfLayer& layer : units_of(model_of(result.config), run_.sample())) {
       PrunedLayer report = {layer.layer, layer.units, layer.units, layer.kept_because};
-      if (begins_with_any(layer.layer, options_.keep)) report.kept_because = "asked for";
+      if (is_kept(layer)) report.kept_because = "asked for";
       if (report.kept_because.empty()) {
         const std::vector<int64_t> kept = most_important(layer, result.weights, options_.units);
         keep_units(layer, kept, result.weights);
         units[layer.layer] = report.units_after = std::ssize(kept);
+        for (const std::string& partner : layer.partners)
+          units[partner] = narrowed[partner] = std::ssize(kept);
         any = true;
+      } else if (const auto partner = narrowed.find(layer.layer); partner != narrowed.end()) {
+        report.units_after = partner->second;
+        report.kept_because.clear();
       }
       result.layers.push_back(std::move(report));
     }
@@ -88,6 +93,13 @@ class Pruner {
             "and convolutions; try --weights",
             options_.source.path);
     result.config.model.units = nn::units_text(units);
+  }
+
+  bool is_kept(const UnitsOfLayer& layer) const {
+    return begins_with_any(layer.layer, options_.keep) ||
+           std::ranges::any_of(layer.partners, [&](const std::string& partner) {
+             return begins_with_any(partner, options_.keep);
+           });
   }
 
   void remove_weights(PrunedRun& result) const {
@@ -137,17 +149,7 @@ PrunedRun prune_run(const PruneRunOptions& options) {
 }
 
 void save_pruned(const PrunedRun& run, const RunSource& source, const std::string& folder) {
-  const std::optional<RunFolder> from = find_run(source.path);
-  require(from.has_value(), ErrorKind::not_found, "[{}] is not the folder of a run", source.path);
-  const RunFolder to(folder);
-  require(!fs::exists(to.path()), ErrorKind::invalid_argument,
-          "[{}] exists already; choose another folder", folder);
-  fs::create_directories(to.path());
-  write_file_atomically(to.config(), to_toml(run.config));
-  to.save_layout(from->load_layout(), from->fingerprint());
-  checkpoint::Checkpoint saved;
-  saved.weights = without_zeros(run.weights);
-  checkpoint::save_checkpoint(to.checkpoints(), saved);
+  save_result(source.path, folder, to_toml(run.config), without_zeros(run.weights));
 }
 
 std::string finetuning_config(const std::string& folder) {
@@ -156,8 +158,7 @@ std::string finetuning_config(const std::string& folder) {
 
 std::string prepare_finetuning(const PrunedRun& run, int64_t epochs, const std::string& folder,
                                const std::vector<std::string>& overrides) {
-  require(!fs::exists(folder), ErrorKind::invalid_argument,
-          "[{}] exists already; choose another folder", folder);
+  check_free(folder);
   fs::create_directories(folder);
   const fs::path weights = fs::absolute(fs::path(folder) / "pruned.safetensors");
   checkpoint::save_weights(weights, run.weights);

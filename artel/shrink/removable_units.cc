@@ -28,8 +28,10 @@ class Tracer {
  public:
   explicit Tracer(const nn::BuiltNetwork& built)
       : graph_(built.graph), prediction_(built.prediction) {
-    for (const Node& node : graph_.nodes())
+    for (const Node& node : graph_.nodes()) {
       for (const ValueId input : node.inputs) readers_[input].push_back(&node);
+      for (const ValueId output : node.outputs) makers_[output] = &node;
+    }
   }
 
   bool has_own_weight(const Node& node) const {
@@ -39,23 +41,13 @@ class Tracer {
 
   UnitsOfLayer trace(const Node& node) const {
     const std::string& weight = graph_.value(node.inputs[1]).name;
-    const bool is_conv = node.op->name == "conv2d";
-    const bool in_out = !is_conv && node.attributes.flag("in_out");
-    const Shape& shape = graph_.type(node.inputs[1]).shape;
-    UnitsOfLayer layer = {weight.substr(0, weight.size() - kWeight.size()),
-                          shape[in_out ? 1 : 0],
-                          {},
-                          {},
-                          {},
-                          weight,
-                          {}};
-    layer.made_by.push_back({weight, in_out ? 1 : 0});
-    if (readers_.at(node.inputs[1]).size() > 1) layer.kept_because = "its weight is shared";
-    if (node.inputs.size() > 2 && !take(node.inputs[2], {{}, 0}, layer.made_by))
-      layer.kept_because = "its bias is shared";
-    if (is_conv && node.attributes.integer("groups") > 1) layer.kept_because = "it has groups";
+    UnitsOfLayer layer = {
+        layer_of(node), graph_.type(node.inputs[1]).shape[unit_axis(node)], {}, {}, {}, weight, {}};
+    layer.kept_because = make(node, layer);
+    if (is_conv(node) && node.attributes.integer("groups") > 1)
+      layer.kept_because = "it has groups";
     const ValueId y = node.outputs[0];
-    const int axis = is_conv ? 1 : graph_.type(y).shape.rank() - 1;
+    const int axis = is_conv(node) ? 1 : graph_.type(y).shape.rank() - 1;
     if (layer.kept_because.empty()) layer.kept_because = follow({y, axis}, layer);
     if (layer.kept_because.empty() && layer.read_by.empty())
       layer.kept_because = "nothing reads it";
@@ -63,6 +55,27 @@ class Tracer {
   }
 
  private:
+  static bool is_conv(const Node& node) { return node.op->name == "conv2d"; }
+  static bool is_in_out(const Node& node) {
+    return !is_conv(node) && node.attributes.flag("in_out");
+  }
+  // The axis of the weight that has the layer's own units.
+  static int unit_axis(const Node& node) { return is_in_out(node) ? 1 : 0; }
+  std::string layer_of(const Node& node) const {
+    const std::string& weight = graph_.value(node.inputs[1]).name;
+    return weight.substr(0, weight.size() - kWeight.size());
+  }
+
+  // Adds the slices of the layer's weight and bias. Returns the reason why they cannot shrink, or
+  // "".
+  std::string make(const Node& node, UnitsOfLayer& layer) const {
+    if (!has_own_weight(node) || !take(node.inputs[1], {{}, unit_axis(node)}, layer.made_by))
+      return "its weight is shared";
+    if (node.inputs.size() > 2 && !take(node.inputs[2], {{}, 0}, layer.made_by))
+      return "its bias is shared";
+    return "";
+  }
+
   // Adds a slice if the value is a parameter or state with a single reader.
   bool take(ValueId id, UnitSlice slice, std::vector<UnitSlice>& slices) const {
     const ValueData& value = graph_.value(id);
@@ -87,9 +100,12 @@ class Tracer {
     const std::string& op = node.op->name;
     const auto refuse = [&] { return fmt::format("{} in '{}' reads it", op, node.name); };
     const Shape& shape = graph_.type(stream.value).shape;
-    if (node.inputs[0] != stream.value) return refuse();
-    if (op == "conv2d" || op == "dense") return read(node, stream, layer) ? "" : refuse();
     Stream next = {node.outputs[0], stream.axis, stream.block};
+    if (op == "mul" && multiplies(node, stream, layer)) return follow(next, layer);
+    if (node.inputs[0] != stream.value) return refuse();
+    if (is_depthwise(node, stream))
+      return add_partner(node, layer) ? follow(next, layer) : refuse();
+    if (op == "conv2d" || op == "dense") return read(node, stream, layer) ? "" : refuse();
     static const std::set<std::string> pools = {"max_pool", "average_pool", "adaptive_average_pool",
                                                 "adaptive_max_pool"};
     if (op == "batch_norm_inference") {
@@ -106,24 +122,55 @@ class Tracer {
     return follow(next, layer);
   }
 
+  // A convolution with one filter for each unit.
+  bool is_depthwise(const Node& node, const Stream& stream) const {
+    if (!is_conv(node) || stream.axis != 1 || stream.block != 1) return false;
+    const Shape& weight = graph_.type(node.inputs[1]).shape;
+    return weight[0] == node.attributes.integer("groups") && weight[1] == 1 && weight[0] > 1;
+  }
+
+  // Adds a layer that loses the same units.
+  bool add_partner(const Node& node, UnitsOfLayer& layer) const {
+    if (!make(node, layer).empty()) return false;
+    layer.partners.push_back(layer_of(node));
+    return true;
+  }
+
+  // True if the other factor comes from a dense layer with as many units, which becomes a partner.
+  // Nothing else may read it on the way.
+  bool multiplies(const Node& node, const Stream& stream, UnitsOfLayer& layer) const {
+    if (node.inputs.size() != 2 || node.inputs[0] == node.inputs[1]) return false;
+    ValueId other = node.inputs[node.inputs[0] == stream.value ? 1 : 0];
+    if (graph_.type(other) != graph_.type(stream.value)) return false;
+    while (other != prediction_ && readers_.at(other).size() == 1 && makers_.contains(other)) {
+      const Node& maker = *makers_.at(other);
+      if (maker.op->name == "dense") {
+        const bool same_axis = stream.axis == graph_.type(other).shape.rank() - 1;
+        return same_axis && stream.block == 1 && add_partner(maker, layer);
+      }
+      if (!maker.op->elementwise || maker.inputs.size() != 1) return false;
+      other = maker.inputs[0];
+    }
+    return false;
+  }
+
   bool normalised(const Node& node, UnitsOfLayer& layer) const {
     for (size_t i = 1; i < node.inputs.size(); ++i)
       if (!take(node.inputs[i], {}, layer.made_by)) return false;
-    layer.scale = graph_.value(node.inputs[1]).name;
+    if (layer.scale.empty()) layer.scale = graph_.value(node.inputs[1]).name;
     return true;
   }
 
   bool read(const Node& node, const Stream& stream, UnitsOfLayer& layer) const {
-    const bool is_conv = node.op->name == "conv2d";
-    if (is_conv && node.attributes.integer("groups") != 1) return false;
-    if (!is_conv && stream.axis != graph_.type(stream.value).shape.rank() - 1) return false;
-    const bool in_out = !is_conv && node.attributes.flag("in_out");
-    return take(node.inputs[1], {{}, in_out ? 0 : 1, stream.block}, layer.read_by);
+    if (is_conv(node) && node.attributes.integer("groups") != 1) return false;
+    if (!is_conv(node) && stream.axis != graph_.type(stream.value).shape.rank() - 1) return false;
+    return take(node.inputs[1], {{}, is_in_out(node) ? 0 : 1, stream.block}, layer.read_by);
   }
 
   const Graph& graph_;
   const ValueId prediction_;
   std::map<ValueId, std::vector<const Node*>> readers_;
+  std::map<ValueId, const Node*> makers_;
 };
 
 NamedTensor& find(NamedTensors& weights, const std::string& name) {
@@ -151,6 +198,28 @@ Tensor taken(const Tensor& from, const UnitSlice& slice, const std::vector<int64
   return to;
 }
 
+const Tensor& tensor_of(const NamedTensors& weights, const std::string& name) {
+  const Tensor* const tensor = find_tensor(weights, name);
+  require(tensor != nullptr, ErrorKind::not_found, "the weights lack '{}'", name);
+  return *tensor;
+}
+
+std::vector<double> importance_of(const UnitsOfLayer& layer, const NamedTensors& weights) {
+  std::vector<double> importance(static_cast<size_t>(layer.units), 1.0);
+  for (const UnitSlice& made : layer.made_by) {
+    const Tensor& tensor = tensor_of(weights, made.tensor);
+    if (made.tensor != layer.scale && !made.tensor.ends_with(kWeight)) continue;
+    if (made.tensor != layer.scale && tensor.shape().rank() < 2) continue;  // another batch norm
+    for (int64_t unit = 0; unit < layer.units; ++unit) {
+      double squares = 0;
+      const Tensor row = taken(tensor, made, {unit});
+      for (const float value : row.values<float>()) squares += double{value} * value;
+      importance[unit] *= std::sqrt(squares);
+    }
+  }
+  return importance;
+}
+
 }  // namespace
 
 std::vector<UnitsOfLayer> units_of(const Model& model, const TensorType& sample) {
@@ -158,9 +227,17 @@ std::vector<UnitsOfLayer> units_of(const Model& model, const TensorType& sample)
   nn::build_aside(model, batch_of(sample, 2), false, {}, built);
   const Tracer tracer(built);
   std::vector<UnitsOfLayer> layers;
-  for (const Node& node : built.graph.nodes())
-    if ((node.op->name == "dense" || node.op->name == "conv2d") && tracer.has_own_weight(node))
-      layers.push_back(tracer.trace(node));
+  std::map<std::string, std::string> leaders;  // of partners
+  for (const Node& node : built.graph.nodes()) {
+    if ((node.op->name != "dense" && node.op->name != "conv2d") || !tracer.has_own_weight(node))
+      continue;
+    UnitsOfLayer layer = tracer.trace(node);
+    if (const auto leader = leaders.find(layer.layer); leader != leaders.end())
+      layer.kept_because = fmt::format("its units go with those of '{}'", leader->second);
+    else if (layer.kept_because.empty())
+      for (const std::string& partner : layer.partners) leaders[partner] = layer.layer;
+    layers.push_back(std::move(layer));
+  }
   return layers;
 }
 
@@ -172,17 +249,7 @@ std::vector<int64_t> most_important(const UnitsOfLayer& layer, const NamedTensor
       "[layer '{}'] removing {} of its {} units leaves nothing; remove fewer, or leave the layer "
       "out with --keep",
       layer.layer, gone, layer.units);
-  const Tensor* const weight = find_tensor(weights, layer.weight);
-  require(weight != nullptr, ErrorKind::not_found, "the weights lack '{}'", layer.weight);
-  const Tensor* const scale = layer.scale.empty() ? nullptr : find_tensor(weights, layer.scale);
-  std::vector<double> importance(static_cast<size_t>(layer.units));
-  const UnitSlice& made = layer.made_by.front();
-  for (int64_t unit = 0; unit < layer.units; ++unit) {
-    double squares = 0;
-    const Tensor row = taken(*weight, made, {unit});
-    for (const float value : row.values<float>()) squares += double{value} * value;
-    importance[unit] = std::sqrt(squares) * (scale ? std::fabs(scale->values<float>()[unit]) : 1);
-  }
+  const std::vector<double> importance = importance_of(layer, weights);
   std::vector<int64_t> units(static_cast<size_t>(layer.units));
   std::iota(units.begin(), units.end(), 0);
   std::ranges::stable_sort(units,

@@ -8,8 +8,11 @@
 
 #include "artel/base/error.h"
 #include "artel/base/file.h"
+#include "artel/graph/ops.h"
 #include "artel/nn/layers.h"
 #include "artel/nn/zoo/gpt2.h"
+#include "artel/nn/zoo/llama.h"
+#include "artel/nn/zoo/mobilenet.h"
 #include "artel/nn/zoo/resnet.h"
 #include "artel/predict/predictor.h"
 #include "artel/run/run.h"
@@ -45,6 +48,15 @@ NamedTensors lively_weights(const Model& model, const TensorType& sample) {
   return weights;
 }
 
+// Two hidden projections, whose product goes to the last layer.
+Model gated_network() {
+  return nn::Layer{"gated", [](nn::Build& build, Value x) {
+                     const Value gate = nn::named("gate", nn::dense(10))(build, x);
+                     const Value up = nn::named("up", nn::dense(10))(build, x);
+                     return nn::named("down", nn::dense(4))(build, mul(unary("silu", gate), up));
+                   }};
+}
+
 // The weights that read the units that are gone become zero.
 NamedTensors without(const UnitsOfLayer& layer, const std::vector<int64_t>& kept,
                      NamedTensors weights) {
@@ -75,6 +87,7 @@ void expect_same_as_zeroed(const Model& model, const TensorType& sample) {
     zeroed = without(layer, kept, zeroed);
     keep_units(layer, kept, pruned);
     units[layer.layer] = std::ssize(kept);
+    for (const std::string& partner : layer.partners) units[partner] = std::ssize(kept);
   }
   ASSERT_FALSE(units.empty());
   std::vector<int64_t> extents = sample.shape.extents();
@@ -114,6 +127,38 @@ TEST(RemovableUnits, HiddenUnitsOfTransformersGo) {
   EXPECT_EQ(layers.at("h.0.mlp.c_fc").kept_because, "");
   EXPECT_EQ(layers.at("h.0.mlp.c_fc").read_by.front().axis, 0);  // stored [in, out]
   EXPECT_NE(layers.at("h.0.attn.c_attn").kept_because, "");
+}
+
+TEST(RemovableUnits, HiddenUnitsOfGatedNetworksGoTogether) {
+  const Model model = nn::llama({.vocabulary = 11,
+                                 .positions = 6,
+                                 .width = 8,
+                                 .depth = 1,
+                                 .heads = 2,
+                                 .key_heads = 1,
+                                 .hidden = 12});
+  const std::string prefix = "model.layers.0.mlp.";
+  const auto layers = by_name(model, {DType::i32, {6}});
+  const UnitsOfLayer& gate = layers.at(prefix + "gate_proj");
+  EXPECT_EQ(gate.kept_because, "");
+  EXPECT_EQ(gate.partners, std::vector<std::string>{prefix + "up_proj"});
+  EXPECT_EQ(layers.at(prefix + "up_proj").kept_because,
+            "its units go with those of '" + prefix + "gate_proj'");
+  EXPECT_EQ(gate.read_by.front().tensor, prefix + "down_proj.weight");
+  expect_same_as_zeroed(gated_network(), {DType::f32, {6}});
+}
+
+TEST(RemovableUnits, DepthwiseConvolutionsNarrowWithTheirInput) {
+  expect_same_as_zeroed(
+      nn::sequential({nn::conv(8, {1, 1}), nn::batch_norm(), nn::relu(),
+                      nn::conv(8, {3, 3}, {.padding = {1, 1}, .groups = 8}), nn::batch_norm(),
+                      nn::relu(), nn::conv(4, {1, 1}), nn::flatten(), nn::dense(2)}),
+      kPicture);
+  const auto layers =
+      by_name(nn::mobilenet_v2({.classes = 5, .multiplier = 0.25}), {DType::f32, {3, 32, 32}});
+  const UnitsOfLayer& wide = layers.at("features.2.conv.0.0");
+  EXPECT_EQ(wide.kept_because, "");
+  EXPECT_EQ(wide.partners, std::vector<std::string>{"features.2.conv.1.0"});
 }
 
 TEST(RemovableUnits, SharedWeightsAndGroupsStay) {
