@@ -64,6 +64,13 @@ void add_generate(CLI::App& program) {
   command->add_option("--seed", options.seed, "Random seed of the sampling")
       ->type_name("N")
       ->capture_default_str();
+  command
+      ->add_option("--context", request.context,
+                   "Longest text that a network with rotary positions sees, in tokens; 0: the "
+                   "prompt and all new tokens")
+      ->type_name("N")
+      ->check(at_least(0))
+      ->capture_default_str();
   command->add_option("--threads", request.threads, "Cores to use; 0: all")
       ->type_name("N")
       ->check(at_least(0))

@@ -243,12 +243,14 @@ void Worker::warn() {
 // Preparations of the first worker 0, which has the initial state of the run.
 void Worker::prepare(const RunFolder& folder) {
   if (!options_.trace.empty()) observe::Trace().save(options_.trace);  // now, not when all is done
-  load_configured_weights(trainer_, config_.model, kept_ ? kept_->frozen : NamedTensors());
   if (options_.resume) {
     check_changes(folder, config_, fingerprint(), options_.force);
     checkpoint::sweep(folder.checkpoints());
     resumed_step_ = step_to_resume(folder);
   }
+  // A checkpoint has all weights, so a resumed run does not need the file that it began with.
+  if (resumed_step_ == 0)
+    load_configured_weights(trainer_, config_.model, kept_ ? kept_->frozen : NamedTensors());
   report_.emplace(folder, resumed_step_, data_.judge(), options_.quiet,
                   names_of_classes(data_.layout()), tokens_in_sample(data_.layout()));
   warn();

@@ -1,4 +1,5 @@
 // The weights that a configuration names (setup.h).
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -9,6 +10,7 @@
 #include "artel/base/with_where.h"
 #include "artel/checkpoint/checkpoint.h"
 #include "artel/checkpoint/weights.h"
+#include "artel/nn/adapters.h"
 #include "artel/nn/zoo/names.h"
 #include "artel/optim/optimizer.h"
 #include "artel/predict/sparse_weights.h"
@@ -64,6 +66,16 @@ void report_unused(const NamedTensors& weights, const Parameters& parameters,
       weights.size(), join(unused, ", "));
 }
 
+// Prefixes of the weights that keep their initial values: those of model.new_layers, and adapters
+// that the file does not contain.
+std::vector<std::string> initial_layers(const ModelConfig& config, const NamedTensors& weights) {
+  std::vector<std::string> prefixes = config.new_layers;
+  const bool trained_adapters = std::ranges::any_of(
+      weights, [](const NamedTensor& each) { return each.name.starts_with(nn::kAdapterPrefix); });
+  if (!config.adapters.empty() && !trained_adapters) prefixes.emplace_back(nn::kAdapterPrefix);
+  return prefixes;
+}
+
 // Weights that were not trained have no average.
 NamedTensors weights_in(checkpoint::Checkpoint saved, Weights which) {
   if (which == Weights::trained) return std::move(saved.weights);
@@ -107,11 +119,11 @@ void load_configured_weights(Trainer& trainer, const ModelConfig& config,
   if (is_gguf_file(config.weights)) check_published(config, parse_gguf(map_file(config.weights)));
   const NamedTensors weights = weights_for(config, config.weights);
   check_prefixes("model.new_layers", config.new_layers, trainer.layout());
+  const std::vector<std::string> initial = initial_layers(config, weights);
   with_where(config.weights, [&] {
-    check_shapes(weights, trainer.layout(), config.new_layers);
-    trainer.load_weights(weights, [&](const std::string& name) {
-      return !begins_with_any(name, config.new_layers);
-    });
+    check_shapes(weights, trainer.layout(), initial);
+    trainer.load_weights(weights,
+                         [&](const std::string& name) { return !begins_with_any(name, initial); });
   });
   report_unused(weights, trainer.layout(), elsewhere, config.weights);
 }

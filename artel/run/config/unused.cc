@@ -1,6 +1,7 @@
 #include "artel/run/config/unused.h"
 
 #include <algorithm>
+#include <set>
 
 #include "artel/base/plural.h"
 #include "artel/data/sets.h"
@@ -28,6 +29,14 @@ bool is_unused(const std::string& key, const DataConfig& data) {
   return key.starts_with(kSection) && !data::uses_option(data.set, key.substr(kSection.size()));
 }
 
+// True for options of the networks in model.name.
+bool is_of_zoo(const std::string& key) {
+  static const std::set<std::string> of_all = {"model.name",    "model.layers",
+                                               "model.weights", "model.new_layers",
+                                               "model.units",   "model.adapters"};
+  return key.starts_with("model.") && !of_all.contains(key);
+}
+
 bool has_own_test_part(const DataConfig& data) {
   return !data.test_path.empty() || data::has_test_part(data.set);
 }
@@ -40,9 +49,7 @@ std::vector<std::string> unused_settings(const RunConfig& config, int workers) {
     lines.push_back(fmt::format("{} has no effect {}", key, why));
   };
   for (const std::string& key : keys_set(config)) {
-    const bool of_zoo = key.starts_with("model.") && key != "model.name" && key != "model.layers" &&
-                        key != "model.weights" && key != "model.new_layers";
-    if (of_zoo && !config.model.layers.empty()) add(key, "with model.layers");
+    if (is_of_zoo(key) && !config.model.layers.empty()) add(key, "with model.layers");
     if (is_unused(key, config.data)) add(key, fmt::format("on the set '{}'", config.data.set));
   }
   if (!config.model.new_layers.empty() && config.model.weights.empty())

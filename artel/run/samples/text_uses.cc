@@ -8,6 +8,7 @@
 #include "artel/base/error.h"
 #include "artel/base/time.h"
 #include "artel/base/with_where.h"
+#include "artel/nn/zoo/llama.h"
 #include "artel/nn/zoo/names.h"
 #include "artel/predict/sentence_vectors.h"
 #include "artel/run/config/setup.h"
@@ -64,16 +65,35 @@ std::string prompt_of(const TextRequest& request, const TextModel& model) {
   return (begins_line ? "" : "\n") + request.prompt;
 }
 
+// Networks with rotary positions need a cache only for the positions that the text takes, often far
+// fewer than they support. Learned positions are rows of a table, whose size is fixed.
+void limit_positions(TextModel& model, const TextRequest& request, int64_t prompt) {
+  const bool rotary = model.config.name == "llama";
+  require(rotary || request.context == 0, ErrorKind::invalid_argument,
+          "[{}] --context: got {} for a network '{}' whose positions are fixed, expected a network "
+          "with rotary positions such as llama; leave it out",
+          request.source, request.context, model.config.name);
+  if (!rotary) return;
+  require(request.context == 0 || prompt < request.context, ErrorKind::invalid_argument,
+          "[{}] --context: got {} for a prompt of {} tokens, expected more", request.source,
+          request.context, prompt);
+  int64_t& positions = model.config.positions;
+  if (positions == 0) positions = nn::LlamaOptions().positions;
+  positions = std::min(positions, prompt + request.options.tokens);
+  if (request.context > 0) positions = std::min(positions, request.context);
+}
+
 }  // namespace
 
 WrittenText write_text(const TextRequest& request,
                        const std::function<bool(std::string_view)>& on_text) {
-  const TextModel model = open_text_model(request.source);
+  TextModel model = open_text_model(request.source);
   require(!nn::classifies_texts(model.config.name), ErrorKind::unsupported,
           "[{}] generate: the network classifies texts and does not predict next tokens; try artel "
           "predict RUN --text TEXT",
           request.source.path);
   const std::vector<int32_t> tokens = model.tokenizer->encode(prompt_of(request, model));
+  limit_positions(model, request, std::ssize(tokens));
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   Decoder decoder = with_where(request.source.path, [&] {
     return Decoder(make_model(model.config, model.classes), model.weights,
@@ -88,7 +108,8 @@ WrittenText write_text(const TextRequest& request,
   if (!model.separator)
     warn_of_untrained_positions(model, request.source.path, std::min(length, decoder.positions()));
   std::optional<GrowingText> text;  // once the prompt has been accepted
-  WrittenText written = {.weight_bytes = decoder.weight_bytes()};
+  WrittenText written = {.weight_bytes = decoder.weight_bytes(),
+                         .cache_bytes = decoder.cache_bytes()};
   Clock::time_point first;
   generate(decoder, tokens, options, [&](int32_t token) {
     if (!text) {

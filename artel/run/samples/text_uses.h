@@ -15,12 +15,16 @@ struct WrittenText {
   int64_t tokens = 0;       // generated tokens
   double seconds = 0;       // from the first to the last one
   size_t weight_bytes = 0;  // read per token
+  size_t cache_bytes = 0;   // memory for the keys and values of the text
 };
 
 struct TextRequest {
   TextSource source;
   std::string prompt;
   GenerateOptions options = {};
+  // Maximum length of the text that the network sees, for networks with rotary positions. 0: as
+  // many positions as the prompt and the new tokens need.
+  int64_t context = 0;
   int threads = 0;  // 0: all cores
   std::string device = "cpu";
   bool chat = false;  // the prompt is a question to a chat model; only the answer is returned
