@@ -30,6 +30,8 @@ int64_t number_of_type(DType type) {
   switch (type) {
     case DType::f32:
       return 1;
+    case DType::i8:
+      return 3;
     case DType::i32:
       return 6;
     case DType::i64:

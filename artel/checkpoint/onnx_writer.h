@@ -28,7 +28,7 @@ class OnnxWriter {
   void input(const std::string& name, const Shape& shape, DType type);
   // Makes the value `value` an output called `name`, which must be a new name.
   void output(const std::string& name, const std::string& value, const Shape& shape, DType type);
-  // Stores a constant tensor of type f32, i32, i64, or boolean. Returns its name.
+  // Stores a constant tensor of type f32, i8, i32, i64, or boolean. Returns its name.
   std::string tensor(const std::string& name, const Tensor& value);
   std::string numbers(const std::vector<int64_t>& values);
   std::string number(float value);

@@ -24,8 +24,9 @@ void export_network(const Arguments& arguments) {
           "--out: got {}, but --onnx {} names the file already; leave out one of them",
           arguments.out, arguments.onnx);
   const SavedRun run = open_run({.path = arguments.run});
-  const std::string file = onnx_model(make_model(run.config.model, run.layout), run.sample(),
-                                      run.trainer->weights(), arguments.batch);
+  const std::string file =
+      onnx_model(make_model(run.config.model, run.layout), run.sample(),
+                 weights_for(run.config.model, arguments.run), arguments.batch);
   write_file_atomically(arguments.onnx, file);
   println("the network of {} is in {}: input x {}, output prediction", arguments.run,
           arguments.onnx, to_string(batch_of(run.sample(), arguments.batch)));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "artel/base/error.h"
 #include "artel/checkpoint/onnx_writer.h"
@@ -348,6 +349,48 @@ const Translate& translation_of(const Node& node) {
   return found->second;
 }
 
+// True if the format has the matrix's scales: one for each row.
+bool has_row_scales(const QuantisedMatrix& matrix) {
+  return matrix.bits() == 8 && matrix.group() == matrix.columns();
+}
+
+// Writes a matrix of codes. Returns the name of its numbers, which are computed in the model.
+std::string dequantised(OnnxWriter& file, const std::string& name, const QuantisedMatrix& matrix) {
+  const std::string codes = file.tensor(name + std::string(kCodes), matrix.codes);
+  const Tensor scales = matrix.scales.reshaped({matrix.rows()}).to(DType::f32);
+  const std::string numbers =
+      file.node("DequantizeLinear", {codes, file.tensor(name + std::string(kScales), scales)},
+                {{"axis", int64_t{0}}});
+  return matrix.turned ? file.node("Transpose", {numbers}, {{"perm", Integers{1, 0}}}) : numbers;
+}
+
+// The weights of a network as a model stores them.
+class OnnxWeights {
+ public:
+  explicit OnnxWeights(const NamedTensors& weights)
+      : weights_(weights), numbers_(expand_all(weights)) {
+    for (const NamedTensor& weight : weights)
+      if (const auto name = name_of_codes(weight.name)) quantised_.insert(*name);
+  }
+
+  std::string write(OnnxWriter& file, const ValueData& value) const {
+    const Tensor* const found = find_tensor(numbers_, value.name);
+    require(found && found->shape() == value.type.shape, ErrorKind::shape,
+            "the weights do not fit the model: '{}' {}", value.name,
+            found ? "has another shape" : "is missing");
+    if (quantised_.contains(value.name)) {
+      const QuantisedMatrix matrix = find_quantised(weights_, value.name);
+      if (has_row_scales(matrix)) return dequantised(file, value.name, matrix);
+    }
+    return file.tensor(value.name, found->to(DType::f32));
+  }
+
+ private:
+  const NamedTensors& weights_;
+  NamedTensors numbers_;
+  std::set<std::string> quantised_;
+};
+
 }  // namespace
 }  // namespace onnx
 
@@ -356,7 +399,7 @@ std::string onnx_model(const Model& model, const TensorType& sample, const Named
   nn::BuiltNetwork network;
   nn::build_aside(model, batch_of(sample, samples), false, {}, network);
   const Graph& graph = network.graph;
-  const NamedTensors numbers = expand_all(weights);
+  const onnx::OnnxWeights stored(weights);
   checkpoint::OnnxWriter file;
   std::map<ValueId, std::string> names;
   for (size_t i = 0; i < graph.values().size(); ++i) {
@@ -368,11 +411,7 @@ std::string onnx_model(const Model& model, const TensorType& sample, const Named
     } else if (value.kind == ValueKind::constant) {
       names[id] = file.tensor(value.name, graph.constant_data(id));
     } else {
-      const Tensor* const found = find_tensor(numbers, value.name);
-      require(found && found->shape() == value.type.shape, ErrorKind::shape,
-              "the weights do not fit the model: '{}' {}", value.name,
-              found ? "has another shape" : "is missing");
-      names[id] = file.tensor(value.name, found->to(DType::f32));
+      names[id] = stored.write(file, value);
     }
   }
   for (const Node& node : graph.nodes()) {

@@ -54,6 +54,28 @@ TEST(OnnxModel, QuantisedWeightsBecomeNumbers) {
   EXPECT_EQ(onnx_model(model, sample, small), onnx_model(model, sample, expand_all(small)));
 }
 
+TEST(OnnxModel, CodesOf8BitsStay) {
+  const Model model = nn::parse_layers({"dense 64"});
+  const TensorType sample = {DType::f32, {96}};
+  const NamedTensors weights = tests::initial_weights(model, sample, 3);
+  const Tensor& weight = *find_tensor(weights, "0.weight");
+  NamedTensors small = {{"0.bias", *find_tensor(weights, "0.bias")}};
+  append(small, "0.weight", quantise_rows(weight, {8}));
+  const std::string file = onnx_model(model, sample, small);
+  EXPECT_NE(file.find("DequantizeLinear"), std::string::npos);
+  EXPECT_LT(file.size(), onnx_model(model, sample, weights).size() / 2);
+  const QuantisedMatrix matrix = find_quantised(small, "0.weight");
+  const std::string codes(reinterpret_cast<const char*>(matrix.codes.raw()), matrix.codes.bytes());
+  EXPECT_NE(file.find(codes), std::string::npos);
+  const Tensor scales = matrix.scales.to(DType::f32);
+  EXPECT_NE(file.find({reinterpret_cast<const char*>(scales.raw()), scales.bytes()}),
+            std::string::npos);
+  // Groups within a row have no equivalent.
+  NamedTensors groups = {{"0.bias", *find_tensor(weights, "0.bias")}};
+  append(groups, "0.weight", quantise_rows(weight, {8, 32}));
+  EXPECT_EQ(onnx_model(model, sample, groups), onnx_model(model, sample, expand_all(groups)));
+}
+
 TEST(OnnxModel, SaysWhatItCannotWrite) {
   const Model recurrent = nn::parse_layers({"embedding 9 8", "lstm 4", "dense 9"});
   const TensorType text = {DType::i32, {5}};
