@@ -25,8 +25,8 @@ constexpr double kPatience = 300;
 
 struct Arguments {
   std::string subject, input, on, svg;
-  std::vector<std::string> overrides;
-  std::vector<std::string> strategies = plan::exchange_strategies(true);
+  std::vector<std::string> overrides,
+      strategies = {"ring", "tree", "halving", "hierarchical", "ps"};
   int workers = 8;
   int servers = 0;  // 0: one on each machine
   std::string scaling = "weak";

@@ -47,7 +47,36 @@ std::vector<Transfer> parameter_server(const Exchange& exchange, int rank) {
   return transfers;
 }
 
-std::vector<Transfer> all_reduce(const Exchange& exchange, int rank) {
+}  // namespace
+
+const std::vector<std::string>& exchange_strategies() {
+  static const std::vector<std::string> names = {"ring",   "tree",        "halving", "hierarchical",
+                                                 "direct", "coordinator", "ps"};
+  return names;
+}
+
+Exchange make_exchange(std::string_view strategy, const Pool& pool, int servers, double bytes) {
+  const std::string name(strategy);
+  require(std::ranges::count(exchange_strategies(), name) == 1, ErrorKind::invalid_argument,
+          "--strategies: got '{}', expected {}{}", name, join(exchange_strategies(), ", "),
+          did_you_mean(name, exchange_strategies()));
+  require(name != "ps" || servers <= pool.machines, ErrorKind::invalid_argument,
+          "--servers: got {}, expected at most one for each of the {} machines", servers,
+          pool.machines);
+  Exchange exchange = {.strategy = name,
+                       .workers = static_cast<int>(pool.workers),
+                       .servers = servers,
+                       .bytes = bytes};
+  for (int worker = 0; worker < exchange.workers; ++worker)
+    exchange.hosts.push_back(static_cast<int>(worker / pool.kind.devices));
+  for (int server = 0; server < exchange.ranks() - exchange.workers; ++server)
+    exchange.hosts.push_back(server);
+  return exchange;
+}
+
+std::vector<Transfer> transfers_of(const Exchange& exchange, int rank) {
+  if (exchange.strategy == "coordinator") return coordinator(exchange, rank);
+  if (exchange.strategy == "ps") return parameter_server(exchange, rank);
   std::vector<Transfer> transfers;
   add_schedule(transfers,
                comm::all_reduce_schedule(comm::algorithm_from_string(exchange.strategy),
@@ -56,130 +85,15 @@ std::vector<Transfer> all_reduce(const Exchange& exchange, int rank) {
   return transfers;
 }
 
-double machines_of(const Exchange& exchange) {
-  return 1 + *std::ranges::max_element(exchange.hosts);
-}
-
-double messages_around(const Exchange& e) { return 2.0 * (e.workers - 1) * e.workers; }
-double messages_along_a_tree(const Exchange& e) { return 2.0 * (e.workers - 1); }
-double messages_of_halving(const Exchange& e) {
-  return 2.0 * e.workers * std::ceil(std::log2(std::max(1, e.workers)));
-}
-double messages_of_hosts(const Exchange& e) {
-  return 2 * e.workers * (machines_of(e) + e.workers / machines_of(e));
-}
-double messages_of_servers(const Exchange& e) { return 2.0 * e.workers * e.servers; }
-
-double calibrated_seconds(const Exchange& e, const Pool& pool) {
-  const comm::RankCount count = {static_cast<size_t>(e.workers),
-                                 static_cast<size_t>(machines_of(e))};
-  return comm::predicted_seconds(pool.links(), comm::algorithm_from_string(e.strategy), count,
-                                 e.bytes);
-}
-
-// The link that limits an exchange.
-const comm::LinkCost& link_of(const Exchange& e, const Pool& pool) {
-  return machines_of(e) > 1 ? pool.between : pool.kind.inside;
-}
-double direct_seconds(const Exchange& e, const Pool& pool) {
-  const comm::LinkCost& link = link_of(e, pool);
-  return 2 * (link.latency + (e.workers - 1.0) / e.workers * e.bytes / link.bandwidth);
-}
-double coordinator_seconds(const Exchange& e, const Pool& pool) {
-  const comm::LinkCost& link = link_of(e, pool);
-  const double wire = e.bytes / link.bandwidth;
-  return link.latency + (e.workers - 1) * wire +
-         std::ceil(std::log2(e.workers)) * (link.latency + 2 * wire);
-}
-double server_seconds(const Exchange& e, const Pool& pool) {
-  const comm::LinkCost& link = link_of(e, pool);
-  return 2 * (link.latency + 1.0 * e.workers / e.servers * e.bytes / link.bandwidth);
-}
-
-// Sent by each of `ranks` that share the sum evenly.
-double shared_bytes(double ranks, double bytes) { return 2 * (ranks - 1) / ranks * bytes; }
-double bytes_of_workers(const Exchange& e) { return shared_bytes(e.workers, e.bytes); }
-double bytes_of_hosts(const Exchange& e) { return shared_bytes(machines_of(e), e.bytes); }
-double bytes_of_coordinator(const Exchange& e) { return (e.workers - 1) * e.bytes; }
-double bytes_of_servers(const Exchange& e) {
-  return (e.workers - e.workers / machines_of(e)) / e.servers * e.bytes;
-}
-
-// A strategy as the simulation knows it. The numbers are closed forms, for exchanges of more
-// messages than can be counted one by one.
-struct Form {
-  std::string name;
-  bool compared;  // by `artel simulate` unless the user names strategies
-  bool needs_servers;
-  std::vector<Transfer> (*transfers)(const Exchange&, int rank);
-  double (*messages)(const Exchange&);  // of all ranks
-  double (*seconds)(const Exchange&, const Pool&);
-  double (*busiest)(const Exchange&);  // bytes of the busiest of several machines
-};
-
-const std::vector<Form>& forms() {
-  static const std::vector<Form> all = {
-      {"ring", true, false, all_reduce, messages_around, calibrated_seconds, bytes_of_workers},
-      {"tree", true, false, all_reduce, messages_along_a_tree, calibrated_seconds,
-       bytes_of_workers},
-      {"halving", true, false, all_reduce, messages_of_halving, calibrated_seconds,
-       bytes_of_workers},
-      {"hierarchical", true, false, all_reduce, messages_of_hosts, calibrated_seconds,
-       bytes_of_hosts},
-      {"direct", false, false, all_reduce, messages_around, direct_seconds, bytes_of_workers},
-      {"coordinator", false, false, coordinator, messages_along_a_tree, coordinator_seconds,
-       bytes_of_coordinator},
-      {"ps", true, true, parameter_server, messages_of_servers, server_seconds, bytes_of_servers}};
-  return all;
-}
-
-const Form& form_of(const std::string& strategy) {
-  const auto found = std::ranges::find(forms(), strategy, &Form::name);
-  const std::vector<std::string> names = exchange_strategies();
-  require(found != forms().end(), ErrorKind::invalid_argument,
-          "--strategies: got '{}', expected {}{}", strategy, join(names, ", "),
-          did_you_mean(strategy, names));
-  return *found;
-}
-
-}  // namespace
-
-std::vector<std::string> exchange_strategies(bool only_compared) {
-  std::vector<std::string> names;
-  for (const Form& form : forms())
-    if (form.compared || !only_compared) names.push_back(form.name);
-  return names;
-}
-
-Exchange make_exchange(std::string_view strategy, const Pool& pool, int servers, double bytes) {
-  const Form& form = form_of(std::string(strategy));
-  require(!form.needs_servers || servers <= pool.machines, ErrorKind::invalid_argument,
-          "--servers: got {}, expected at most one for each of the {} machines", servers,
-          pool.machines);
-  Exchange exchange = {.strategy = form.name,
-                       .workers = static_cast<int>(pool.workers),
-                       .servers = form.needs_servers ? servers : 0,
-                       .bytes = bytes};
-  for (int worker = 0; worker < exchange.workers; ++worker)
-    exchange.hosts.push_back(static_cast<int>(worker / pool.kind.devices));
-  for (int server = 0; server < exchange.servers; ++server) exchange.hosts.push_back(server);
-  return exchange;
-}
-
-std::vector<Transfer> transfers_of(const Exchange& exchange, int rank) {
-  return form_of(exchange.strategy).transfers(exchange, rank);
-}
-
 double message_count(const Exchange& exchange) {
-  return form_of(exchange.strategy).messages(exchange);
-}
-
-double exchange_seconds(const Exchange& exchange, const Pool& pool) {
-  return exchange.workers < 2 ? 0 : form_of(exchange.strategy).seconds(exchange, pool);
-}
-
-double busiest_bytes_by_form(const Exchange& exchange) {
-  return machines_of(exchange) < 2 ? 0 : form_of(exchange.strategy).busiest(exchange);
+  const double n = exchange.workers;
+  if (exchange.strategy == "ring") return 2 * (n - 1) * n;
+  if (exchange.strategy == "direct") return 2 * (n - 1) * n;
+  if (exchange.strategy == "tree" || exchange.strategy == "coordinator") return 2 * (n - 1);
+  if (exchange.strategy == "ps") return 2 * n * exchange.servers;
+  if (exchange.strategy == "halving") return 2 * n * std::ceil(std::log2(std::max(1.0, n)));
+  const double machines = 1 + *std::ranges::max_element(exchange.hosts);
+  return 2 * n * (machines + n / machines);
 }
 
 double busiest_bytes(const Exchange& exchange) {

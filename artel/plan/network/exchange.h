@@ -23,15 +23,15 @@ struct Transfer {
 struct Exchange {
   std::string strategy = "ring";
   int workers = 1;
-  int servers = 0;              // their ranks follow those of the workers
+  int servers = 1;              // for "ps"; their ranks follow those of the workers
   double bytes = 0;             // size of the gradients
   std::vector<int> hosts = {};  // host of each rank, including servers
 
-  int ranks() const { return workers + servers; }
+  int ranks() const { return workers + (strategy == "ps" ? servers : 0); }
 };
 
-// The strategies that can be simulated, or those that are compared by default.
-std::vector<std::string> exchange_strategies(bool only_compared = false);
+// "ring", "tree", "halving", "hierarchical", "direct", "coordinator", "ps".
+const std::vector<std::string>& exchange_strategies();
 
 // Workers fill machine by machine; server i runs on machine i. Throws for an unknown strategy, or
 // more servers than machines.
@@ -39,11 +39,8 @@ Exchange make_exchange(std::string_view strategy, const Pool& pool, int servers,
 
 std::vector<Transfer> transfers_of(const Exchange& exchange, int rank);
 
-// Closed forms: messages of all ranks, seconds without computation, and bytes of the busiest
-// machine.
+// Total number of messages of all ranks.
 double message_count(const Exchange& exchange);
-double exchange_seconds(const Exchange& exchange, const Pool& pool);
-double busiest_bytes_by_form(const Exchange& exchange);
 
 // The larger of bytes sent to and received from other machines, for the busiest machine.
 double busiest_bytes(const Exchange& exchange);

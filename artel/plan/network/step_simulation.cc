@@ -14,6 +14,31 @@
 namespace artel::plan {
 namespace {
 
+// Seconds of the exchange without computation.
+double exchange_seconds(const Pool& pool, const Exchange& exchange) {
+  if (exchange.workers < 2) return 0;
+  const auto machines = static_cast<size_t>(1 + *std::ranges::max_element(exchange.hosts));
+  const comm::LinkCost& link = machines > 1 ? pool.between : pool.kind.inside;
+  const double latency = link.latency, wire = exchange.bytes / link.bandwidth;
+  const double n = exchange.workers;
+  if (exchange.strategy == "coordinator")
+    return latency + (n - 1) * wire + std::ceil(std::log2(n)) * (latency + 2 * wire);
+  if (exchange.strategy == "ps") return 2 * (latency + n / exchange.servers * wire);
+  if (exchange.strategy == "direct") return 2 * (latency + (n - 1) / n * wire);
+  return comm::predicted_seconds(pool.links(), comm::algorithm_from_string(exchange.strategy),
+                                 {static_cast<size_t>(exchange.workers), machines}, exchange.bytes);
+}
+
+// Bytes of the busiest machine, by a formula instead of a sum over all messages.
+double busiest_bytes_of_form(const Pool& pool, const Exchange& exchange) {
+  const double n = exchange.workers, machines = static_cast<double>(pool.machines);
+  if (machines < 2) return 0;
+  if (exchange.strategy == "coordinator") return (n - 1) * exchange.bytes;
+  if (exchange.strategy == "ps") return (n - n / machines) / exchange.servers * exchange.bytes;
+  const double size = exchange.strategy == "hierarchical" ? machines : n;
+  return 2 * (size - 1) / size * exchange.bytes;
+}
+
 // Looks next to this program and, for tests, in the folders above. Empty if it is not found.
 std::filesystem::path simulator_program() {
   std::error_code error;
@@ -45,10 +70,10 @@ StepResult closed_form(const Pool& pool, const SimulatedStep& step) {
   const double mean =
       std::accumulate(compute.begin(), compute.end(), 0.0) / static_cast<double>(compute.size());
   StepResult result;
-  result.exchange = exchange_seconds(step.exchange, pool);
+  result.exchange = exchange_seconds(pool, step.exchange);
   result.seconds = std::max(slowest, kStepBeforeSums * slowest + result.exchange);
   result.utilisation =
-      busiest_bytes_by_form(step.exchange) / pool.between.bandwidth / result.seconds;
+      busiest_bytes_of_form(pool, step.exchange) / pool.between.bandwidth / result.seconds;
   result.waiting = 1 - mean / result.seconds;
   return result;
 }
