@@ -5,11 +5,14 @@
 // numbers of the result.
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <exception>
+#include <map>
 #include <numeric>
 #include <simgrid/s4u.hpp>
 #include <unordered_map>
 
+#include "artel/observe/trace.h"
 #include "artel/plan/network/step_simulation.h"
 
 namespace artel::plan {
@@ -20,36 +23,74 @@ namespace sg = simgrid::s4u;
 // A worker or server: computes a third of its step, then exchanges while it computes the rest.
 class Rank {
  public:
-  Rank(const SimulatedStep& step, int rank, double compute, double* finished)
-      : step_(step), rank_(rank), compute_(compute), finished_(finished) {}
+  Rank(const SimulatedStep& step, int rank, double compute, double* finished, observe::Trace* trace)
+      : step_(step), rank_(rank), compute_(compute), finished_(finished), trace_(trace) {}
 
   void operator()() {
-    sg::this_actor::sleep_for(kStepBeforeSums * compute_);
-    const std::vector<Transfer> transfers = transfers_of(step_.exchange, rank_);
-    for (size_t begin = 0; begin < transfers.size();) {
-      size_t end = begin;
-      while (end < transfers.size() && transfers[end].round == transfers[begin].round) ++end;
-      run_round({transfers.begin() + static_cast<std::ptrdiff_t>(begin),
-                 transfers.begin() + static_cast<std::ptrdiff_t>(end)});
-      begin = end;
-    }
+    // Weights are averaged after the last local step.
+    sg::this_actor::sleep_for((step_.local_steps == 1 ? kStepBeforeSums : 1) * compute_);
+    if (compute_ > 0) note("compute", observe::TraceThread::kMain, 0, compute_);
+    exchange();
     finished_[rank_] = std::max(compute_, sg::Engine::get_clock());
   }
 
  private:
-  void run_round(const std::vector<Transfer>& round) {
-    static int payload = 0;
-    std::vector<sg::CommPtr> messages;
-    std::vector<int*> received(round.size());
-    for (size_t i = 0; i < round.size(); ++i) {
-      const Transfer& transfer = round[i];
-      if (transfer.sends)
-        messages.push_back(mailbox(rank_, transfer.peer)
-                               ->put_async(&payload, static_cast<uint64_t>(transfer.bytes)));
-      else
-        messages.push_back(mailbox(transfer.peer, rank_)->get_async<int>(&received[i]));
+  // Sends and receives in order, as comm/executor.h does: a send waits for all receives up to the
+  // last one of the same bytes in an earlier round.
+  void exchange() {
+    for (const Transfer& transfer : transfers_of(step_.exchange, rank_))
+      (transfer.sends ? sends_ : receives_).push_back(transfer);
+    messages_.resize(receives_.size());
+    for (size_t i = 0; i < receives_.size(); ++i) waiting_[receives_[i].peer].push_back(i);
+    for (auto& [peer, indexes] : waiting_) receive_next(indexes);
+    std::vector<sg::CommPtr> sent;
+    for (const Transfer& send : sends_) {
+      const size_t needed = receives_before(send);
+      while (received_ < needed) finish_receive();
+      static int payload = 0;
+      sent.push_back(
+          mailbox(rank_, send.peer)->put_async(&payload, static_cast<uint64_t>(send.bytes)));
     }
-    for (const sg::CommPtr& message : messages) message->wait();
+    while (received_ < receives_.size()) finish_receive();
+    for (const sg::CommPtr& message : sent) message->wait();
+  }
+
+  size_t receives_before(const Transfer& send) const {
+    const auto end = std::ranges::partition_point(
+        receives_, [&](const Transfer& receive) { return receive.round < send.round; });
+    constexpr double kNone = 0.5;  // bytes; offsets are rounded
+    for (auto last = end; last != receives_.begin(); --last) {
+      const Transfer& receive = *std::prev(last);
+      const double overlap = std::min(send.first + send.bytes, receive.first + receive.bytes) -
+                             std::max(send.first, receive.first);
+      if (overlap > kNone) return static_cast<size_t>(last - receives_.begin());
+    }
+    return 0;
+  }
+
+  // The messages of one peer follow each other on its connection.
+  void receive_next(std::deque<size_t>& indexes) {
+    if (indexes.empty()) return;
+    const size_t index = indexes.front();
+    indexes.pop_front();
+    messages_[index] = mailbox(receives_[index].peer, rank_)->get_async<int>(&payload_);
+  }
+
+  void note(const std::string& name, int thread, double begin, double end) {
+    const char* const category = thread == observe::TraceThread::kMain ? "compute" : "wire";
+    if (trace_ != nullptr) trace_->add({name, category, rank_, thread, begin, end - begin});
+  }
+
+  void finish_receive() {
+    const sg::CommPtr& message = messages_[received_];
+    const Transfer& receive = receives_[received_];
+    message->wait();
+    if (trace_ != nullptr)
+      note(fmt::format("round {} from {}", receive.round + 1, receive.peer),
+           observe::TraceThread::kFirstLane + receive.peer, message->get_start_time(),
+           message->get_finish_time());
+    messages_[received_].reset();
+    receive_next(waiting_[receives_[received_++].peer]);
   }
 
   sg::Mailbox* mailbox(int from, int to) {
@@ -64,6 +105,12 @@ class Rank {
   int rank_;
   double compute_;
   double* finished_;
+  observe::Trace* trace_;  // null if none is written
+  std::vector<Transfer> sends_, receives_;
+  std::vector<sg::CommPtr> messages_;          // of receives, once they are asked for
+  std::map<int, std::deque<size_t>> waiting_;  // receives to ask for, by peer
+  size_t received_ = 0;
+  int* payload_ = nullptr;
   std::unordered_map<int64_t, sg::Mailbox*> mailboxes_;
 };
 
@@ -93,7 +140,7 @@ std::vector<sg::Host*> make_machines(const Pool& pool, int count) {
   return hosts;
 }
 
-StepResult run_engine(const Pool& pool, const SimulatedStep& step) {
+StepResult run_engine(const Pool& pool, const SimulatedStep& step, observe::Trace* trace) {
   // The plain flow model: bandwidth is shared fairly, and a message takes its latency once. The
   // corrections of SimGrid's default model are for TCP over real Ethernet cards; bandwidths and
   // latencies of machine files are measured with them.
@@ -112,25 +159,49 @@ StepResult run_engine(const Pool& pool, const SimulatedStep& step) {
   const int machines = 1 + *std::ranges::max_element(exchange.hosts);
   const std::vector<sg::Host*> hosts = make_machines(pool, machines);
   std::vector<double> compute = compute_seconds(pool, step);
+  for (double& seconds : compute) seconds *= step.local_steps;
   compute.resize(static_cast<size_t>(exchange.ranks()), 0);  // servers wait for gradients
   std::vector<double> finished(compute.size());
   for (int rank = 0; rank < exchange.ranks(); ++rank)
     sg::Actor::create("rank" + std::to_string(rank), hosts[exchange.hosts[rank]],
-                      Rank(step, rank, compute[rank], finished.data()));
+                      Rank(step, rank, compute[rank], finished.data(), trace));
   engine.run();
   StepResult result = {.simulated = true};
   result.seconds = *std::ranges::max_element(finished);
   const double slowest = *std::ranges::max_element(compute);
-  result.exchange = std::max(0.0, sg::Engine::get_clock() - kStepBeforeSums * slowest);
+  const double before = (step.local_steps == 1 ? kStepBeforeSums : 1) * slowest;
+  result.exchange = std::max(0.0, sg::Engine::get_clock() - before) / step.local_steps;
   result.utilisation = busiest_bytes(exchange) / pool.between.bandwidth / result.seconds;
   const double all = result.seconds * exchange.workers;
   result.waiting = 1 - std::accumulate(compute.begin(), compute.end(), 0.0) / all;
+  result.seconds /= step.local_steps;
   return result;
 }
 
-int run(const std::vector<std::string>& arguments) {
+void name_ranks(observe::Trace& trace, const Exchange& exchange) {
+  for (int rank = 0; rank < exchange.ranks(); ++rank) {
+    const bool server = rank >= exchange.workers;
+    trace.name_process(rank, server ? fmt::format("server {}", rank - exchange.workers)
+                                    : fmt::format("worker {}", rank));
+    trace.name_thread(rank, observe::TraceThread::kMain, "compute");
+    for (int peer = 0; peer < exchange.ranks(); ++peer)
+      trace.name_thread(rank, observe::TraceThread::kFirstLane + peer,
+                        fmt::format("from {}", peer));
+  }
+}
+
+int run(std::vector<std::string> arguments) {
+  std::string path;
+  if (!arguments.empty() && arguments.back().starts_with(kTraceOption)) {
+    path = arguments.back().substr(kTraceOption.size());
+    arguments.pop_back();
+  }
   const SimulatorTask task = read_simulator_arguments(arguments);
-  std::printf("%s\n", to_text(run_engine(task.pool, task.step)).c_str());
+  observe::Trace trace;
+  if (!path.empty()) name_ranks(trace, task.step.exchange);
+  const StepResult result = run_engine(task.pool, task.step, path.empty() ? nullptr : &trace);
+  if (!path.empty()) trace.save(path);
+  std::printf("%s\n", to_text(result).c_str());
   return 0;
 }
 

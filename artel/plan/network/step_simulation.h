@@ -11,7 +11,9 @@ namespace artel::plan {
 
 struct SimulatedStep {
   Exchange exchange;
-  double compute = 0;  // seconds on a worker of mean speed
+  double compute = 0;   // seconds of a step on a worker of mean speed
+  int local_steps = 1;  // steps between two exchanges, which then begin after the last one
+  int delay = 0;        // with "ps": iterations by which a worker may be ahead; closed form only
 };
 
 struct StepResult {
@@ -25,20 +27,30 @@ struct StepResult {
 // Share of a step before the first gradients are complete and can be sent.
 inline constexpr double kStepBeforeSums = 1.0 / 3;
 
-// Compute time of each worker in seconds. Speeds vary between machines by MachineKind::variation. A
-// machine has the same speed in every run.
+// Compute time of each worker in seconds. Speeds vary between machines by MachineKind::variation,
+// and the slowest machine is as slow as expected of that number. The same in every run.
 std::vector<double> compute_seconds(const Pool& pool, const SimulatedStep& step);
 
-// Computes the step by formulas: the larger of the link model's time and the busiest link's time.
+// Computes the step by formulas. Times of a result are those of one step; with local steps, a share
+// of the exchange. With a delay, exchanges overlap later steps: the slower of both sets the pace.
 StepResult closed_form(const Pool& pool, const SimulatedStep& step);
 
 // True if the program artel_simulator, which needs SimGrid, is installed next to this one.
 bool can_simulate_messages();
 // Simulates every message with SimGrid in a separate process. Throws an Error of kind unsupported
 // without SimGrid, and of kind timeout after `patience` seconds.
-StepResult simulate_messages(const Pool& pool, const SimulatedStep& step, double patience);
+// `trace` is the path of a timeline for Perfetto to write; empty for none.
+StepResult simulate_messages(const Pool& pool, const SimulatedStep& step, double patience,
+                             const std::string& trace = "");
+
+// The least number of workers whose step takes longer than one worker's by a tenth because
+// `servers` parameter servers cannot keep up. By closed forms, on machines of the same kind; 0 if
+// more than `most` workers are served.
+int saturating_workers(const Machines& machines, int servers, double bytes, double compute,
+                       int most);
 
 // Arguments and result of the simulator process, as text.
+inline constexpr std::string_view kTraceOption = "--trace=";  // the last argument, if any
 struct SimulatorTask {
   Pool pool;
   SimulatedStep step;
