@@ -47,7 +47,7 @@ struct Arguments {
   // For the forecast of a training:
   std::string on, goal = "fastest", output;
   double tokens = 0, samples = 0;
-  bool measure = false, exact = false;
+  bool measure = false, exact = false, as_given = false;
 };
 
 // Two lanes per stage for a schedule only; otherwise `lanes_for` returns the number for some
@@ -145,10 +145,6 @@ void check_lanes(int64_t batch_size, int lanes) {
   require(batch_size >= lanes, ErrorKind::invalid_argument,
           "train.batch_size: got {}, expected at least one sample for each of the {} lanes",
           batch_size, lanes);
-}
-
-KernelChoices choices_of(const TrainConfig& train) {
-  return {.exact_convolutions = train.exact_convolutions, .bf16 = train.precision == "bf16"};
 }
 
 int slots_of(const TrainConfig& train) {
@@ -272,6 +268,7 @@ void run_plan(Arguments& arguments) {
                       .overrides = arguments.overrides,
                       .on = arguments.on,
                       .goal = arguments.goal,
+                      .as_given = arguments.as_given,
                       .exact = arguments.exact,
                       .svg = arguments.svg,
                       .tokens = arguments.tokens,
@@ -318,6 +315,9 @@ void add_plan(CLI::App& program) {
                    "Samples of the whole training, counting repeats")
       ->type_name("N")
       ->check(at_least(1));
+  command->add_flag("--as-given", arguments->as_given,
+                    "Forecast the mesh, sharding, strategy, and lanes of the configuration instead "
+                    "of searching");
   command->add_flag(
       "--exact", arguments->exact,
       "Run the network's lanes on this machine and plan with their times; takes cores "

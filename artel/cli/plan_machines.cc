@@ -71,6 +71,12 @@ plan::Machines planned_machines(const std::string& on) {
           .kinds = {plan::rough_machine(this_machine())}};
 }
 
+void tell_missing_machines(const plan::Machines& machines, int64_t workers) {
+  if (plan::pool_of(machines, workers).exists) return;
+  println("{} has {}; this takes more machines of its last kind, \"{}\"", machines.name,
+          counted(machines.workers(), "worker"), machines.kinds.back().name);
+}
+
 void measure_machines(const std::string& file) {
   const std::vector<Graph> graphs = probe_graphs();
   const plan::Machines machines = {

@@ -9,6 +9,7 @@
 #include "artel/base/error.h"
 #include "artel/base/file.h"
 #include "artel/base/log.h"
+#include "artel/base/memory_limit.h"
 #include "artel/base/plural.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
@@ -23,8 +24,12 @@
 #include "artel/plan/measure.h"
 #include "artel/plan/product_chains.h"
 #include "artel/predict/batches.h"
+#include "artel/train/name_prefixes.h"
 #include "artel/train/step/memory_needs.h"
 #include "artel/train/step/stepper.h"
+#include "artel/train/strategies/pipeline.h"
+#include "artel/train/strategies/sharded.h"
+#include "artel/train/strategies/tensor.h"
 
 namespace artel::cli {
 namespace {
@@ -123,19 +128,56 @@ void print_tables(const plan::TrainingForecast& f, const plan::TrainingTask& tas
   }
 }
 
+// Prints the command or the keys of a configuration that train as planned.
+void print_keys(const plan::TrainingForecast& f, const plan::TrainingTask& task,
+                const std::string& subject) {
+  const plan::Combination& c = f.combination;
+  const int64_t lanes = std::max<int64_t>(c.data(), (task.batch + c.samples - 1) / c.samples);
+  std::vector<std::string> keys = {fmt::format("cluster.workers={}", c.workers),
+                                   fmt::format("cluster.lanes={}", lanes),
+                                   fmt::format("train.batch_size={}", task.batch)};
+  if (c.pipeline > 1) {
+    keys.push_back(fmt::format("cluster.pipeline={}", c.pipeline));
+    keys.push_back("cluster.schedule=" + c.schedule);
+  }
+  if (c.tensor > 1) {
+    keys.push_back(fmt::format("cluster.tensor={}", c.tensor));
+    keys.push_back(fmt::format("cluster.shards={}", c.tensor));
+  }
+  if (c.sharding != "none") keys.push_back("cluster.sharding=" + c.sharding);
+  if (c.strategy == "ps") {
+    keys.push_back("cluster.strategy=ps");
+    keys.push_back(fmt::format("cluster.servers={}", f.pool.machines));
+  }
+  if (c.recompute) {
+    const double limit = std::ceil(f.memory.activations / (1 << 20));
+    keys.push_back(fmt::format("train.memory_limit={:.0f}MiB", limit));
+  }
+  if (subject.ends_with(".toml"))
+    println("to train like this: artel train {} --set {}", subject, join(keys, " --set "));
+  else
+    println("keys to train like this: --set {}", join(keys, " --set "));
+}
+
 void print_ranking(const std::vector<plan::TrainingForecast>& best,
                    const plan::TrainingTask& task) {
-  std::vector<std::string> headers = {"workers", "machines", "mesh", "lane", "step", "memory"};
+  std::vector<std::string> headers = {"workers",  "machines", "mesh", "sharding", "recompute",
+                                      "strategy", "batch",    "lane", "step",     "memory"};
   if (task.steps > 0) headers.emplace_back("training");
   const bool priced = task.steps > 0 && best[0].pool.price > 0;
   if (priced) headers.emplace_back("price");
   headers.emplace_back("why");
   observe::Table table(headers);
   for (const plan::TrainingForecast& f : best) {
-    std::vector<std::string> row = {format_count(f.combination.workers),
+    const plan::Combination& c = f.combination;
+    std::vector<std::string> row = {format_count(c.workers),
                                     format_count(f.pool.machines),
-                                    to_string(f.combination),
-                                    std::to_string(f.combination.samples),
+                                    plan::mesh_text(c) + (c.pipeline > 1 ? ", " + c.schedule : ""),
+                                    c.sharding,
+                                    c.recompute ? "yes" : "no",
+                                    c.strategy,
+                                    std::to_string((task.batch + c.data() - 1) / c.data()),
+                                    std::to_string(c.samples),
                                     plan::format_long_time(f.seconds()),
                                     format_bytes(f.memory.total())};
     if (task.steps > 0) row.push_back(plan::format_long_time(f.seconds() * task.steps));
@@ -149,9 +191,35 @@ void print_ranking(const std::vector<plan::TrainingForecast>& best,
 
 Graph lane_graph(const Subject& subject, int64_t samples, const ShardPart& part = {},
                  int lanes_together = 1) {
+  const TrainConfig& train = subject.config.train;
+  const auto trained = [&](const std::string& name) {
+    return !begins_with_any(name, train.freeze);
+  };
   return training_graph(subject.model(), batch_of(subject.x, samples), batch_of(subject.y, samples),
-                        loss_by_name(subject.config.train.loss), {}, {}, part, lanes_together)
+                        loss_by_name(train.loss), trained, {}, part, lanes_together)
       .graph;
+}
+
+double parameter_count(const Graph& graph) {
+  double count = 0;
+  for (const ValueId id : graph.of_kind(ValueKind::parameter))
+    count += static_cast<double>(graph.type(id).shape.elements());
+  return count;
+}
+
+// Plans with measured times of the network's lanes, which are run on this machine.
+void measure_lanes(plan::TrainingTask& task, const TrainConfig& train) {
+  constexpr double kCopies = 2;  // weights and gradients
+  const double count = parameter_count(task.graph(2, {}));
+  const double bytes = 4 * kCopies * count;
+  const auto limit = static_cast<double>(memory_limit_bytes());
+  require(bytes < limit, ErrorKind::memory,
+          "--exact: {} has {} parameters, which need at least {} here, and this machine has {}; "
+          "leave --exact out",
+          task.name, short_count(count), format_bytes(bytes), format_bytes(limit));
+  task.measure = [choices = choices_of(train)](const Graph& graph) {
+    return plan::measured_node_seconds(graph, choices, data::data_folder() / "costs");
+  };
 }
 
 // Memory by the plan of a lane's program. Compiles each lane once.
@@ -164,7 +232,7 @@ std::function<plan::MemoryUse(const plan::WholeWorker&)> memory_of(const Subject
     const auto compiled = [&](int threads) -> const Program& {
       std::shared_ptr<const Program>& program = (*programs)[{worker.samples, threads, lanes}];
       if (!program) {
-        KernelChoices choices;
+        KernelChoices choices = choices_of(subject.config.train);
         program = std::make_shared<Program>(lane_graph(subject, worker.samples, {}, lanes),
                                             CompileOptions{.threads = threads}, choices);
       }
@@ -229,7 +297,33 @@ void print_nothing(plan::TrainingForecaster& forecaster, const plan::Goal& goal,
             fits ? "a larger train.batch_size" : "machines with more memory");
 }
 
+// The forecast of the mesh, sharding, strategy, and lanes that the configuration has.
+plan::SearchResult given_plan(plan::TrainingForecaster& forecaster, const Subject& subject,
+                              int64_t workers) {
+  const plan::TrainingTask& task = forecaster.task();
+  const ClusterConfig& cluster = subject.config.cluster;
+  const auto& pipeline = cluster.strategy_options.of<PipelineOptions>();
+  const auto tensor = cluster.strategy_options.of<TensorOptions>().tensor;
+  plan::Combination given = {.workers = std::max<int64_t>(1, workers),
+                             .pipeline = static_cast<int>(pipeline.pipeline),
+                             .tensor = static_cast<int>(tensor),
+                             .strategy = cluster.servers > 0 ? "ps" : "auto",
+                             .samples = (task.batch + task.lanes - 1) / task.lanes};
+  if (pipeline.schedule.starts_with("zero_bubble")) given.schedule = "zero_bubble";
+  if (given.data() > 1) given.sharding = cluster.strategy_options.of<ShardingOptions>().sharding;
+  const auto forecast = forecaster.forecast(given);
+  require(forecast.has_value(), ErrorKind::invalid_argument,
+          "--as-given: got {} workers with {}, expected a combination that is possible; try "
+          "other --workers",
+          given.workers, to_string(given));
+  return {.best = {*forecast}, .smallest = *forecast, .tried = 1, .fitting = forecast->fits()};
+}
+
 }  // namespace
+
+KernelChoices choices_of(const TrainConfig& train) {
+  return {.exact_convolutions = train.exact_convolutions, .bf16 = train.precision == "bf16"};
+}
 
 Subject planned_subject(const std::string& name, const std::string& input,
                         const std::vector<std::string>& overrides) {
@@ -289,10 +383,7 @@ void show_training_plan(const TrainingPlanRequest& request) {
   const Subject subject = planned_subject(request.subject, request.input, request.overrides);
   plan::TrainingTask task =
       training_task(subject, request.subject, request.tokens, request.samples, request.workers);
-  if (request.exact)
-    task.measure = [](const Graph& graph) {
-      return plan::measured_node_seconds(graph, {}, data::data_folder() / "costs");
-    };
+  if (request.exact) measure_lanes(task, subject.config.train);
   require(goal.within <= 0 || task.steps > 0, ErrorKind::invalid_argument,
           "--goal \"{}\": the length of the training is unknown; try --tokens or --samples",
           request.goal);
@@ -303,14 +394,21 @@ void show_training_plan(const TrainingPlanRequest& request) {
   print_work(task, *costs.find(2, 1, kind), kind);
   print_chains(task);
   println("on {}: {}", machines.name, machines.about);
-  const plan::SearchResult result = plan::search(forecaster, goal, request.workers);
+  tell_missing_machines(machines, request.workers);
+  const plan::SearchResult result = request.as_given
+                                        ? given_plan(forecaster, subject, request.workers)
+                                        : plan::search(forecaster, goal, request.workers);
   if (result.best.empty()) return print_nothing(forecaster, goal, result);
-  println("{} of {} combinations fit; the best for \"{}\":",
-          format_count(static_cast<int64_t>(result.fitting)),
-          format_count(static_cast<int64_t>(result.tried)), to_string(goal));
+  if (request.as_given)
+    println("as configured, which {}:", result.fitting > 0 ? "fits" : "does not fit");
+  else
+    println("{} of {} combinations fit; the best for \"{}\":",
+            format_count(static_cast<int64_t>(result.fitting)),
+            format_count(static_cast<int64_t>(result.tried)), to_string(goal));
   print_ranking(result.best, task);
   fmt::print("\n");
   print_tables(result.best[0], task);
+  print_keys(result.best[0], task, request.subject);
   if (task.steps > 0) print_month(task, machines, result.best[0]);
   if (!request.svg.empty())
     write_file_atomically(

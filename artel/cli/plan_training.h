@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "artel/cli/subject.h"
+#include "artel/exec/program.h"
 #include "artel/plan/forecast/lane_costs.h"
 #include "artel/plan/machines/machines.h"
 
@@ -16,6 +17,7 @@ struct TrainingPlanRequest {
   std::vector<std::string> overrides;
   std::string on;  // path or name of a machine file; empty for this machine
   std::string goal = "fastest";
+  bool as_given = false;           // the configuration's own combination instead of a search
   bool exact = false;              // measure the lanes of the network on this machine
   std::string svg;                 // output file of the picture
   double tokens = 0, samples = 0;  // length of the training; 0 to use the configuration
@@ -32,6 +34,9 @@ Subject planned_subject(const std::string& name, const std::string& input,
 plan::TrainingTask training_task(const Subject& subject, const std::string& name, double tokens,
                                  double samples, int64_t workers);
 
+// The kernels that training with this configuration uses.
+KernelChoices choices_of(const TrainConfig& train);
+
 // The machines of `--on`. If `on` is empty, this machine: its saved measurements, or a quick
 // estimate without any.
 plan::Machines planned_machines(const std::string& on);
@@ -39,6 +44,9 @@ plan::Machines planned_machines(const std::string& on);
 // "about 4.2 ms a step on this machine (3.9 to 4.6 ms)", for one worker. Empty if this machine was
 // not measured with `artel plan --measure`.
 std::string own_step_text(const Subject& subject, int64_t samples, int lanes);
+
+// Prints a notice if the machine file has fewer than `workers` workers.
+void tell_missing_machines(const plan::Machines& machines, int64_t workers);
 
 // Measures this machine and writes a machine file, to the cache if `file` is empty.
 void measure_machines(const std::string& file);

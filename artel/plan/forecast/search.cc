@@ -1,8 +1,7 @@
 #include "artel/plan/forecast/search.h"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
+#include <map>
 
 #include "artel/base/error.h"
 #include "artel/base/text.h"
@@ -46,11 +45,14 @@ double value_of(const TrainingForecast& f, const Goal& goal) {
   return 0;
 }
 
+// Every number of workers up to 16, then powers of two.
+int64_t next_count(int64_t count) { return count < 16 ? count + 1 : 2 * count; }
+
 std::vector<int64_t> worker_counts(const Machines& machines, int64_t asked) {
   if (asked > 0) return {asked};
   std::vector<int64_t> counts;
   const int64_t all = machines.workers();
-  for (int64_t count = 1; count < all; count *= 2) counts.push_back(count);
+  for (int64_t count = 1; count < all; count = next_count(count)) counts.push_back(count);
   counts.push_back(all);
   return counts;
 }
@@ -60,17 +62,35 @@ void sort_by(std::vector<TrainingForecast>& forecasts, const Goal& goal) {
                            [&](const TrainingForecast& f) { return value_of(f, goal); });
 }
 
-// The first forecast for each number of workers and mesh.
-std::vector<TrainingForecast> first_of_meshes(const std::vector<TrainingForecast>& sorted,
-                                              size_t wanted) {
-  std::set<std::tuple<int64_t, int, int>> seen;
+bool same_mesh(const Combination& a, const Combination& b) {
+  return a.workers == b.workers && a.pipeline == b.pipeline && a.tensor == b.tensor;
+}
+
+// True if `better`, which comes first, leaves no reason to choose `f`.
+bool replaces(const TrainingForecast& better, const TrainingForecast& f) {
+  return same_mesh(better.combination, f.combination) &&
+         better.memory.total() <= f.memory.total() * (1 + kWorthwhile);
+}
+
+std::vector<TrainingForecast> first_ones(const std::vector<TrainingForecast>& sorted,
+                                         size_t wanted) {
   std::vector<TrainingForecast> best;
   for (const TrainingForecast& f : sorted) {
-    const Combination& c = f.combination;
-    if (best.size() < wanted && seen.emplace(c.workers, c.pipeline, c.tensor).second)
-      best.push_back(f);
+    const auto replaces_it = [&](const TrainingForecast& better) { return replaces(better, f); };
+    if (best.size() < wanted && std::ranges::none_of(best, replaces_it)) best.push_back(f);
   }
   return best;
+}
+
+// Memory limits a plan if more of it would make the same number of workers faster.
+void mark_memory_limits(std::vector<TrainingForecast>& best,
+                        const std::map<int64_t, double>& fastest_that_does_not_fit) {
+  for (TrainingForecast& f : best) {
+    const auto faster = fastest_that_does_not_fit.find(f.combination.workers);
+    if (faster != fastest_that_does_not_fit.end() &&
+        faster->second < f.seconds() / (1 + kWorthwhile))
+      f.bottleneck = Bottleneck::memory_size;
+  }
 }
 
 }  // namespace
@@ -106,10 +126,15 @@ SearchResult search(TrainingForecaster& forecaster, const Goal& goal, int64_t wo
                     size_t wanted) {
   SearchResult result;
   std::vector<TrainingForecast> fitting;
+  std::map<int64_t, double> too_large;  // seconds of the fastest one, by workers
   for (const int64_t count : worker_counts(forecaster.machines(), workers))
     for (TrainingForecast& f : forecaster.all(count)) {
       if (result.tried++ == 0 || f.memory.total() < result.smallest.memory.total())
         result.smallest = f;
+      if (!f.fits()) {
+        double& least = too_large.try_emplace(count, f.seconds()).first->second;
+        least = std::min(least, f.seconds());
+      }
       if (f.fits() && is_in_time(f, goal, forecaster.task().steps)) fitting.push_back(std::move(f));
     }
   require(result.tried > 0, ErrorKind::invalid_argument,
@@ -118,13 +143,14 @@ SearchResult search(TrainingForecaster& forecaster, const Goal& goal, int64_t wo
           workers, forecaster.task().batch);
   result.fitting = fitting.size();
   sort_by(fitting, goal);
-  result.best = first_of_meshes(fitting, wanted);
+  result.best = first_ones(fitting, wanted);
+  mark_memory_limits(result.best, too_large);
   return result;
 }
 
 std::optional<TrainingForecast> with_fewest_workers(TrainingForecaster& forecaster,
                                                     const Goal& goal) {
-  for (int64_t count = 1; count <= kMostWorkers; count *= 2) {
+  for (int64_t count = 1; count <= kMostWorkers; count = next_count(count)) {
     std::vector<TrainingForecast> fitting;
     for (TrainingForecast& f : forecaster.all(count))
       if (f.fits() && is_in_time(f, goal, forecaster.task().steps)) fitting.push_back(std::move(f));
@@ -137,12 +163,17 @@ std::optional<TrainingForecast> with_fewest_workers(TrainingForecaster& forecast
 
 std::string reason_for(const TrainingForecast& f, const TrainingForecast& best) {
   const double slower = f.seconds() / best.seconds();
-  const std::string limit = fmt::format("limited by {}", to_string(f.bottleneck));
+  std::string text;
   if (slower > 1 + kWorthwhile && slower < 2)
-    return fmt::format("{:.0f} % slower, {}", 100 * (slower - 1), limit);
-  if (slower >= 2) return fmt::format("{:.3g} times as slow, {}", slower, limit);
-  if (slower < 1 - kWorthwhile) return fmt::format("{:.3g} times as fast, {}", 1 / slower, limit);
-  return limit;
+    text = fmt::format("{:.0f} % slower, ", 100 * (slower - 1));
+  else if (slower >= 2)
+    text = fmt::format("{:.3g} times as slow, ", slower);
+  else if (slower < 1 - kWorthwhile)
+    text = fmt::format("{:.3g} times as fast, ", 1 / slower);
+  const double memory = f.memory.total() / best.memory.total();
+  if (same_mesh(f.combination, best.combination) && memory < 1 - kWorthwhile)
+    text += fmt::format("{:.2g} of the memory, ", memory);
+  return text + fmt::format("limited by {}", to_string(f.bottleneck));
 }
 
 }  // namespace artel::plan

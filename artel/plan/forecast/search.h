@@ -21,22 +21,24 @@ Goal parse_goal(std::string_view text);
 std::string to_string(const Goal& goal);
 
 struct SearchResult {
-  std::vector<TrainingForecast> best;  // the best that fits for each mesh, best first
-  TrainingForecast smallest;           // the one with the least memory, even if it does not fit
+  // Those that fit, best first. All combinations compete. A combination is left out if a better one
+  // with the same workers and mesh needs no more memory.
+  std::vector<TrainingForecast> best;
+  TrainingForecast smallest;  // the one with the least memory, even if it does not fit
   size_t tried = 0, fitting = 0;
 };
 
-// Tries plans for `workers` workers. If `workers` is 0, tries every power of two and all workers of
-// the machines.
+// Tries plans for `workers` workers. If `workers` is 0, tries every number up to 16, powers of two,
+// and all workers of the machines.
 SearchResult search(TrainingForecaster& forecaster, const Goal& goal, int64_t workers,
                     size_t wanted = 10);
 
-// The plan with the fewest workers that fits and meets the goal, up to 2^20 workers. May use more
-// machines than the machine file has. Empty if no plan does.
+// The plan with the fewest workers that fits and meets the goal, up to 2^20 workers; beyond 16,
+// only powers of two. May use more machines than the machine file has. Empty if no plan does.
 std::optional<TrainingForecast> with_fewest_workers(TrainingForecaster& forecaster,
                                                     const Goal& goal);
 
-// Compares a plan with the best one, e.g. "31 % slower, limited by network".
+// Compares a plan with the best one, e.g. "31 % slower, 0.4 of the memory, limited by network".
 std::string reason_for(const TrainingForecast& forecast, const TrainingForecast& best);
 
 }  // namespace artel::plan

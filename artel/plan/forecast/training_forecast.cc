@@ -6,6 +6,7 @@
 #include "artel/base/error.h"
 #include "artel/base/text.h"
 #include "artel/comm/collectives/calibration.h"
+#include "artel/comm/collectives/lane_tree.h"
 #include "artel/plan/cuts.h"
 
 namespace artel::plan {
@@ -141,8 +142,7 @@ class Evaluation {
 
   // Time of the slowest of n workers relative to the mean.
   double slowest_factor() const {
-    const auto n = static_cast<double>(f_.pool.machines);
-    return n < 2 ? 1 : 1 + f_.pool.kind.variation * std::sqrt(2 * std::log(n));
+    return 1 + f_.pool.kind.variation * expected_largest(f_.pool.machines);
   }
 
   double turns() const { return static_cast<double>(turns_.count); }
@@ -208,12 +208,29 @@ class Evaluation {
       // part and sends the new weights. The machine's workers send and receive as much.
       const double all = 2 * bytes * sharing * static_cast<double>(copies_on_machine_);
       f_.network_bytes += all * (machines - 1) / machines;
-      return 2 * f_.pool.between.latency + all / f_.pool.between.bandwidth;
+      const comm::LinkCost& link = hosts > 1 ? f_.pool.between : f_.pool.kind.inside;
+      const double moved = hosts > 1 ? all * (machines - 1) / machines : 2 * bytes;
+      return 2 * link.latency + moved / link.bandwidth;
     }
-    f_.network_bytes += hosts > 1 ? sharing * 2 * (machines - 1) / machines * bytes : 0;
+    const double sums = most_sums();
+    f_.network_bytes += hosts > 1 ? sharing * (sums + 1) * (machines - 1) / machines * bytes : 0;
     f_.inside_bytes += copies_on_machine_ > 1 ? 2 * bytes : 0;
-    return comm::predicted_seconds(links, comm::choose_all_reduce(links, count, bytes), count,
-                                   bytes);
+    return comm::predicted_exact_seconds(links, count, sums, bytes);
+  }
+
+  // The largest number of subtrees of the lanes of a machine, which sends a sum of each.
+  double most_sums() const {
+    const auto copies = static_cast<int>(c_.data()), own = static_cast<int>(copies_on_machine_);
+    const auto lanes =
+        static_cast<int>(std::max<int64_t>(c_.data(), rounded_up(task_.batch, c_.samples)));
+    size_t most = 1;
+    for (int copy = 0; copy < copies; copy += own) {
+      const int last = std::min(copy + own, copies) - 1;
+      const comm::LaneRange held = {comm::even_lanes(lanes, copies, copy).first,
+                                    comm::even_lanes(lanes, copies, last).last};
+      most = std::max(most, comm::lane_subtrees(lanes, held).size());
+    }
+    return static_cast<double>(most);
   }
 
   // Gradients are sent during the backward pass. New weights are sent after the update, or gathered
@@ -305,7 +322,9 @@ class Evaluation {
         std::min(1.0, turn_.memory_seconds / turn_.costs.times(0, turn_.costs.nodes()).total());
     const double compute = f_.step.compute;
     const double largest = std::max({compute, f_.step.exchange, f_.step.waiting});
-    if (largest == f_.step.waiting)
+    if (!f_.fits())
+      f_.bottleneck = Bottleneck::memory_size;
+    else if (largest == f_.step.waiting)
       f_.bottleneck = Bottleneck::waiting;
     else if (largest == f_.step.exchange)
       f_.bottleneck = Bottleneck::network;
@@ -341,9 +360,12 @@ std::vector<int64_t> lane_sizes(const TrainingTask& task, int64_t copies, bool l
 
 }  // namespace
 
+std::string mesh_text(const Combination& c) {
+  return fmt::format("data {} x pipeline {} x tensor {}", c.data(), c.pipeline, c.tensor);
+}
+
 std::string to_string(const Combination& c) {
-  std::string text =
-      fmt::format("data {} x pipeline {} x tensor {}", c.data(), c.pipeline, c.tensor);
+  std::string text = mesh_text(c);
   if (c.sharding != "none") text += fmt::format(", sharding \"{}\"", c.sharding);
   if (c.recompute) text += ", recomputation";
   if (c.pipeline > 1) text += ", " + c.schedule;
@@ -357,6 +379,8 @@ std::string_view to_string(Bottleneck bottleneck) {
       return "compute";
     case Bottleneck::memory_bandwidth:
       return "memory bandwidth";
+    case Bottleneck::memory_size:
+      return "memory size";
     case Bottleneck::network:
       return "network";
     case Bottleneck::waiting:

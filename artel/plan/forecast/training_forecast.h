@@ -29,6 +29,8 @@ struct Combination {
 
   int64_t data() const { return workers / (pipeline * tensor); }
 };
+// "data 4 x pipeline 2 x tensor 1".
+std::string mesh_text(const Combination& combination);
 // For example, `data 4 x pipeline 2 x tensor 1, sharding "optimizer", recomputation`.
 std::string to_string(const Combination& combination);
 
@@ -43,7 +45,8 @@ struct StepParts {
   double total() const { return compute + exchange + update + waiting; }
 };
 
-enum class Bottleneck { compute, memory_bandwidth, network, waiting };
+// `memory_size`: does not fit, or a faster combination of as many workers does not (search.h).
+enum class Bottleneck { compute, memory_bandwidth, memory_size, network, waiting };
 std::string_view to_string(Bottleneck bottleneck);
 
 struct TrainingForecast {

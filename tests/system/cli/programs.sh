@@ -131,12 +131,52 @@ TOML
   sed -i 's/50 MB/1 GB/' machines.toml
   expect 0 "$artel" plan vgg11 --input 3x64x64 --set train.batch_size=8 --on machines.toml
   contains out "enough: "
-  mistake 1 "[--on v1000] neither a file (.toml) nor known machines; did you mean 'v100'?; known: a100, cloud, infiniband, lab, v100" plan lenet5 --on v1000
+  mistake 1 "[--on v1000] neither a file (.toml) nor known machines; did you mean 'v100'?; known: a100, cloud, infiniband, lab, p100, v100" plan lenet5 --on v1000
   mistake 1 "--tokens: lenet5 does not read text; try --samples" plan lenet5 --on lab --tokens 1e9
   mistake 1 "--goal \"within 3 days\": the length of the training is unknown; try --tokens or --samples" plan lenet5 --on lab --goal "within 3 days"
   printf 'network = "0 Mbit/s"\n' >>machines.toml
   sed -i 5d machines.toml
   mistake 1 "[machines.toml:5] network: got 0, expected more than 0" plan lenet5 --on machines.toml
+}
+
+# Known facts that plans reproduce.
+test_published() {
+  efficiency() { # MODEL: percent of weak scaling to 512 GPUs
+    expect 0 "$artel" simulate "$1" --on p100 --workers 512 --strategies ring --closed-form --set train.batch_size=64
+    awk '$1 == "ring" { print $(NF - 2) }' out
+  }
+  # Horovod: about 90 % and 68 %. The forecasts are 3 and 26 % too high: they know the wire, but neither the hosts' work for each
+  # message nor other traffic.
+  local resnet vgg
+  resnet=$(efficiency resnet101) vgg=$(efficiency vgg16)
+  echo "ResNet-101 $resnet %, VGG-16 $vgg %"
+  ((resnet >= 85 && resnet <= 100)) || fail "ResNet-101: got $resnet %, published 90 %"
+  ((vgg >= 60 && vgg <= 88 && vgg < resnet)) || fail "VGG-16: got $vgg %, published 68 %"
+}
+
+# Only what is trained is differentiated and exchanged.
+test_plan_of_frozen() {
+  local frozen=(--on lab --workers 2 --input 3x64x64 --set train.batch_size=32)
+  expect 0 "$artel" plan resnet18 "${frozen[@]}"
+  local all part line
+  all=$(awk '$1 == "gradients" { print $2 * ($3 == "MiB" ? 1 : 1 / 1024) }' out)
+  expect 0 "$artel" plan resnet18 "${frozen[@]}" --set 'train.freeze=["conv1", "bn1", "layer1", "layer2", "layer3", "layer4"]'
+  part=$(awk '$1 == "gradients" { print $2 * ($3 == "MiB" ? 1 : 1 / 1024) }' out)
+  awk "BEGIN { exit !($all > 10 * $part && $part > 0) }" || fail "gradients: $part MiB of $all MiB"
+  contains out "keys to train like this: --set cluster.workers=2 --set cluster.lanes="
+  # What is printed can be pasted.
+  make_data
+  expect 0 "$artel" plan run.toml --on lab --workers 2
+  line=$(sed -n 's/^to train like this: artel //p' out)
+  [[ -n $line ]] || fail "no command in $(cat out)"
+  eval "expect 0 \"\$artel\" $line --set train.steps=2 --out pasted"
+  expect 0 "$artel" plan run.toml --on lab --workers 2 --as-given
+  contains out "as configured, which fits:"
+  expect 1 "$artel" plan gpt3 --exact --on v100
+  contains err "--exact: gpt3 has 175e9 parameters, which need at least 1.3 TiB here, and this machine has"
+  expect 0 "$artel" plan lenet5 --on lab --workers 16
+  contains out 'lab has 8 workers; this takes more machines of its last kind, "desktop"'
+  mistake 1 "--scaling strong: got 1,000 workers for a batch of 32 samples, expected at least one sample each; try --set train.batch_size=1000" simulate lenet5 --on infiniband --workers 1000 --scaling strong --closed-form
 }
 
 # Measuring takes some seconds: the file that comes out is used by default.
@@ -159,9 +199,13 @@ test_simulate() {
   expect 0 "$artel" simulate lenet5 --on lab --workers 8 --closed-form --svg scaling.svg
   contains out "closed form"
   contains scaling.svg "weak scaling"
-  expect 0 "$artel" simulate lenet5 --on infiniband --workers 64 --strategies ring,coordinator --scaling strong
+  expect 0 "$artel" simulate lenet5 --on infiniband --workers 64 --strategies ring,coordinator --scaling strong --set train.batch_size=64
   contains out "coordinator"
-  mistake 1 "--strategies: got 'rink', expected ring, tree, halving, hierarchical, direct, coordinator, ps; did you mean 'ring'?" simulate lenet5 --on lab --strategies rink
+  expect 0 "$artel" simulate vgg16 --on lab --workers 8 --strategies ps --delay 4 --failures "30 days" --closed-form
+  contains out "ps: 1 server saturate at"
+  contains out "failures: 0.267 a day on 8 machines; elastic training loses"
+  mistake 1 "--trace: no messages are simulated; leave --closed-form out, and build with SimGrid (libsimgrid-dev)" simulate lenet5 --on lab --closed-form --trace t.json
+  mistake 1 "--strategies: got 'rink', expected exact, ring, tree, halving, hierarchical, direct, coordinator, ps; did you mean 'ring'?" simulate lenet5 --on lab --strategies rink
   mistake 1 "--servers: got 9, expected at most one for each of the 8 machines" simulate lenet5 --on lab --strategies ps --servers 9 --closed-form
 }
 
