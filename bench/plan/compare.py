@@ -24,11 +24,11 @@ GPT = ["model.width=384", "model.depth=6", "model.heads=6", "model.positions=256
 # By name: the model, the shape of a sample, keys, and batches.
 CASES = {
     "mlp": ("mlp", "784", [], (32, 256)),
-    "lenet5": ("lenet5", "1x28x28", [], (64, 256)),
     "vgg11_bn": ("vgg11_bn", "3x32x32", ["model.small_images=true"], (16, 64)),
     "vgg16": ("vgg16", "3x64x64", [], (8,)),
     "resnet34": ("resnet34", "3x64x64", [], (8, 32)),
     "resnet50": ("resnet50", "3x224x224", [], (8,)),
+    "resnet44": ("resnet44", "3x32x32", [], (64,)),
     "resnet56": ("resnet56", "3x32x32", [], (32,)),
     "mobilenet_v2": ("mobilenet_v2", "3x224x224", [], (8,)),
     "vit": ("vit_tiny", "3x32x32", ["model.patch=4"], (16, 64)),
@@ -38,7 +38,7 @@ CASES = {
     "autoencoder": ("examples/autoencoder.toml", None, [], (64,)),
 }
 # Networks of two workers, trained on the pictures of examples/fashion_mnist.toml.
-PAIRS = {"as configured": [], "mlp": ["model.name=mlp"], "lenet5": ["model.name=lenet5"]}
+PAIRS = {"as configured": [], "mlp": ["model.name=mlp"]}
 PAIR_FILE = os.path.join(ROOT, "examples/fashion_mnist.toml")
 
 
@@ -59,21 +59,17 @@ def machine_file(folder, text, cores, devices):
 
 
 def plan_of(machine, subject, shape, keys, workers, *more):
-    return output_of("plan", subject, "--on", machine, "--workers", str(workers), *(["--input", shape] if shape else []), *more, *settings(keys))
+    return output_of("plan", subject, "--as-given", "--on", machine, "--workers", str(workers), *(["--input", shape] if shape else []), *more, *settings(keys))
 
 
-def forecast(machine, subject, shape, keys, exact):
-    """Seconds of a step and bytes of one worker: the last two totals."""
-    text = plan_of(machine, subject, shape, keys, 1, *(["--exact"] if exact else []))
-    memory, step = re.findall(r"^total\s+([\d.]+) (\w+)\b", text, re.M)[-2:]
+def forecast(machine, subject, shape, keys, workers, exact=False):
+    """Seconds of a step and bytes of a worker, with the lanes, strategy, and mesh that training uses: the last two totals."""
+    text = plan_of(machine, subject, shape, keys, workers, *(["--exact"] if exact else []))
+    totals = re.findall(r"^total\s+([\d.]+) (\w+)\b", text, re.M)
+    if len(totals) < 2:
+        raise SystemExit(f"no forecast of {subject} with {workers} workers:\n{text}")
+    memory, step = totals[-2:]
     return float(step[0]) * TIMES[step[1]], float(memory[0]) * BYTES[memory[1]]
-
-
-def forecast_pair(machine, keys):
-    """Seconds of a step of two copies of the network."""
-    text = plan_of(machine, PAIR_FILE, None, keys, 2)
-    number, unit = re.search(r"^2 .*data 2 x pipeline 1 x tensor 1 +\d+ +([\d.]+) (\w+)\b", text, re.M).groups()
-    return float(number) * TIMES[unit]
 
 
 def measured(subject, shape, keys, batch, threads, options):
@@ -132,8 +128,8 @@ def main():
                 for threads in sorted({1, os.cpu_count()}):
                     on = machine_file(folder, machine, threads, 1)
                     own = [*keys, f"train.batch_size={batch}"]
-                    expected, memory = forecast(on, subject, shape, own, False)
-                    exact = forecast(on, subject, shape, own, True)[0] if options.exact else None
+                    expected, memory = forecast(on, subject, shape, own, 1)
+                    exact = forecast(on, subject, shape, own, 1, exact=True)[0] if options.exact else None
                     rows = [measured(subject, shape, own, batch, threads, options) for _ in range(options.rounds)]
                     real, used = (statistics.median(values) for values in zip(*rows))
                     text = (f"{name:13} batch {batch:4} threads {threads}: forecast {1e3 * expected:8.2f} ms, measured {1e3 * real:8.2f} ms, "
@@ -145,7 +141,7 @@ def main():
                     print(json.dumps(row) if options.json else text, flush=True)
         on = machine_file(folder, machine, 1, 2)
         for name, keys in PAIRS.items() if options.steps and not options.processor else ():
-            expected = forecast_pair(on, keys)
+            expected, _ = forecast(on, PAIR_FILE, None, keys, 2)
             real = statistics.median(measured_pair(keys, options.steps) for _ in range(options.rounds))
             text = f"two workers, {name:13}: forecast {1e3 * expected:8.2f} ms, measured {1e3 * real:8.2f} ms, {pairs.add(expected, real)}"
             print(json.dumps({"model": name, "workers": 2, "forecast": expected, "measured": real}) if options.json else text, flush=True)
