@@ -24,6 +24,13 @@ struct CopiedBytes {
   int64_t to_device = 0, from_device = 0;
 };
 
+// What a device has done and holds, since the start of the program.
+struct DeviceUse {
+  CopiedBytes copied;
+  size_t memory = 0;        // bytes allocated now
+  double busy_seconds = 0;  // with work in its queue
+};
+
 // Must outlive all memory and programs on it. Thread safe.
 class Device {
  public:
@@ -38,13 +45,18 @@ class Device {
   // Allocates zeroed memory, aligned to 64 bytes. Offsets may be added to its address. Only kernels
   // of the device and the two functions below may access it; the CPU may not be able to read it.
   virtual Memory allocate(size_t bytes) = 0;
-  // Copy between CPU and device memory, after all kernels that have been launched.
+  // Copy between CPU and device memory, after all kernels that have been launched. `from` may
+  // change after `write` has returned, even if the device has not received it yet.
   virtual void write(std::byte* to, const std::byte* from, size_t bytes) = 0;
   virtual void read(const std::byte* from, std::byte* to, size_t bytes) = 0;
-  // Waits for all kernels that have been launched. Throws if one has failed.
+  // Like `read`, but `to` has the bytes only after `finish`, and must exist until then.
+  virtual void read_later(const std::byte* from, std::byte* to, size_t bytes) {
+    read(from, to, bytes);
+  }
+  // Waits for all kernels and copies that have been launched. Throws if one has failed.
   virtual void finish() {}
-  // Total since the start of the program.
-  virtual CopiedBytes copied() const { return {}; }
+  virtual DeviceUse use() const { return {}; }
+  CopiedBytes copied() const { return use().copied; }
 };
 
 Device& cpu();

@@ -8,6 +8,7 @@
 #include "artel/base/error.h"
 #include "artel/base/log.h"
 #include "artel/base/mutex.h"
+#include "artel/base/plural.h"
 #include "artel/exec/opencl/device.h"
 #include "artel/exec/opencl/self_test.h"
 
@@ -38,7 +39,8 @@ struct OpenedDevice {
 };
 
 // Tests a device once, when it is first used with a test.
-Device& opened(const std::vector<opencl::Description>& all, int number, bool tested) {
+Device& opened(const std::vector<opencl::Description>& all, int number, bool tested,
+               double timeout) {
   static Mutex mutex;
   static std::map<int, OpenedDevice> devices;
   const MutexLock lock(mutex);
@@ -48,32 +50,47 @@ Device& opened(const std::vector<opencl::Description>& all, int number, bool tes
     one.device = std::make_unique<opencl::OpenClDevice>(*opencl::find_api(problem),
                                                         all[static_cast<size_t>(number)], number);
   }
+  one.device->set_timeout(timeout);
   if (!tested) return *one.device;
   if (!one.problem) one.problem = opencl::self_test(*one.device);
   require(
       one.problem->empty(), ErrorKind::unsupported,
       "{} fails the self-test: {}; update its driver, or use the device \"cpu\"; \"opencl:{}{}\" "
-      "(artel train --force) uses it all the same",
+      "(artel train --untested-device) uses it all the same",
       one.device->name(), *one.problem, number, kUntested);
   return *one.device;
 }
 
-// The first that passes its self-test.
-Device& first_accelerator() {
-  std::string problem;
-  if (!opencl::find_api(problem)) return cpu();
+void tell_sharing(int place, int count, const Device& device) {
+  log(LogLevel::info, "worker {} of this machine shares {}: there {} {} to choose from", place,
+      device.name(), count == 1 ? "is" : "are", counted(count, "OpenCL device"));
+}
+
+// The device of a worker: the devices that pass their self-test take turns.
+Device& accelerator(int place, double timeout) {
   std::vector<opencl::Description> all;
+  std::string problem = "no OpenCL device other than CPUs";
   try {
     all = opencl::find_devices();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
+    problem = error.what();
   }
-  for (size_t i = 0; i < all.size(); ++i) try {
-      if (!all[i].is_cpu && all[i].usable) return opened(all, static_cast<int>(i), true);
+  std::vector<Device*> passed;
+  for (const int number : opencl::devices_to_spread(all)) try {
+      if (std::ssize(passed) > place || all[static_cast<size_t>(number)].is_cpu) break;
+      passed.push_back(&opened(all, number, true, timeout));
     } catch (const Error& error) {
-      log(LogLevel::warning, "{}", error.what());
+      problem = error.what();
+      log(LogLevel::warning, "{}", problem);
     }
-  return cpu();
+  if (passed.empty()) {
+    if (place == 0) log(LogLevel::info, "device \"auto\" is the CPU: {}", problem);
+    return cpu();
+  }
+  Device& own = *passed[static_cast<size_t>(place) % passed.size()];
+  if (place >= std::ssize(passed)) tell_sharing(place, static_cast<int>(passed.size()), own);
+  return own;
 }
 
 }  // namespace
@@ -89,23 +106,29 @@ std::string untested_device(std::string_view name) {
   return fmt::format("{}{}", base_name(name), kUntested);
 }
 
-Device& device_by_name(std::string_view name, int place) {
+Device& device_by_name(std::string_view name, const DeviceUser& user) {
   check_device_name(name);
   const std::string_view base = base_name(name);
   if (base == "cpu") return cpu();
-  if (base == "auto") return first_accelerator();
+  if (base == "auto") return accelerator(user.place, user.timeout);
   const std::vector<opencl::Description> all = opencl::find_devices();
-  const auto count = static_cast<int>(all.size());
-  const int number = number_in(base).value_or(place % count);
-  if (base == "opencl" && place >= count)
-    log(LogLevel::info, "worker {} of this machine shares opencl:{}: there {} {} OpenCL device{}",
-        place, number, count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
+  const std::vector<int> spread = opencl::devices_to_spread(all);
+  const auto count = static_cast<int>(all.size()), choice = static_cast<int>(spread.size());
+  const int number =
+      number_in(base).value_or(spread[static_cast<size_t>(user.place) % spread.size()]);
   require(
       number < count, ErrorKind::not_found,
       "device '{}': this machine has {} OpenCL device{}, opencl:0{}; `artel devices` lists them",
       base, count, count == 1 ? "" : "s",
       count > 1 ? fmt::format(" to opencl:{}", count - 1) : std::string());
-  return opened(all, number, base == name);
+  Device& own = opened(all, number, base == name, user.timeout);
+  if (base == "opencl" && user.place >= choice) tell_sharing(user.place, choice, own);
+  if (number_in(base) && user.place > 0)
+    log(LogLevel::info,
+        "worker {} of this machine shares {} with all workers that are set to \"{}\"; \"opencl\" "
+        "gives each worker its own device while there are enough",
+        user.place, own.name(), base);
+  return own;
 }
 
 }  // namespace artel

@@ -150,6 +150,26 @@ std::vector<ParameterEntry> Program::parameter_entries() const {
 }
 
 void Program::run(Frame& frame, ThreadPool& pool, const RunOptions& options) const {
+  if (device_ == &cpu()) return run_kernels(frame, pool, options);
+  try {
+    run_kernels(frame, pool, options);
+    Device& home = *plan_.gradient_device;
+    if (&home != &cpu() && !options.leaves_gradients &&
+        frame.next_ == static_cast<int>(plan_.kernels.size()))
+      home.read_later(frame.device_gradients_.address(), frame.gradients_.address(),
+                      plan_.gradient_bytes);
+    device_->finish();
+  } catch (...) {
+    // Copies to the frame must not be in flight when it is destroyed.
+    try {
+      device_->finish();
+    } catch (const Error&) {  // the first error is the cause
+    }
+    throw;
+  }
+}
+
+void Program::run_kernels(Frame& frame, ThreadPool& pool, const RunOptions& options) const {
   const int first = options.part.first;
   const int last = std::min(options.part.last, static_cast<int>(plan_.kernels.size()));
   require(first == 0 || first == frame.next_, ErrorKind::internal,
@@ -177,11 +197,13 @@ void Program::run(Frame& frame, ThreadPool& pool, const RunOptions& options) con
     if (options.timing) {
       const Clock::time_point begin = Clock::now();
       planned.kernel.run(run);
-      plan_.buffers[planned.outputs[0]].device->finish();
+      device_->finish();
       options.timing({i, seconds_between(begin, Clock::now())});
     } else {
       planned.kernel.run(run);
     }
+    // Outputs may still be on their way from the device.
+    if (device_ != &cpu() && (marks || options.check_numbers)) device_->finish();
     if (marks) marks->after(i);
     if (options.check_numbers)
       check_finite(graph_, plan_, planned, frame.pointers_, options.context.step);
@@ -203,6 +225,8 @@ Frame::Frame(const Program& program, Parameters& parameters, Memory gradients, P
   for (const auto& [device, bytes] : borrows ? program.without_workspaces_.bytes : plan.activations)
     activations_[device] = device->allocate(bytes + kTail);
   if (!gradients_) gradients_ = cpu().allocate(plan.gradient_bytes);
+  if (plan.gradient_device != &cpu() && plan.gradient_bytes > 0)
+    device_gradients_ = plan.gradient_device->allocate(plan.gradient_bytes);
   pointers_.resize(plan.buffers.size());
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& root = plan.buffers[plan.buffers[i].root];
@@ -214,7 +238,7 @@ Frame::Frame(const Program& program, Parameters& parameters, Memory gradients, P
         pointers_[i] = activations_.at(root.device).address() + (borrows ? lean[i] : root.offset);
         break;
       case Region::gradients:
-        pointers_[i] = gradients_.host().data() + root.offset;
+        pointers_[i] = gradient_memory(*root.device) + root.offset;
         break;
       case Region::constants:
         pointers_[i] = program.constants_.at(root.device).address() +
@@ -273,18 +297,25 @@ void Frame::bind_arguments() {
   }
 }
 
+std::byte* Frame::gradient_memory(const Device& device) const {
+  return &device == &cpu() ? gradients_.host().data() : device_gradients_.address();
+}
+
 void Frame::bind_gradients(const Memory& gradients) {
-  if (gradients.address() == gradients_.address()) return;
+  Memory& bound = &gradients.device() == &cpu() ? gradients_ : device_gradients_;
+  if (gradients.address() == bound.address()) return;
+  bound = gradients;
   const Plan& plan = program_.plan_;
+  if (plan.gradient_device != &gradients.device()) return;
   const auto is_gradient = [&](int id) { return plan.buffers[id].region == Region::gradients; };
   for (int i = 0; i < next_; ++i)
     if (std::any_of(plan.kernels[i].outputs.begin(), plan.kernels[i].outputs.end(), is_gradient))
       next_ = 0;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& root = plan.buffers[plan.buffers[i].root];
-    if (root.region == Region::gradients) pointers_[i] = gradients.host().data() + root.offset;
+    if (root.region == Region::gradients)
+      pointers_[i] = gradient_memory(*root.device) + root.offset;
   }
-  gradients_ = gradients;
   bind_arguments();
 }
 

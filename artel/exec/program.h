@@ -110,6 +110,9 @@ class Program {
     // Throw at the first kernel that reads uninitialised memory, leaves part of its output
     // unwritten, or writes outside its outputs (exec/memory_marks.h).
     bool check_memory = false;
+    // Leaves gradients in the memory of plan().gradient_device. Otherwise they are copied to
+    // Frame::gradients at the end of the plan.
+    bool leaves_gradients = false;
     // Called after each kernel with its index and duration. Absent: no clock is read.
     std::function<void(const KernelTiming&)> timing;
     // Called after each kernel with its index: after some of them, gradients are final.
@@ -146,6 +149,7 @@ class Program {
   void fit_into(const CompileOptions& options, KernelChoices& choices);
 
   void place_constants();
+  void run_kernels(Frame& frame, ThreadPool& pool, const RunOptions& options) const;
 
   Graph graph_;
   Device* device_;
@@ -179,8 +183,8 @@ class Frame {
   // that arrives from another worker, or that another worker needs.
   std::span<std::byte> buffer(int id) const;
   std::span<float> gradients();
-  // Directs gradients to this memory (plan().gradient_bytes bytes). A run that has begun to compute
-  // gradients cannot continue.
+  // Directs gradients to this memory (plan().gradient_bytes bytes): memory of the processor, or of
+  // plan().gradient_device. A run that has begun to compute gradients cannot continue.
   void bind_gradients(const Memory& gradients);
 
  private:
@@ -192,12 +196,14 @@ class Frame {
   void bind_leaves(Parameters& parameters, Parameters* lender);
   const std::byte* output_memory(std::string_view name, ValueId& value) const;
   void bind_arguments();
+  std::byte* gradient_memory(const Device& device) const;
 
   const Program& program_;
   std::vector<const Parameters*> resident_;  // that have copies on the program's device
   std::map<Device*, Memory> activations_;
   Memory gradients_;
-  std::vector<std::byte*> pointers_;                // by buffer: addresses on its device
+  Memory device_gradients_;           // if plan().gradient_device is not the processor
+  std::vector<std::byte*> pointers_;  // by buffer: addresses on its device
   std::vector<std::vector<std::byte*>> arguments_;  // by kernel: inputs, then outputs
   int next_ = 0;                                    // the kernel at which the next part begins
   bool has_workspaces_ = true;

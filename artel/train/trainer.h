@@ -54,9 +54,10 @@ struct TrainerOptions {
   double label_smoothing = 0;
   std::vector<double> class_weights = {};  // of the training loss; see LabelOptions; empty: all 1
   uint64_t seed = 0;
-  int threads = 0;             // of this worker; 0: all available cores
-  std::string device = "cpu";  // where this worker computes (exec/devices.h)
-  int lanes = 0;               // equal parts of the global batch; 0: see train/lane_count.h
+  int threads = 0;              // of this worker; 0: all available cores
+  std::string device = "cpu";   // where this worker computes (exec/devices.h)
+  double device_timeout = 300;  // seconds after which the device counts as hung
+  int lanes = 0;                // equal parts of the global batch; 0: see train/lane_count.h
   bool tune = false;
   bool exact_convolutions = false;
   std::string precision = "fp32";  // of products: "fp32" or "bf16"; sums and weights are fp32
@@ -112,7 +113,9 @@ struct TrainingState {
   double seconds_on_wire = 0;     // exchanging sums, mostly while computing
   // Exchanged by this worker with other workers and servers, as counted by comm/traffic.h.
   int64_t sent_bytes = 0, received_bytes = 0;
-  int64_t own_samples = 0;     // of `samples`, computed by this worker
+  int64_t own_samples = 0;  // of `samples`, computed by this worker
+  std::string device = {};  // of this worker; empty for the CPU
+  DeviceUse device_use = {};
   int own_lanes = 0;           // lanes of this worker in the last step; 0: unknown
   int lanes = 0;               // lanes of all workers; 0: without lanes
   ExchangePath exchange = {};  // of the last step

@@ -106,7 +106,8 @@ TrainerState::TrainerState(Cluster& cluster, Model model, TrainerOptions given)
   require(!choices.bf16 || has_bf16(), ErrorKind::unsupported,
           "train.precision: got \"bf16\", but this processor does not multiply bf16 numbers "
           "(AVX512_BF16); try \"fp32\"");
-  choices.device = &device_by_name(options.device, cluster.place_on_machine());
+  choices.device = &device_by_name(
+      options.device, {.place = cluster.place_on_machine(), .timeout = options.device_timeout});
   require(!choices.bf16 || choices.device == &cpu(), ErrorKind::unsupported,
           "train.precision: got \"bf16\" on {}, expected \"fp32\"", choices.device->name());
   threads = options.threads > 0 ? options.threads : cluster.cores();

@@ -1,6 +1,7 @@
 #include "artel/exec/opencl/api.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -15,6 +16,7 @@ namespace {
 struct Loaded {
   std::optional<Api> api;
   std::string problem;
+  pid_t process = ::getpid();
 };
 
 template <typename Function>
@@ -76,7 +78,18 @@ Loaded load() {
 const Api* find_api(std::string& problem) {
   static const Loaded loaded = load();
   problem = loaded.problem;
+  if (loaded.api && loaded.process != ::getpid()) {
+    problem = forked_process(loaded.process);
+    return nullptr;
+  }
   return loaded.api ? &*loaded.api : nullptr;
+}
+
+std::string forked_process(pid_t parent) {
+  return fmt::format(
+      "process {} used OpenCL before it forked this process, and drivers do not survive a fork; "
+      "start a new process for the training, or use the device \"cpu\"",
+      parent);
 }
 
 std::string describe(Status status) {

@@ -9,6 +9,8 @@
 //     api->flush(queue);
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -39,6 +41,7 @@ enum class DeviceInfo : uint32_t {
   local_memory = 0x1023,
   available = 0x1027,
   compiler = 0x1028,
+  single_precision = 0x101B,
   name = 0x102B,
   vendor = 0x102C,
   driver = 0x102D,
@@ -47,6 +50,8 @@ enum class DeviceInfo : uint32_t {
 enum class EventInfo : uint32_t { status = 0x11D3 };  // 0: complete; negative: failed
 enum class BuildInfo : uint32_t { log = 0x1183 };
 enum class ProgramInfo : uint32_t { binary_sizes = 0x1165, binaries = 0x1166 };
+// Bits of DeviceInfo::single_precision: subnormal numbers, and rounding to nearest.
+inline constexpr uint64_t kSubnormals = 1, kRoundsToNearest = 4;
 inline constexpr uint64_t kCpuType = 2, kAllTypes = 0xFFFFFFFF;
 
 struct Api {
@@ -93,8 +98,12 @@ struct Api {
 };
 
 // Loads libOpenCL.so.1, or the file in the environment variable ARTEL_OPENCL, on the first call.
-// Returns null and sets `problem` if it is missing or incomplete.
+// Returns null and sets `problem` if it is missing or incomplete, or if this process was forked
+// from the one that loaded it. Drivers do not survive a fork.
 const Api* find_api(std::string& problem);
+
+// The problem of a process that was forked from `parent` after `parent` had used OpenCL.
+std::string forked_process(pid_t parent);
 
 // A readable name of the status, such as "out of device memory".
 std::string describe(Status status);

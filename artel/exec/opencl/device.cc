@@ -1,14 +1,18 @@
 #include "artel/exec/opencl/device.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "artel/base/error.h"
 #include "artel/base/log.h"
+#include "artel/base/lost_device.h"
 #include "artel/base/text.h"
 #include "artel/base/time.h"
 #include "artel/exec/opencl/program_cache.h"
@@ -34,10 +38,14 @@ Range items(int64_t n) { return {{padded(static_cast<size_t>(n), kItems), 1, 1},
 
 Range groups(int64_t n) { return {{static_cast<size_t>(n) * kItems, 1, 1}, {kItems, 1, 1}}; }
 
-OpenClDevice::OpenClDevice(const Api& api, Description description, int number, double patience)
-    : api_(api), description_(std::move(description)), number_(number), patience_(patience) {
-  require(description_.usable, ErrorKind::unsupported,
-          "{}: the driver reports that the device is not available or has no compiler", name());
+OpenClDevice::OpenClDevice(const Api& api, Description description, int number, double timeout)
+    : api_(api),
+      description_(std::move(description)),
+      number_(number),
+      timeout_(timeout),
+      process_(::getpid()) {
+  const std::string problem = description_.problem();
+  require(problem.empty(), ErrorKind::unsupported, "{}: {}", name(), problem);
   Status status = kSuccess;
   context_ = api_.create_context(nullptr, 1, &description_.device, nullptr, nullptr, &status);
   check(status, "creating a context");
@@ -59,7 +67,19 @@ void OpenClDevice::check(Status status, std::string_view doing) const {
     fail(ErrorKind::unsupported, "{}: {} failed: {}", name(), doing, describe(status));
 }
 
+void OpenClDevice::check_work(Status status, std::string_view doing) const {
+  if (status != kSuccess)
+    throw LostDevice(ErrorKind::unsupported,
+                     fmt::format("{}: {} failed: {}", name(), doing, describe(status)));
+}
+
+void OpenClDevice::require_own_process() const {
+  if (process_ != ::getpid())
+    fail(ErrorKind::unsupported, "{}: {}", name(), forked_process(process_));
+}
+
 Memory OpenClDevice::allocate(size_t bytes) {
+  require_own_process();
   const size_t room = padded(std::max<size_t>(bytes, 1), kAlignment);
   Status status = kSuccess;
   const Buffer buffer = api_.create_buffer(context_, /*read and write*/ 1, room, nullptr, &status);
@@ -68,21 +88,32 @@ Memory OpenClDevice::allocate(size_t bytes) {
   if (status == kSuccess)
     status = api_.fill_buffer(queue_, buffer, &zero, sizeof zero, 0, room, 0, nullptr, nullptr);
   if (status == kSuccess) status = wait_for_all("clearing memory");
-  if (status != kSuccess)
+  if (status != kSuccess) {
+    if (buffer) api_.release_buffer(buffer);
     fail(ErrorKind::memory,
-         "{}: cannot allocate {}: {}; the device has {}, at most {} per buffer; use a smaller "
-         "batch, "
-         "more lanes, or memory_limit",
+         "{}: cannot allocate {}: {}; the device has {}, of which this process uses {}, and at "
+         "most {} "
+         "per buffer; use a smaller batch, more lanes, or memory_limit",
          name(), format_bytes(static_cast<double>(bytes)), describe(status),
          format_bytes(static_cast<double>(description_.memory)),
+         format_bytes(static_cast<double>(allocated_)),
          format_bytes(static_cast<double>(description_.largest_allocation)));
+  }
+  return reserve_addresses(buffer, bytes, room);
+}
+
+Memory OpenClDevice::reserve_addresses(Buffer buffer, size_t bytes, size_t room) {
   void* const range = ::mmap(nullptr, padded(room, kPage), PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  require(range != MAP_FAILED, ErrorKind::memory, "{}: cannot reserve addresses for {}", name(),
-          format_bytes(static_cast<double>(bytes)));
+  if (range == MAP_FAILED) {
+    api_.release_buffer(buffer);
+    fail(ErrorKind::memory, "{}: cannot reserve addresses for {}", name(),
+         format_bytes(static_cast<double>(bytes)));
+  }
   auto* const address = static_cast<std::byte*>(range);
   const MutexLock lock(memory_mutex_);
   allocations_[address] = {buffer, room};
+  allocated_ += room;
   return {*this, {address, [this](std::byte* at) { release(at); }}, bytes};
 }
 
@@ -91,6 +122,7 @@ void OpenClDevice::release(std::byte* address) {
   const auto found = allocations_.find(address);
   api_.release_buffer(found->second.buffer);  // the driver waits for kernels that use it
   ::munmap(address, padded(found->second.bytes, kPage));
+  allocated_ -= found->second.bytes;
   allocations_.erase(found);
 }
 
@@ -108,42 +140,125 @@ OpenClDevice::Place OpenClDevice::locate(const void* address) const {
   return {found->second.buffer, offset};
 }
 
+OpenClDevice::Stage& OpenClDevice::next_stage() {
+  Stage& stage = stages_[next_stage_];
+  next_stage_ = (next_stage_ + 1) % kStages;
+  settle(stage);
+  if (stage.memory) return stage;
+  void* const memory =
+      ::mmap(nullptr, kStageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  require(memory != MAP_FAILED, ErrorKind::memory, "{}: cannot allocate {} for copies", name(),
+          format_bytes(static_cast<double>(kStageBytes)));
+  stage.memory = static_cast<std::byte*>(memory);
+  return stage;
+}
+
+void OpenClDevice::settle(Stage& stage) {
+  if (!stage.event) return;
+  constexpr std::string_view kToDevice = "a copy to the device";
+  constexpr std::string_view kFromDevice = "a copy from the device";
+  const std::string_view doing = stage.to ? kFromDevice : kToDevice;
+  check_work(wait(kSuccess, std::exchange(stage.event, nullptr), doing), doing);
+  if (stage.to) std::memcpy(stage.to, stage.memory, stage.bytes);
+  stage.to = nullptr;
+}
+
+// In the order of their launch.
+void OpenClDevice::settle_reads() {
+  for (size_t i = 0; i < kStages; ++i)
+    if (Stage& stage = stages_[(next_stage_ + i) % kStages]; stage.to) settle(stage);
+}
+
+void OpenClDevice::abandon_stages() { stages_.fill({}); }
+
+template <typename Copy>
+void OpenClDevice::in_stages(const Copy& copy) {
+  require_own_process();
+  try {
+    copy();
+  } catch (...) {
+    abandon_stages();
+    throw;
+  }
+}
+
 void OpenClDevice::write(std::byte* to, const std::byte* from, size_t bytes) {
-  if (bytes == 0) return;
-  const Place place = locate(to);
-  constexpr std::string_view kDoing = "a copy to the device";
-  Event event = nullptr;
-  const Status status = api_.write_buffer(queue_, place.buffer, /*blocking=*/0, place.offset, bytes,
-                                          from, 0, nullptr, &event);
-  check(wait(status, event, kDoing), kDoing);
+  const MutexLock lock(stage_mutex_);
+  in_stages([&] {
+    const Place place = bytes > 0 ? locate(to) : Place{};
+    for (size_t done = 0; done < bytes;) {
+      Stage& stage = next_stage();
+      const size_t part = std::min(bytes - done, kStageBytes);
+      std::memcpy(stage.memory, from + done, part);
+      check_work(api_.write_buffer(queue_, place.buffer, /*blocking=*/0, place.offset + done, part,
+                                   stage.memory, 0, nullptr, &stage.event),
+                 "a copy to the device");
+      done += part;
+    }
+  });
   to_device_ += static_cast<int64_t>(bytes);
 }
 
-void OpenClDevice::read(const std::byte* from, std::byte* to, size_t bytes) {
-  if (bytes == 0) return;
-  const Place place = locate(from);
-  constexpr std::string_view kDoing = "a copy from the device";
-  Event event = nullptr;
-  const Status status = api_.read_buffer(queue_, place.buffer, /*blocking=*/0, place.offset, bytes,
-                                         to, 0, nullptr, &event);
-  check(wait(status, event, kDoing), kDoing);
+void OpenClDevice::enqueue_reads(const std::byte* from, std::byte* to, size_t bytes) {
+  const Place place = bytes > 0 ? locate(from) : Place{};
+  for (size_t done = 0; done < bytes;) {
+    Stage& stage = next_stage();
+    const size_t part = std::min(bytes - done, kStageBytes);
+    check_work(api_.read_buffer(queue_, place.buffer, /*blocking=*/0, place.offset + done, part,
+                                stage.memory, 0, nullptr, &stage.event),
+               "a copy from the device");
+    stage.to = to + done;
+    stage.bytes = part;
+    done += part;
+  }
   from_device_ += static_cast<int64_t>(bytes);
+}
+
+void OpenClDevice::read(const std::byte* from, std::byte* to, size_t bytes) {
+  const MutexLock lock(stage_mutex_);
+  in_stages([&] {
+    enqueue_reads(from, to, bytes);
+    settle_reads();
+  });
+}
+
+void OpenClDevice::read_later(const std::byte* from, std::byte* to, size_t bytes) {
+  const MutexLock lock(stage_mutex_);
+  in_stages([&] { enqueue_reads(from, to, bytes); });
 }
 
 void OpenClDevice::finish() {
   constexpr std::string_view kDoing = "running kernels";
-  check(wait_for_all(kDoing), kDoing);
+  const MutexLock lock(stage_mutex_);
+  in_stages([&] {
+    check_work(wait_for_all(kDoing), kDoing);
+    settle_reads();
+  });
 }
 
-Status OpenClDevice::wait_for_all(std::string_view doing) const {
+DeviceUse OpenClDevice::use() const {
+  const MutexLock lock(busy_mutex_);
+  const double now = busy_since_ ? seconds_between(*busy_since_, Clock::now()) : 0;
+  return {.copied = {to_device_, from_device_},
+          .memory = allocated_,
+          .busy_seconds = busy_seconds_ + now};
+}
+
+Status OpenClDevice::wait_for_all(std::string_view doing) {
+  const int64_t launched = launches_;
   Event event = nullptr;
-  const Status status = api_.mark(queue_, 0, nullptr, &event);
-  return wait(status, event, doing);
+  const Status enqueued = api_.mark(queue_, 0, nullptr, &event);
+  const Status status = wait(enqueued, event, doing);
+  const MutexLock lock(busy_mutex_);
+  if (launched == launches_ && busy_since_)
+    busy_seconds_ += seconds_between(*std::exchange(busy_since_, std::nullopt), Clock::now());
+  return status;
 }
 
-// Polls, because OpenCL has no wait with a deadline. Each pause is an eighth of the time so far.
-Status OpenClDevice::wait(Status enqueued, Event event, std::string_view doing) const {
-  constexpr double kLeast = 5e-6, kMost = 2e-3;
+// Polls, because OpenCL has no wait with a deadline. Spins at first, because most commands end
+// soon. Then each pause is an eighth of the time so far.
+Status OpenClDevice::wait(Status enqueued, Event event, std::string_view doing) {
+  constexpr double kSpinning = 50e-6, kLeast = 5e-6, kMost = 2e-3;
   if (enqueued != kSuccess) return enqueued;
   Status status = api_.flush(queue_);
   const Clock::time_point begin = Clock::now();
@@ -153,14 +268,18 @@ Status OpenClDevice::wait(Status enqueued, Event event, std::string_view doing) 
     if (status == kSuccess && state < 0) status = state;
     if (status != kSuccess || state == 0) break;
     const double seconds = seconds_between(begin, Clock::now());
-    if (seconds > patience_)
-      fail(ErrorKind::timeout,
-           "{}: {} did not finish within {:g} s, so the device hangs or is lost; restart its "
-           "driver, "
-           "or use the device \"cpu\"",
-           name(), doing, patience_);
-    std::this_thread::sleep_for(
-        std::chrono::duration<double>(std::clamp(seconds / 8, kLeast, kMost)));
+    if (seconds > timeout_)
+      throw LostDevice(
+          ErrorKind::timeout,
+          fmt::format(
+              "{}: {} did not finish within {:g} s, so the device hangs or is lost; restart "
+              "its driver, use the device \"cpu\", or raise cluster.device_timeout",
+              name(), doing, timeout_.load()));
+    if (seconds < kSpinning)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(std::clamp(seconds / 8, kLeast, kMost)));
   }
   api_.release_event(event);
   return status;
@@ -169,10 +288,12 @@ Status OpenClDevice::wait(Status enqueued, Event event, std::string_view doing) 
 void OpenClDevice::run(BuiltKernel kernel, const Range& range,
                        std::span<const Argument> arguments) {
   if (range.global[0] == 0 || range.global[1] == 0 || range.global[2] == 0) return;
+  require_own_process();
+  constexpr int64_t kLaunchesPerFlush = 16;  // the device starts while further kernels are launched
   const MutexLock lock(launch_mutex_);
   uint32_t index = 0;
   const auto set = [&](const auto& value) {
-    check(api_.set_argument(kernel, index++, sizeof value, &value), "setting an argument");
+    check_work(api_.set_argument(kernel, index++, sizeof value, &value), "setting an argument");
   };
   for (const Argument& argument : arguments) switch (argument.kind_) {
       case Argument::Kind::memory: {
@@ -191,10 +312,12 @@ void OpenClDevice::run(BuiltKernel kernel, const Range& range,
         set(argument.key_);
         break;
     }
-  check(api_.run_kernel(queue_, kernel, 3, nullptr, range.global.data(), range.local.data(), 0,
-                        nullptr, nullptr),
-        "starting a kernel");
-  ++launches_;
+  check_work(api_.run_kernel(queue_, kernel, 3, nullptr, range.global.data(), range.local.data(), 0,
+                             nullptr, nullptr),
+             "starting a kernel");
+  if (++launches_ % kLaunchesPerFlush == 0) check_work(api_.flush(queue_), "starting kernels");
+  const MutexLock busy(busy_mutex_);
+  if (!busy_since_) busy_since_ = Clock::now();
 }
 
 BuiltKernel OpenClDevice::kernel(std::string_view source, const std::string& name,

@@ -43,15 +43,43 @@ Description describe_device(const Api& api, PlatformId platform, DeviceId device
           .platform_name = platform_text(PlatformInfo::name),
           .platform_version = platform_text(PlatformInfo::version),
           .is_cpu = (value_of<uint64_t>(api, device, DeviceInfo::type) & kCpuType) != 0,
-          .usable = value_of<uint32_t>(api, device, DeviceInfo::available) != 0 &&
-                    value_of<uint32_t>(api, device, DeviceInfo::compiler) != 0,
+          .available = value_of<uint32_t>(api, device, DeviceInfo::available) != 0,
+          .has_compiler = value_of<uint32_t>(api, device, DeviceInfo::compiler) != 0,
+          .adds_exactly = (~value_of<uint64_t>(api, device, DeviceInfo::single_precision) &
+                           (kSubnormals | kRoundsToNearest)) == 0,
           .compute_units = value_of<uint32_t>(api, device, DeviceInfo::compute_units),
           .memory = value_of<uint64_t>(api, device, DeviceInfo::memory),
           .largest_allocation = value_of<uint64_t>(api, device, DeviceInfo::largest_allocation),
           .work_group_size = value_of<size_t>(api, device, DeviceInfo::work_group_size)};
 }
 
+template <typename Condition>
+std::vector<int> numbers_of(const std::vector<Description>& all, const Condition& condition) {
+  std::vector<int> numbers;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (condition(all[i])) numbers.push_back(static_cast<int>(i));
+  return numbers;
+}
+
 }  // namespace
+
+std::string Description::problem() const {
+  if (!available) return "the driver reports that the device is not available";
+  if (!has_compiler) return "the driver has no compiler for the device";
+  if (work_group_size < kLargestWorkGroup)
+    return fmt::format("its work groups have at most {} items, expected {} or more",
+                       work_group_size, kLargestWorkGroup);
+  return {};
+}
+
+std::vector<int> devices_to_spread(const std::vector<Description>& all) {
+  const auto is_usable = [](const Description& one) { return one.problem().empty(); };
+  std::vector<int> chosen =
+      numbers_of(all, [&](const Description& one) { return is_usable(one) && !one.is_cpu; });
+  if (chosen.empty()) chosen = numbers_of(all, is_usable);
+  if (chosen.empty()) chosen = numbers_of(all, [](const Description&) { return true; });
+  return chosen;
+}
 
 std::vector<Description> find_devices() {
   std::string problem;

@@ -15,11 +15,12 @@ namespace {
 class Planner {
  public:
   Planner(const Graph& graph, int threads, KernelChoices& choices, const NodePlaces& places,
-          const LaneCounts& lanes)
+          Device& device, const LaneCounts& lanes)
       : graph_(graph),
         threads_(threads),
         choices_(choices),
         lanes_(lanes),
+        device_(device),
         devices_(places.devices),
         fusible_(places.fusible),
         layouts_(graph.values().size()) {}
@@ -145,7 +146,9 @@ class Planner {
 
   // Keeps an output in CPU memory until the end of the run.
   void keep(ValueId value) {
+    places_outputs_ = true;
     plan_.buffer_of[value] = available(value, layouts_[value], cpu());
+    places_outputs_ = false;
     Buffer& b = plan_.buffers[plan_.buffer_of[value]];
     b.last = plan_.buffers[b.root].last = kForever;
   }
@@ -223,12 +226,8 @@ class Planner {
     const ValueId value = plan_.buffers[source].value;
     const Layout layout = plan_.buffers[source].layout;
     Device& device = *plan_.buffers[source].device;
-    const auto run = &device == &cpu()
-                         ? layout_change(value, layout, wanted)
-                         : find_traits(device)
-                               ->change_layout(graph_.type(value).shape, layout, wanted, device)
-                               .run;
-    return insert("change layout", source, buffer_for(value, wanted, device), run);
+    return insert("change layout", source, buffer_for(value, wanted, device),
+                  layout_change_on(device, value, layout, wanted));
   }
 
   // Inserts a copy between the CPU and another device.
@@ -237,12 +236,21 @@ class Planner {
     Device* other = &device == &cpu() ? from.device : &device;
     const bool reads = &device == &cpu();
     return insert("copy", source, buffer_for(from.value, from.layout, device),
-                  [=, bytes = from.bytes](const KernelRun& run) {
-                    if (reads)
+                  [=, bytes = from.bytes, later = places_outputs_](const KernelRun& run) {
+                    if (reads && later)
+                      other->read_later(run.inputs[0], run.outputs[0], bytes);
+                    else if (reads)
                       other->read(run.inputs[0], run.outputs[0], bytes);
                     else
                       other->write(run.outputs[0], run.inputs[0], bytes);
                   });
+  }
+
+  std::function<void(const KernelRun&)> layout_change_on(Device& device, ValueId value,
+                                                         const Layout& from,
+                                                         const Layout& to) const {
+    if (&device == &cpu()) return layout_change(value, from, to);
+    return find_traits(device)->change_layout(graph_.type(value).shape, from, to, device).run;
   }
 
   std::function<void(const KernelRun&)> layout_change(ValueId value, const Layout& from,
@@ -360,6 +368,9 @@ class Planner {
     });
     for (const StateUpdate& u : graph_.state_updates())
       wanted.push_back({u.state, u.observed, true});
+    if (const DeviceTraits* const traits = find_traits(device_); traits && traits->change_layout)
+      plan_.gradient_device = &device_;
+    Device& home = *plan_.gradient_device;
     size_t offset = 0;
     for (const Wanted& w : wanted) {
       const Layout& layout = layouts_[w.target];
@@ -370,7 +381,7 @@ class Planner {
           user < 0 || producer < 0 || graph_.node(producer).origin == graph_.node(user).origin;
       nodes_.clear();
       if (user >= 0 || producer >= 0) nodes_.push_back(user >= 0 ? user : producer);
-      const int own = available(w.value, layouts_[w.value], cpu());
+      const int own = available(w.value, layouts_[w.value], home);
       const Buffer& source = plan_.buffers[own];
       const bool in_place = at_home && source.region == Region::activations && source.root == own &&
                             graph_.value(w.value).kind == ValueKind::computed &&
@@ -417,21 +428,24 @@ class Planner {
   }
 
   int copy_to_slot(int source, const Layout& layout) {
-    const ValueId value = plan_.buffers[source].value;
-    return insert("copy gradient", source, buffer_for(value, layout, cpu()),
-                  layout_change(value, plan_.buffers[source].layout, layout));
+    const Buffer& from = plan_.buffers[source];
+    return insert("copy gradient", source, buffer_for(from.value, layout, *from.device),
+                  layout_change_on(*from.device, from.value, from.layout, layout));
   }
 
   const Graph& graph_;
   int threads_;
   KernelChoices& choices_;
   LaneCounts lanes_;
+  Device& device_;                // of most nodes
   std::vector<Device*> devices_;  // by node
   std::vector<bool> fusible_;     // element-wise nodes that may share a kernel
   std::vector<Layout> layouts_;
   std::vector<LayoutChoice> wanted_;
   std::vector<bool> visible_;
   std::multimap<ValueId, int> copies_;
+  // Nothing reads the copies inserted now until the end of the run.
+  bool places_outputs_ = false;
   Direction direction_ = Direction::forward;  // direction of the current group
   std::vector<NodeId> nodes_;                 // nodes of the current group
   Plan plan_;
@@ -441,7 +455,7 @@ class Planner {
 
 Plan make_plan(const Graph& graph, int threads, KernelChoices& choices, Device& device,
                const LaneCounts& lanes) {
-  return Planner(graph, threads, choices, place_nodes(graph, device), lanes).run();
+  return Planner(graph, threads, choices, place_nodes(graph, device), device, lanes).run();
 }
 
 }  // namespace artel

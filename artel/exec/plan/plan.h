@@ -25,7 +25,8 @@ namespace artel {
 
 enum class Region {
   activations,  // per frame; shared by values with disjoint lifetimes
-  gradients,    // per frame: gradients in the order in which they become ready, then statistics
+  gradients,    // per frame, on one device: gradients in the order in which they become ready, then
+                // statistics
   parameters,   // per worker and device: parameters and states
   constants,    // per program and device
   absent,       // no memory: the buffer belongs to another worker's part of the network
@@ -91,13 +92,15 @@ struct Plan {
   std::map<Device*, size_t> activations;  // bytes of activations on each device
   size_t activation_bytes = 0;            // on all devices
   size_t gradient_bytes = 0;
-  std::vector<PlanPiece> pieces;  // in execution order; empty if the plan is not an excerpt
+  Device* gradient_device = &cpu();  // has Region::gradients
+  std::vector<PlanPiece> pieces;     // in execution order; empty if the plan is not an excerpt
 };
 
 // Nodes run on `device` if it has kernels for them, otherwise on the CPU. Copies are inserted where
-// a device reads a value that another one has computed. Inputs, outputs, and gradients are in CPU
-// memory. Parameters, states, and constants are in CPU memory, too, with copies on the device that
-// outlive a run, in its Region::parameters and Region::constants.
+// a device reads a value that another one has computed. Inputs and outputs are in CPU memory.
+// Gradients are on `device` if it can change layouts, otherwise in CPU memory. Parameters, states,
+// and constants are in CPU memory, too, with copies on the device that outlive a run, in its
+// Region::parameters and Region::constants.
 Plan make_plan(const Graph& graph, int threads, KernelChoices& choices, Device& device = cpu(),
                const LaneCounts& lanes = {});
 

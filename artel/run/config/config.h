@@ -158,6 +158,7 @@ struct ClusterConfig {
   WorkerCount workers;
   int64_t threads = 0;
   std::string device = "cpu";
+  double device_timeout = 300;
   int64_t lanes = 0;
   ByteSize memory;
   ByteSize bucket_size;

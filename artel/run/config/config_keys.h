@@ -326,8 +326,13 @@ void visit_keys(RunConfig& config, auto& field) {
   field({"cluster.device",
          "Device of each worker: `cpu`, `opencl:1` (number 1 in the list of `artel devices`), "
          "`opencl` (the workers of a machine are spread over its OpenCL devices), or `auto` (the "
-         "first OpenCL device that is not a CPU, otherwise `cpu`); see [devices](devices.md)."},
+         "same, or `cpu` if no OpenCL device is a GPU); see [devices](devices.md)."},
         cluster.device);
+  field({.name = "cluster.device_timeout",
+         .help = "Seconds after which a device that does not answer counts as hung.",
+         .least = 1,
+         .most = 1e6},
+        cluster.device_timeout);
   field({.name = "cluster.lanes",
          .help = "Number of equal parts of a batch. The bits of a run depend on it, not on the "
                  "number of workers. 0: 8, or less for small batches: the largest power of two "

@@ -339,6 +339,7 @@ TrainerOptions trainer_options(const RunConfig& config, const data::SampleLayout
           .seed = static_cast<uint64_t>(train.seed),
           .threads = static_cast<int>(config.cluster.threads),
           .device = config.cluster.device,
+          .device_timeout = config.cluster.device_timeout,
           .lanes = static_cast<int>(config.cluster.lanes),
           .tune = train.tune,
           .exact_convolutions = train.exact_convolutions,

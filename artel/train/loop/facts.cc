@@ -54,13 +54,13 @@ std::string content_of(const data::Dataset& set, int64_t sample) {
 
 Facts facts_of(const TrainerOptions& options) {
   const auto& [optimizer, schedule, loss, metrics, label_smoothing, class_weights, seed, threads,
-               device, lanes, tune, exact_convolutions, precision, memory_limit, worker_memory,
-               bucket_bytes, check_numbers, check_memory, freeze, strategy, strategy_options,
-               teacher, pruning] = options;
+               device, device_timeout, lanes, tune, exact_convolutions, precision, memory_limit,
+               worker_memory, bucket_bytes, check_numbers, check_memory, freeze, strategy,
+               strategy_options, teacher, pruning] = options;
   const auto& [keep_zeros, pruned, together, begin, end, every] = pruning;
   // Worker 0 chooses tuned kernels for all. Recomputing to save memory gives the same bits. The
   // facts of the run describe the device.
-  may_differ(threads, device, tune, memory_limit, worker_memory);
+  may_differ(threads, device, device_timeout, tune, memory_limit, worker_memory);
   Facts facts = {
       {"loss", loss_name(loss)},
       {"metrics", text_of(metrics)},

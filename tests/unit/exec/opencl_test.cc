@@ -1,15 +1,23 @@
-// Devices that are used through OpenCL. Without a driver, tests that need one say so and skip.
+// Devices that are used through OpenCL.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstring>
 #include <functional>
 #include <list>
 #include <memory>
 #include <numeric>
 
 #include "artel/base/error.h"
+#include "artel/base/lost_device.h"
 #include "artel/exec/devices.h"
 #include "artel/exec/opencl/device.h"
+#include "artel/exec/opencl/ops/copies.h"
 #include "artel/exec/opencl/ops/products.h"
 #include "artel/exec/opencl/program_cache.h"
 #include "artel/exec/opencl/self_test.h"
@@ -35,8 +43,25 @@ TEST(DeviceNames, OfDevicesThatDoNotExist) {
   EXPECT_EQ(&device_by_name("opencl"), &device_by_name("opencl:0"));
   EXPECT_EQ(&device_by_name("opencl:0 untested"), &device_by_name("opencl:0"));
   EXPECT_EQ(untested_device(untested_device("opencl")), "opencl untested");
-  EXPECT_EQ(&device_by_name("opencl", static_cast<int>(find_devices().size())),
+  EXPECT_EQ(&device_by_name("opencl", {.place = static_cast<int>(find_devices().size())}),
             &device_by_name("opencl:0"));  // shared
+}
+
+Description described(bool is_cpu, bool available = true, size_t work_group_size = 1024) {
+  Description one;
+  one.is_cpu = is_cpu;
+  one.available = available;
+  one.work_group_size = work_group_size;
+  return one;
+}
+
+TEST(DeviceNames, SpreadWorkersOverUsableDevicesThatAreNotCpus) {
+  const Description gpu = described(false), processor = described(true);
+  const Description broken = described(false, false), small = described(false, true, 32);
+  EXPECT_EQ(devices_to_spread({processor, gpu, broken, gpu, small}), (std::vector<int>{1, 3}));
+  EXPECT_EQ(devices_to_spread({broken, processor, processor}), (std::vector<int>{1, 2}));
+  EXPECT_EQ(devices_to_spread({broken, small}), (std::vector<int>{0, 1}));  // to name the problem
+  EXPECT_NE(small.problem().find("at most 32 items, expected 64"), std::string::npos);
 }
 
 OpenClDevice* device() { return dynamic_cast<OpenClDevice*>(tests::opencl_device()); }
@@ -95,8 +120,18 @@ TEST(OpenClPrograms, AreFoundAgainByTheirKey) {
 TEST(OpenClProducts, AgreeWithLoops) {
   if (!device()) return;
   const Products products(*device());
-  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
-           {1, 1, 1}, {5, 3, 0}, {64, 64, 16}, {65, 63, 17}, {130, 7, 40}, {3, 200, 33}})
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
+                                                                   {5, 3, 0},
+                                                                   {64, 64, 16},
+                                                                   {65, 63, 17},
+                                                                   {130, 7, 40},
+                                                                   {3, 200, 33},
+                                                                   {9, 30, 20},
+                                                                   {40, 12, 20},
+                                                                   {300, 20, 5},
+                                                                   {20, 70, 9},
+                                                                   {70, 9, 8},
+                                                                   {30, 16, 3}})
     for (int form = 0; form < 8; ++form) {
       const bool ta = (form & 1) != 0, tb = (form & 2) != 0, adds = (form & 4) != 0;
       const std::vector<float> a = kernels::random_values(m * k + 1, 1);
@@ -134,6 +169,58 @@ TEST(OpenClProducts, AgreeWithLoops) {
         }
       kernels::expect_close(got, expected, 1e-5);
     }
+}
+
+TEST(OpenClProducts, HaveTilesThatFit) {
+  const auto tile = [](int64_t m, int64_t n) {
+    const ProductTile fit = product_tile(m, n);
+    return std::pair(fit.items, fit.rows);
+  };
+  EXPECT_EQ(tile(1000, 1000), (std::pair<int64_t, int64_t>{8, 8}));
+  EXPECT_EQ(tile(4, 1000), (std::pair<int64_t, int64_t>{8, 1}));
+  EXPECT_EQ(tile(20, 1000), (std::pair<int64_t, int64_t>{8, 4}));
+  EXPECT_EQ(tile(1000, 3), (std::pair<int64_t, int64_t>{1, 2}));
+  EXPECT_EQ(tile(1000, 10), (std::pair<int64_t, int64_t>{2, 4}));
+  EXPECT_EQ(tile(1, 1), (std::pair<int64_t, int64_t>{1, 1}));
+}
+
+// A row's bits are the same alone, among a few, and among many.
+TEST(OpenClProducts, GiveARowTheSameBitsInAnyTile) {
+  if (!device()) return;
+  constexpr int64_t kRows = 100, kColumns = 20, kDepth = 333;
+  const Products products(*device());
+  const std::vector<float> a = kernels::random_values(kRows * kDepth, 1);
+  const std::vector<float> b = kernels::random_values(kDepth * kColumns, 2);
+  const auto product_of = [&](int64_t m, int64_t n) {
+    const auto bytes = [](size_t floats) { return floats * sizeof(float); };
+    const Memory da = device()->allocate(bytes(a.size())), db = device()->allocate(bytes(b.size()));
+    const Memory dc = device()->allocate(bytes(static_cast<size_t>(m * n)));
+    device()->write(da.address(), std::as_bytes(std::span(a)).data(), bytes(a.size()));
+    device()->write(db.address(), std::as_bytes(std::span(b)).data(), bytes(b.size()));
+    const auto floats = [](const Memory& memory) {
+      return reinterpret_cast<float*>(memory.address());
+    };
+    products.run({.m = m,
+                  .n = n,
+                  .k = kDepth,
+                  .a = floats(da),
+                  .lda = kDepth,
+                  .b = floats(db),
+                  .ldb = kColumns,
+                  .c = floats(dc),
+                  .ldc = n});
+    std::vector<float> c(static_cast<size_t>(m * n));
+    device()->read(dc.address(), std::as_writable_bytes(std::span(c)).data(), dc.bytes());
+    return c;
+  };
+  const std::vector<float> all = product_of(kRows, kColumns);
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {3, 8}, {17, 13}, {60, kColumns}}) {
+    const std::vector<float> few = product_of(m, n);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        ASSERT_EQ(few[static_cast<size_t>(i * n + j)], all[static_cast<size_t>(i * kColumns + j)])
+            << i << ", " << j << " of " << m << " x " << n;
+  }
 }
 
 // Parameters and constants cross once, inputs and results in each run.
@@ -218,11 +305,11 @@ TEST(OpenClPrograms, LeaveUnknownOpsToTheProcessor) {
 
 // The first device behind a loader with one wrong function.
 std::unique_ptr<OpenClDevice> faulty_device(const std::function<void(Api&)>& spoil,
-                                            double patience = OpenClDevice::kPatience) {
+                                            double timeout = OpenClDevice::kTimeout) {
   std::string problem;
   static std::list<Api> apis;  // devices keep references
   spoil(apis.emplace_back(*find_api(problem)));
-  return std::make_unique<OpenClDevice>(apis.back(), find_devices()[0], 0, patience);
+  return std::make_unique<OpenClDevice>(apis.back(), find_devices()[0], 0, timeout);
 }
 
 TEST(OpenClFaults, ADeviceThatHangsIsNamedAndGivenUp) {
@@ -238,6 +325,135 @@ TEST(OpenClFaults, ADeviceThatHangsIsNamedAndGivenUp) {
   const std::string message = error_of([&] { hanging->finish(); });
   EXPECT_TRUE(message.starts_with("opencl:0 (")) << message;
   EXPECT_NE(message.find("did not finish within 0.05 s"), std::string::npos) << message;
+}
+
+// The driver may still write to the memory of a read that was given up.
+TEST(OpenClFaults, AReadThatHangsLeavesTheMemoryOfItsCallerAlone) {
+  if (!device()) return;
+  static void* target = nullptr;
+  const auto hanging = faulty_device(
+      [](Api& api) {
+        api.read_buffer = [](Queue, Buffer, uint32_t, size_t, size_t, void* to, uint32_t,
+                             const Event*, Event* event) -> Status {
+          target = to;
+          *event = nullptr;
+          return -5;
+        };
+      },
+      0.05);
+  const Memory memory = hanging->allocate(64);
+  std::vector<std::byte> here(64);
+  EXPECT_THROW(hanging->read(memory.address(), here.data(), here.size()), LostDevice);
+  ASSERT_NE(target, nullptr);
+  EXPECT_NE(target, here.data());
+  std::memset(target, 1, here.size());  // still exists
+  EXPECT_EQ(here, std::vector<std::byte>(64));
+}
+
+// A write returns before the device has the bytes, and its source may change.
+TEST(OpenClMemory, IsCopiedInPieces) {
+  if (!device()) return;
+  std::vector<float> values(5'000'000);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const std::vector<float> expected = values;
+  const auto bytes = std::as_writable_bytes(std::span(values));
+  const Memory memory = device()->allocate(bytes.size());
+  device()->write(memory.address(), bytes.data(), bytes.size());
+  std::ranges::fill(values, -1.0f);
+  float last = 0;
+  device()->read_later(memory.part(bytes.size() - 4, 4).address(),
+                       reinterpret_cast<std::byte*>(&last), 4);
+  device()->finish();
+  EXPECT_EQ(last, expected.back());
+  device()->read(memory.address(), bytes.data(), bytes.size());
+  EXPECT_EQ(values, expected);
+}
+
+TEST(OpenClMemory, IsCounted) {
+  if (!device()) return;
+  const size_t before = device()->use().memory;
+  {
+    const Memory memory = device()->allocate(1000);
+    EXPECT_EQ(device()->use().memory, before + 1024);
+  }
+  EXPECT_EQ(device()->use().memory, before);
+}
+
+TEST(OpenClFaults, AnAllocationThatFailsLeavesNoBuffer) {
+  if (!device()) return;
+  static int buffers = 0;
+  const auto full = faulty_device([](Api& api) {
+    static const auto create = api.create_buffer;
+    static const auto release = api.release_buffer;
+    api.create_buffer = [](Context context, uint64_t flags, size_t bytes, void* host,
+                           Status* status) {
+      ++buffers;
+      return create(context, flags, bytes, host, status);
+    };
+    api.release_buffer = [](Buffer buffer) {
+      --buffers;
+      return release(buffer);
+    };
+    api.fill_buffer = [](Queue, Buffer, const void*, size_t, size_t, size_t, uint32_t, const Event*,
+                         Event*) -> Status { return -4; };
+  });
+  EXPECT_NE(error_of([&] { full->allocate(64); }).find("out of device memory"), std::string::npos);
+  EXPECT_EQ(buffers, 0);
+}
+
+TEST(OpenClFaults, ADeviceWithSmallWorkGroupsIsRefused) {
+  if (!device()) return;
+  std::string problem;
+  Description small = find_devices()[0];
+  small.work_group_size = 32;
+  const std::string message =
+      error_of([&] { OpenClDevice(*find_api(problem), std::move(small), 7); });
+  EXPECT_TRUE(message.starts_with("opencl:7 (")) << message;
+  EXPECT_NE(message.find("at most 32 items"), std::string::npos) << message;
+}
+
+// The driver may collect launches until it is told to begin.
+TEST(OpenClPrograms, BeginBeforeAllAreLaunched) {
+  if (!device()) return;
+  static int flushes = 0;
+  const auto counting = faulty_device([](Api& api) {
+    static const auto flush = api.flush;
+    api.flush = [](Queue queue) {
+      ++flushes;
+      return flush(queue);
+    };
+  });
+  const Memory memory = counting->allocate(256);
+  const int before = flushes;
+  for (int i = 0; i < 64; ++i) Fill(*counting).run(reinterpret_cast<float*>(memory.address()), 64);
+  EXPECT_GE(flushes - before, 4);
+  counting->finish();
+  EXPECT_GT(counting->use().busy_seconds, 0);
+}
+
+TEST(OpenClFaults, AForkedProcessIsRefused) {
+  if (!device()) return;
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string text =
+        error_of([] { device_by_name("opencl:0"); }) + "\n" + error_of([] { device()->finish(); });
+    const bool written = ::write(pipe[1], text.data(), text.size()) > 0;
+    ::_exit(written ? 0 : 1);
+  }
+  ::close(pipe[1]);
+  std::string text(4096, '\0');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(pipe[0], text.data(), text.size()))));
+  ::close(pipe[0]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const std::string expected =
+      fmt::format("process {} used OpenCL before it forked this process", ::getpid());
+  const size_t line = text.find('\n');
+  EXPECT_NE(text.find(expected), std::string::npos) << text;
+  EXPECT_NE(text.find(expected, line), std::string::npos) << text;
 }
 
 TEST(OpenClFaults, ADeviceThatIsLostIsNamed) {
@@ -266,7 +482,46 @@ TEST(OpenClFaults, WrongNumbersFailTheSelfTest) {
       return status;
     };
   });
-  EXPECT_TRUE(self_test(*wrong).starts_with("a network of pictures: result ")) << self_test(*wrong);
+  EXPECT_TRUE(self_test(*wrong).starts_with("a network of pictures: element 0 of the loss is "))
+      << self_test(*wrong);
+}
+
+// A kernel whose result is wrong in some runs only.
+TEST(OpenClFaults, OtherBitsInASecondRunFailTheSelfTest) {
+  if (!device()) return;
+  const auto unsteady = faulty_device([](Api& api) {
+    static const auto read = api.read_buffer;
+    api.read_buffer = [](Queue queue, Buffer buffer, uint32_t, size_t offset, size_t bytes,
+                         void* to, uint32_t waits, const Event* wait_for, Event* event) -> Status {
+      static int reads = 0;
+      const Status status =
+          read(queue, buffer, /*blocking=*/1, offset, bytes, to, waits, wait_for, event);
+      auto* const first = static_cast<float*>(to);
+      if (++reads % 3 == 0) *first = std::nextafter(*first, 1e9f);
+      return status;
+    };
+  });
+  const std::string problem = self_test(*unsteady);
+  EXPECT_NE(problem.find("a second run gives other bits"), std::string::npos) << problem;
+}
+
+// A wrong gradient that is small compared with the loss.
+TEST(OpenClFaults, AWrongSmallGradientFailsTheSelfTest) {
+  if (!device()) return;
+  const auto wrong = faulty_device([](Api& api) {
+    static const auto read = api.read_buffer;
+    api.read_buffer = [](Queue queue, Buffer buffer, uint32_t, size_t offset, size_t bytes,
+                         void* to, uint32_t waits, const Event* wait_for, Event* event) -> Status {
+      const Status status =
+          read(queue, buffer, /*blocking=*/1, offset, bytes, to, waits, wait_for, event);
+      auto* const values = static_cast<float*>(to);
+      for (size_t i = 0; bytes > 4 && i < bytes / 4; ++i)  // gradients
+        if (std::fabs(values[i]) < 2e-2f) values[i] *= 1.01f;
+      return status;
+    };
+  });
+  const std::string problem = self_test(*wrong);
+  EXPECT_NE(problem.find("of the gradient of '"), std::string::npos) << problem;
 }
 
 TEST(OpenClDevices, PassTheSelfTest) {

@@ -27,7 +27,11 @@ DeviceTraits traits() {
   return {.device = "opencl",
           .fuses = has_formula,
           .make_group = make_element_group,
-          .change_layout = make_layout_change};
+          .change_layout = make_layout_change,
+          .add = add_memory,
+          .adds_exactly = [](const Device& device) {
+            return dynamic_cast<const OpenClDevice&>(device).description().adds_exactly;
+          }};
 }
 
 }  // namespace artel::opencl

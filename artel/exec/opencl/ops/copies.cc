@@ -32,6 +32,12 @@ __kernel void dense_copy(int n, IN(float, from), OUT(float, to)) {
   if (get_global_id(0) < n) to[get_global_id(0)] = from[get_global_id(0)];
 }
 
+__kernel void add_into(int n, IN(float, from), OUT(float, into)) {
+  USE_IN(float, from);
+  USE_OUT(float, into);
+  if (get_global_id(0) < n) into[get_global_id(0)] += from[get_global_id(0)];
+}
+
 __kernel void fill(int n, float value, OUT(float, to)) {
   USE_OUT(float, to);
   if (get_global_id(0) < n) to[get_global_id(0)] = value;
@@ -89,6 +95,15 @@ Fill::Fill(OpenClDevice& device) : device_(&device), kernel_(device.kernel(kCopy
 
 void Fill::run(float* to, int64_t n, float value) const {
   device_->run(kernel_, items(n), {n, value, to});
+}
+
+void add_memory(const Memory& from, const Memory& into) {
+  const auto n = static_cast<int64_t>(into.bytes() / sizeof(float));
+  require(from.bytes() == into.bytes() && &from.device() == &into.device(), ErrorKind::internal,
+          "[opencl] a sum of memory: got {} and {} bytes on {} and {}", from.bytes(), into.bytes(),
+          from.device().name(), into.device().name());
+  OpenClDevice& device = device_of(into.device());
+  device.run(device.kernel(kCopySource, "add_into"), items(n), {n, from.address(), into.address()});
 }
 
 Kernel make_layout_change(const Shape& shape, const Layout& from, const Layout& to,

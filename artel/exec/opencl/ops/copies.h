@@ -34,6 +34,9 @@ class Fill {
   BuiltKernel kernel_;
 };
 
+// into += from, float by float, for memory of one device.
+void add_memory(const Memory& from, const Memory& into);
+
 Kernel make_layout_change(const Shape& shape, const Layout& from, const Layout& to, Device& device);
 
 }  // namespace artel::opencl

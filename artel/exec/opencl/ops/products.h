@@ -1,6 +1,8 @@
 // Matrix products on an OpenCL device.
 #pragma once
 
+#include <memory>
+
 #include "artel/exec/opencl/device.h"
 
 namespace artel::opencl {
@@ -9,7 +11,7 @@ enum class Activation { none = 0, relu = 1, gelu = 2, gelu_tanh = 3 };
 
 // c[m, n] = activation(op(a) op(b) [+ c] [+ bias of the column]), for `batch` products with the
 // given distances between operands. Each element is summed in the order of k, so its bits depend
-// only on k.
+// neither on the extents nor on the tile.
 struct Product {
   int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;
@@ -28,15 +30,26 @@ struct Product {
   int64_t batch = 1, a_distance = 0, b_distance = 0, c_distance = 0;
 };
 
-// The product kernels of a device, compiled once.
+// The part of c that a work group of 64 items computes: `items` of them side by side, with eight
+// columns each, and each with `rows` rows.
+struct ProductTile {
+  int64_t items = 8, rows = 8;
+};
+// The smallest tile that covers m and n, but at most 64 columns and 128 rows.
+ProductTile product_tile(int64_t m, int64_t n);
+
+// The product kernels of a device, each compiled when its tile is first needed.
 class Products {
  public:
   explicit Products(OpenClDevice& device);
   void run(const Product& product) const;
 
  private:
+  struct Kernels;
+  BuiltKernel kernel(const ProductTile& tile) const;
+
   OpenClDevice* device_;
-  BuiltKernel kernel_;
+  std::shared_ptr<Kernels> kernels_;  // shared by copies
 };
 
 }  // namespace artel::opencl
