@@ -63,9 +63,18 @@ struct Stepper::Slot {
   struct Sum {
     comm::LaneRange lanes;
     Memory data;
+    Memory on_device = {};  // the gradients, if the device adds them
   };
   std::vector<Sum> sums;
-  std::vector<Memory> spare;
+  std::vector<Memory> spare, spare_on_device;
+
+  void recycle(const Sum& sum) {
+    spare.push_back(sum.data);
+    if (sum.on_device) spare_on_device.push_back(sum.on_device);
+  }
+  void recycle_all() {
+    for (const Sum& sum : std::exchange(sums, {})) recycle(sum);
+  }
 };
 
 // A group of lanes that runs in a slot.
@@ -99,6 +108,7 @@ struct Stepper::Group {
 struct Stepper::Assembly {
   std::vector<comm::LaneRange> entries;
   std::vector<Memory> data;                 // of each entry, set as lanes begin
+  std::vector<Memory> on_device;            // the same for Slot::Sum::on_device
   std::vector<std::pair<int, int>> merges;  // (into, from)
   std::vector<int> survivors;
   std::vector<std::atomic<int>> missing;  // by bucket: slots that have not reported it
@@ -106,7 +116,11 @@ struct Stepper::Assembly {
 
   Assembly(int lanes, std::vector<comm::LaneRange> ranges, size_t buckets, int slots,
            const Ready& ready)
-      : entries(std::move(ranges)), data(entries.size()), missing(buckets), ready(ready) {
+      : entries(std::move(ranges)),
+        data(entries.size()),
+        on_device(entries.size()),
+        missing(buckets),
+        ready(ready) {
     for (auto& count : missing) count = slots;
     std::vector<comm::LaneRange> now = entries;
     for (size_t i = 0; i < now.size(); ++i) survivors.push_back(static_cast<int>(i));
@@ -154,6 +168,7 @@ void Stepper::set_sum_memory(Allocate allocate) {
   for (const auto& slot : slots_) {
     slot->sums.clear();
     slot->spare.clear();
+    slot->spare_on_device.clear();
   }
   const MutexLock lock(allocate_mutex_);
   allocate_sums_ = std::move(allocate);
@@ -236,7 +251,11 @@ void Stepper::write_statistics(const Frame* frame, int lane, int64_t samples, co
 void Stepper::release_memory() {
   for (const auto& slot : slots_) {
     slot->places.clear();
-    for (const Slot::Sum& sum : slot->sums) forget(sum.data.host());
+    for (Slot::Sum& sum : slot->sums) {
+      forget(sum.data.host());
+      sum.on_device = {};
+    }
+    slot->spare_on_device.clear();
     for (const Memory& memory : slot->spare) forget(memory.host());
   }
 }
@@ -353,6 +372,24 @@ Memory Stepper::take_buffer(Slot& slot) {
   return buffer;
 }
 
+Memory Stepper::take_device_buffer(Slot& slot) {
+  if (slot.spare_on_device.empty())
+    return choices_.device->allocate(region_.bytes() - region_.statistics_bytes());
+  Memory buffer = std::move(slot.spare_on_device.back());
+  slot.spare_on_device.pop_back();
+  return buffer;
+}
+
+// Scaled observations and the noise need each lane's sums.
+bool Stepper::sums_on_device(const Work& work) const {
+  if (!on_device() || !work.noise.empty() || work.batch < options_.lanes ||
+      observation_scale(work) != 1)
+    return false;
+  const DeviceTraits* const traits = find_traits(*choices_.device);
+  return traits && traits->change_layout && traits->add && traits->adds_exactly &&
+         traits->adds_exactly(*choices_.device);
+}
+
 // The lanes of a group form one subtree, or a few.
 int Stepper::most_together(const Work& work) {
   if (!work.noise.empty() || options_.check_memory || on_device()) return 1;
@@ -420,22 +457,41 @@ void Stepper::report(Group& group, size_t number, const Work& work, Assembly* as
     if (!group.program->program.plan().gradients[i].only_sum) group.add(part.offset, part.bytes);
   }
   if (!assembly || assembly->missing[number].fetch_sub(1) > 1) return;
+  // The device has added all gradients, but not the statistics at the beginning.
+  const bool gradients_added = assembly->on_device.front().operator bool();
+  const size_t first_bytes = number == 0 ? region_.statistics_bytes() : 0;
+  const size_t bytes = gradients_added ? first_bytes : bucket.bytes;
   for (const auto& [into, from] : assembly->merges) {
-    const Memory added = assembly->data[from].part(bucket.offset, bucket.bytes);
-    add_into(group.pool, added, assembly->data[into].part(bucket.offset, bucket.bytes));
+    const Memory added = assembly->data[from].part(bucket.offset, bytes);
+    add_into(group.pool, added, assembly->data[into].part(bucket.offset, bytes));
     // Otherwise each group that runs side by side would end the step with a whole region.
     if (slots() > 1) forget(added.host());
   }
   if (assembly->ready) assembly->ready(static_cast<int>(number), assembly->partials());
 }
 
+// Adds the gradients of all entries on the device, and copies the sums to the entries' data.
+void Stepper::read_device_sums(Assembly& assembly) const {
+  Device& device = *choices_.device;
+  for (const auto& [into, from] : assembly.merges)
+    find_traits(device)->add(assembly.on_device[from], assembly.on_device[into]);
+  for (const int survivor : assembly.survivors) {
+    const Memory& sums = assembly.on_device[survivor];
+    device.read(sums.address(),
+                assembly.data[survivor].part(region_.statistics_bytes(), sums.bytes()).address(),
+                sums.bytes());
+  }
+}
+
 void Stepper::run_group(Slot& slot, ThreadPool& pool, comm::LaneRange lanes, GroupProgress progress,
                         const Tensor& x, const Tensor& y, const Work& work, Assembly* assembly) {
   Group group{pool, lanes, {}, {}, {}};
+  const bool device_sums = sums_on_device(work);
   while (static_cast<int>(slot.places.size()) < lanes.size()) slot.places.emplace_back();
   const std::vector<comm::LaneRange> subtrees = comm::lane_subtrees(options_.lanes, lanes);
   for (const comm::LaneRange& subtree : subtrees) {
     slot.sums.push_back({subtree, take_buffer(slot)});
+    if (device_sums) slot.sums.back().on_device = take_device_buffer(slot);
     group.subtrees.push_back({subtree.first - lanes.first, comm::lane_merges(subtree)});
     group.regions.push_back(slot.sums.back().data);
     for (int lane = subtree.first + 1; lane < subtree.last; ++lane) {
@@ -450,7 +506,10 @@ void Stepper::run_group(Slot& slot, ThreadPool& pool, comm::LaneRange lanes, Gro
   if (assembly)
     for (const Slot::Sum& sum : slot.sums)
       for (size_t i = 0; i < assembly->entries.size(); ++i)
-        if (assembly->entries[i] == sum.lanes) assembly->data[i] = sum.data;
+        if (assembly->entries[i] == sum.lanes) {
+          assembly->data[i] = sum.data;
+          assembly->on_device[i] = sum.on_device;
+        }
 
   // First rows of the group, to which `x` and `y` belong, and of the range, to which the teacher's
   // outputs belong.
@@ -487,6 +546,7 @@ void Stepper::run_group(Slot& slot, ThreadPool& pool, comm::LaneRange lanes, Gro
       frame =
           std::make_unique<Frame>(program->program, parameters_, gradients, nullptr, workspaces);
     frame->bind_gradients(gradients);
+    if (device_sums) frame->bind_gradients(slot.sums.back().on_device);
     frame->set_input("x", x.rows(begin - first_row, end - first_row));
     frame->set_input("y", y.rows(begin - first_row, end - first_row));
     if (work.teacher)
@@ -512,9 +572,11 @@ void Stepper::run_group(Slot& slot, ThreadPool& pool, comm::LaneRange lanes, Gro
   if (group.program) {
     Program::RunOptions run = run_options(work.step, lanes.first);
     run.context.shards = slot.shards;
+    run.leaves_gradients = device_sums;
     // While memory is checked, no other thread may touch it, so buckets are reported at the end.
+    // Gradients of a device arrive at the end.
     run.after_kernel = [&](int kernel) {
-      if (!options_.check_memory) report_until(kernel);
+      if (!options_.check_memory && !on_device()) report_until(kernel);
       pass(kernel + 1);
     };
     if (group.running.size() == 1)
@@ -522,6 +584,7 @@ void Stepper::run_group(Slot& slot, ThreadPool& pool, comm::LaneRange lanes, Gro
     else
       Program::run_lanes(group.running, group.subtrees, pool, run);
   }
+  if (device_sums && assembly) read_device_sums(*assembly);
   report_until(std::numeric_limits<int>::max());
   if (assembly) return;
   // Another group follows in this slot, so neighbours that form one node are added at once.
@@ -531,9 +594,11 @@ void Stepper::run_group(Slot& slot, ThreadPool& pool, comm::LaneRange lanes, Gro
       ++i;
       continue;
     }
-    add_into(pool, right.data, left.data);
+    if (device_sums) find_traits(*choices_.device)->add(right.on_device, left.on_device);
+    const size_t bytes = device_sums ? region_.statistics_bytes() : region_.bytes();
+    add_into(pool, right.data.part(0, bytes), left.data.part(0, bytes));
     left.lanes.last = right.lanes.last;
-    slot.spare.push_back(right.data);
+    slot.recycle(right);
     slot.sums.erase(slot.sums.begin() + static_cast<std::ptrdiff_t>(i));
     i = std::max<size_t>(1, i - 1);
   }
@@ -597,8 +662,7 @@ void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const 
   const int64_t first_row = rows_of_lane(work.batch, options_.lanes, range.first).first;
   const auto run_slot = [&](int64_t index) {
     Slot& slot = *slots_[index];
-    for (const Slot::Sum& sum : slot.sums) slot.spare.push_back(sum.data);
-    slot.sums.clear();
+    slot.recycle_all();
     for (const comm::LaneRange& lanes : own[index]) {
       const int64_t begin = rows_of_lane(work.batch, options_.lanes, lanes.first).first - first_row;
       const int64_t end = rows_of_lane(work.batch, options_.lanes, lanes.last).first - first_row;
@@ -616,7 +680,7 @@ void Stepper::compute(const Work& work, const Tensor& x, const Tensor& y, const 
 Memory Stepper::memory_without_lanes() {
   if (slots_.empty()) slots_.push_back(std::make_unique<Slot>());
   Slot& slot = *slots_.front();
-  for (const Slot::Sum& sum : std::exchange(slot.sums, {})) slot.spare.push_back(sum.data);
+  slot.recycle_all();
   slot.sums.push_back({{0, 0}, take_buffer(slot)});
   return slot.sums.front().data;
 }

@@ -235,6 +235,11 @@ class Stepper {
                  const Tensor& x, const Tensor& y, const Work& work, Assembly* assembly);
   void report(Group& group, size_t bucket, const Work& work, Assembly* assembly);
   Memory take_buffer(Slot& slot);
+  // True if a device adds the gradients of lanes, so that they are copied once per step. Otherwise
+  // each lane's gradients are copied.
+  bool sums_on_device(const Work& work) const;
+  Memory take_device_buffer(Slot& slot);
+  void read_device_sums(Assembly& assembly) const;
   // Programs of different batch sizes sum the same values at the same places, but after different
   // kernels.
   struct Compiled {

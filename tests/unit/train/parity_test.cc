@@ -18,6 +18,7 @@
 #include "artel/nn/zoo/vgg.h"
 #include "artel/nn/zoo/vit.h"
 #include "artel/optim/optimizer.h"
+#include "tests/support/opencl.h"
 
 namespace artel {
 namespace {
@@ -188,15 +189,25 @@ std::vector<GoldenModel> all_cases() {
 struct ParitySetting {
   int threads = 1;
   bool exact_convolutions = false;
+  bool on_opencl = false;
 };
+
+KernelChoices choices_on(Device& device, bool exact_convolutions) {
+  KernelChoices choices;
+  choices.exact_convolutions = exact_convolutions;
+  choices.device = &device;
+  return choices;
+}
 
 class Parity : public ::testing::TestWithParam<ParitySetting> {};
 
 TEST_P(Parity, TenStepsFollowPyTorch) {
+  Device* const device = GetParam().on_opencl ? tests::opencl_device() : &cpu();
+  if (!device) return;
   for (const GoldenModel& c : all_cases()) {
     const Golden golden(c.file);
     SmallTrainer trainer(c.model, golden, GetParam().threads,
-                         {.exact_convolutions = GetParam().exact_convolutions});
+                         choices_on(*device, GetParam().exact_convolutions));
     bool first = true;
     for (const float expected : golden["losses"].values<float>()) {
       EXPECT_NEAR(trainer.step(), expected, 1e-4 * expected) << c.file;
@@ -213,10 +224,11 @@ TEST_P(Parity, TenStepsFollowPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Settings, Parity,
                          ::testing::Values(ParitySetting{1, false}, ParitySetting{2, false},
-                                           ParitySetting{1, true}),
+                                           ParitySetting{1, true}, ParitySetting{1, false, true}),
                          [](const auto& info) {
                            return std::to_string(info.param.threads) + "_threads" +
-                                  (info.param.exact_convolutions ? "_exact" : "");
+                                  (info.param.exact_convolutions ? "_exact" : "") +
+                                  (info.param.on_opencl ? "_opencl" : "");
                          });
 
 }  // namespace
