@@ -27,7 +27,7 @@ Decoder::Decoder(const Model& model, const NamedTensors& weights, int threads, i
     : Decoder(model, threads, device) {
   matrices_ = quantised_types(weights);
   if (!reads_on(window)) {
-    rereading_ = std::make_unique<Rereading>(model, weights, threads, window);
+    rereading_ = std::make_unique<Rereading>(model, weights, threads, window, device);
     return;
   }
   parameters_ = Parameters(compiled(1).program.parameter_entries());

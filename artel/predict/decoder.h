@@ -26,7 +26,7 @@ class Decoder {
   // Throws if the network does not predict next tokens or if the weights do not fit it. Computes
   // with quantised matrices (tensor/quantised.h) directly. Results do not depend on the number of
   // threads. `window` is the maximum text length for networks without a cache; if it is 0, they are
-  // refused. Networks with a cache run on `device` (exec/devices.h).
+  // refused. `device` as in exec/devices.h.
   Decoder(const Model& model, const NamedTensors& weights, int threads, int64_t window = 0,
           const std::string& device = "cpu");
   // Borrows the weights, which must not change. Copies weights whose layout it cannot use.

@@ -7,8 +7,9 @@
 
 namespace artel {
 
-Rereading::Rereading(const Model& model, const NamedTensors& weights, int threads, int64_t window)
-    : window_(window), predictor_(model, {DType::i32, {window}}, weights, threads) {
+Rereading::Rereading(const Model& model, const NamedTensors& weights, int threads, int64_t window,
+                     const std::string& device)
+    : window_(window), predictor_(model, {DType::i32, {window}}, weights, threads, device) {
   for (const NamedTensor& weight : weights) weight_bytes_ += weight.tensor.bytes();
   check_causal();
 }

@@ -12,7 +12,8 @@ class Rereading {
  public:
   // Uses at most `window` tokens of a text. Throws if the network does not predict next tokens or
   // is not causal.
-  Rereading(const Model& model, const NamedTensors& weights, int threads, int64_t window);
+  Rereading(const Model& model, const NamedTensors& weights, int threads, int64_t window,
+            const std::string& device = "cpu");
 
   size_t weight_bytes() const { return weight_bytes_; }
   // The scores of the token that follows the text: [vocabulary].

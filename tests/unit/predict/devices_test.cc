@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "artel/nn/layers.h"
+#include "artel/nn/recurrent.h"
 #include "artel/nn/zoo/gpt2.h"
 #include "artel/nn/zoo/llama.h"
 #include "artel/predict/batches.h"
@@ -57,6 +58,19 @@ TEST(DecodingOnOpenCl, MatchesThatOfTheProcessor) {
          {std::vector<int32_t>{3, 1, 4, 1, 5}, std::vector<int32_t>{9}, std::vector<int32_t>{2}})
       expect_nearly_equal(there.read(tokens), here.read(tokens));
   }
+}
+
+// A network without a cache reads the whole text again, on the device.
+TEST(DecodingOnOpenCl, RunsNetworksWithoutACache) {
+  Device* const device = tests::opencl_device();
+  if (!device) return;
+  const Model model = nn::sequential({nn::embedding(37, 16), nn::lstm(24), nn::dense(37)});
+  const NamedTensors weights = tests::initial_weights(model, {DType::i32, {12}}, 5);
+  Decoder here(model, weights, 1, 12), there(model, weights, 1, 12, "opencl:0");
+  const int64_t before = device->copied().from_device;
+  const std::vector<int32_t> tokens = {3, 1, 4, 1, 5};
+  expect_nearly_equal(there.read(tokens), here.read(tokens));
+  EXPECT_GT(device->copied().from_device, before);
 }
 
 }  // namespace
