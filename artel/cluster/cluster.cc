@@ -16,6 +16,7 @@
 #include "artel/base/error.h"
 #include "artel/base/host_name.h"
 #include "artel/base/log.h"
+#include "artel/base/lost_device.h"
 #include "artel/base/plural.h"
 #include "artel/base/random.h"
 #include "artel/base/text.h"
@@ -227,23 +228,25 @@ double Cluster::patience() const {
   return options_.watch.patience > 0 ? options_.watch.patience : kPatience;
 }
 
-// The others continue without this worker, as after its death.
-void Cluster::fail_without_memory() {
-  const std::string cause = fmt::format("worker {} (process {} on host {}) ran out of memory",
-                                        number_, getpid(), host_name());
+void Cluster::fail_alone(ErrorKind kind, std::string_view happened) {
+  const std::string cause =
+      fmt::format("worker {} (process {} on host {}) {}", number_, getpid(), host_name(), happened);
   if (elastic()) tell_launcher("apart");
   if (elastic() && group())
     everybody().dissolve(cause);
   else if (group())
     group()->abort(cause);
-  fail(ErrorKind::memory, "[cluster] {}", cause);
+  fail(kind, "[cluster] {}", cause);
 }
 
 void Cluster::attempt(const std::function<void()>& body) {
   try {
     body();
   } catch (const std::exception& error) {
-    if (is_lack_of_memory(error)) fail_without_memory();
+    if (is_lack_of_memory(error)) fail_alone(ErrorKind::memory, "ran out of memory");
+    const auto* const lost = dynamic_cast<const LostDevice*>(&error);
+    if (lost && elastic())
+      fail_alone(lost->kind(), fmt::format("lost its device: {}", error.what()));
     // MPI may end this process before another one can report the cause.
     if (group() && group()->transport() == "mpi" && rank() == 0)
       log(LogLevel::warning,

@@ -138,7 +138,9 @@ class Cluster {
   void check_paths(double seconds) const;
   std::set<int> unreachable() const;
   [[noreturn]] void leave_cut_off(const Error& cause);
-  [[noreturn]] void fail_without_memory();
+  // Ends this worker with `happened`, such as "ran out of memory". The others of an elastic
+  // training continue without it.
+  [[noreturn]] void fail_alone(ErrorKind kind, std::string_view happened);
   comm::control::Participant own_card() const;
   std::string place_for_a_group() const;
   void form_group(const std::string& address, const std::function<void()>& meanwhile);
