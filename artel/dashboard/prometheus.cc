@@ -69,6 +69,13 @@ void add_worker(Page& page, const std::string& run, const observe::LiveWorker& w
   page.add("artel_worker_cores_used", "Cores in use.", labels, worker.processor);
   page.add("artel_worker_memory_bytes", "Resident memory.", labels,
            static_cast<double>(worker.memory_bytes));
+  page.add("artel_worker_device_busy", "Share of the last seconds with work in the device's queue.",
+           labels, worker.device);
+  if (worker.device_memory_bytes > 0)
+    page.add("artel_worker_device_memory_bytes", "Allocated on the device.", labels,
+             static_cast<double>(worker.device_memory_bytes));
+  page.add("artel_worker_device_copied_bytes_per_second", "Copied to and from the device.", labels,
+           worker.device_copied_per_second);
   page.add("artel_worker_silent_seconds", "Since its last sign of life.", labels,
            worker.silent_seconds);
   if (worker.lanes > 0)

@@ -41,6 +41,9 @@ void visit(Worker& worker, auto&& field) {
   field("received_per_second", worker.received_per_second);
   field("processor", worker.processor);
   field("memory_bytes", worker.memory_bytes);
+  field("device", worker.device);
+  field("device_copied_per_second", worker.device_copied_per_second);
+  field("device_memory_bytes", worker.device_memory_bytes);
   field("staleness", worker.staleness);
 }
 
@@ -68,6 +71,7 @@ void visit_run(Run& run, auto&& field) {
   field("strategy", run.strategy);
   field("exchange", run.exchange);
   field("lanes", run.lanes);
+  field("device", run.device);
 }
 
 // Unknown values are omitted.
@@ -146,11 +150,16 @@ const LiveWorker* critical_worker(const LiveRun& run) {
   return others - *least->workers >= kSomeWaiting ? least : nullptr;
 }
 
+// A device computes, so the worker needs few cores.
+bool on_device(const LiveWorker& worker) { return worker.device_memory_bytes > 0; }
+
 // A worker that computes all the time but gets less processor time than it could use.
 Diagnosis crowded_worker(const LiveRun& run) {
   const LiveWorker* const critical = critical_worker(run);
   for (const LiveWorker& worker : run.workers) {
-    if (worker.server || !worker.processor || !worker.computing || worker.lanes == 0) continue;
+    if (worker.server || !worker.processor || !worker.computing || worker.lanes == 0 ||
+        on_device(worker))
+      continue;
     if (critical ? critical != &worker : worker.workers.value_or(0) >= kMuchWaiting) continue;
     const auto usable = static_cast<double>(std::min<int64_t>(worker.cores, worker.lanes));
     if (*worker.processor >= kMuchLess * *worker.computing * usable) continue;
@@ -253,8 +262,8 @@ Diagnosis waiting_workers(const LiveRun& run) {
 
 Diagnosis idle_cores(const LiveRun& run) {
   for (const LiveWorker& worker : run.workers)
-    if (!worker.server && worker.lanes > 0 && worker.lanes < worker.cores && worker.processor &&
-        *worker.processor < 0.7 * worker.cores)
+    if (!worker.server && !on_device(worker) && worker.lanes > 0 && worker.lanes < worker.cores &&
+        worker.processor && *worker.processor < 0.7 * worker.cores)
       return {Diagnosis::Kind::idle, worker.name,
               fmt::format("{} uses {:.1f} of its {} cores: it has only {} lane{}; raise "
                           "cluster.lanes or the batch",

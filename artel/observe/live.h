@@ -35,6 +35,10 @@ struct LiveWorker {
   std::optional<double> sent_per_second, received_per_second;  // bytes
   std::optional<double> processor;                             // cores in use
   int64_t memory_bytes = 0;
+  // Of a device other than the CPU: the share of the time with work in its queue, bytes copied in
+  // both directions, and its allocated memory.
+  std::optional<double> device, device_copied_per_second;
+  int64_t device_memory_bytes = 0;  // 0 without a device
   std::optional<double> staleness;  // for a server: mean staleness of pushes, in updates
 };
 
@@ -57,6 +61,7 @@ struct LiveRun {
   std::string strategy;
   std::string exchange;  // algorithm such as "ring, fast"; empty with one worker or if unknown
   int64_t lanes = 0;     // per batch; 0 if unknown
+  std::string device;    // of worker 0; empty for the CPU
   std::vector<LiveWorker> workers;
   std::vector<LiveEvent> events;  // the most recent ones
 };

@@ -58,6 +58,13 @@ const Column kColumns[] = {
      }},
     {"memory", 5,
      [](const LiveWorker& w) { return format_bytes(static_cast<double>(w.memory_bytes)); }},
+    {"device", 7, [](const LiveWorker& w) { return share(w.device); }},
+    {"on device", 5,
+     [](const LiveWorker& w) {
+       return w.device_memory_bytes > 0 ? format_bytes(static_cast<double>(w.device_memory_bytes))
+                                        : kUnknown;
+     }},
+    {"copied", 3, [](const LiveWorker& w) { return bytes(w.device_copied_per_second); }},
     {"out", 3, [](const LiveWorker& w) { return bytes(w.sent_per_second); }},
     {"in", 3, [](const LiveWorker& w) { return bytes(w.received_per_second); }},
     {"lanes", 5,
@@ -109,6 +116,7 @@ std::string heading(const LiveRun& run, std::string_view name, std::string_view 
   if (run.loss) parts.push_back(fmt::format("loss {:.4f}", *run.loss));
   if (run.samples_per_second > 0) parts.push_back(rate_text(run.samples_per_second) + " samples/s");
   if (!run.exchange.empty()) parts.push_back(run.exchange);
+  if (!run.device.empty()) parts.push_back(run.device);
   if (run.lanes > 0) parts.push_back(fmt::format("{} lanes", run.lanes));
   if (run.seconds_left > 0 && status == "running")
     parts.push_back(format_duration(run.seconds_left) + " left");

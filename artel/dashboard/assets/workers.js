@@ -34,19 +34,21 @@ function bar(worker) {
 }
 
 function workerTable(live) {
-  const columns = ['who', 'mesh', 'host', 'doing', 'samples/s', 'time', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale'];
+  const columns = ['who', 'mesh', 'host', 'doing', 'samples/s', 'time', 'exchanging', 'cores', 'memory', 'device', 'on device', 'copied', 'out', 'in', 'lanes', 'stale'];
   const workers = [...live.workers].sort((a, b) => (b.name === live.culprit) - (a.name === live.culprit));
   const served = workers.some(w => w.server), arranged = workers.some(w => w.mesh);
-  const shown = columns.filter(c => (c !== 'stale' || served) && (c !== 'mesh' || arranged));
+  const onDevice = workers.some(w => w.device_memory_bytes), ofDevice = new Set(['device', 'on device', 'copied']);
+  const shown = columns.filter(c => (c !== 'stale' || served) && (c !== 'mesh' || arranged) && (onDevice || !ofDevice.has(c)));
   const cells = w => ({
     who: w.name, mesh: w.mesh ?? '', host: w.host, doing: w.silent_seconds >= 2 ? `silent for ${Math.round(w.silent_seconds)} s` : w.doing,
     'samples/s': w.samples_per_second == null ? '–' : short(Math.round(w.samples_per_second)), time: w.server ? '' : bar(w),
     exchanging: percent(w.on_the_wire), cores: w.processor == null ? '–' : `${w.processor.toFixed(1)}${w.cores ? ' of ' + w.cores : ''}`,
-    memory: bytes(w.memory_bytes), out: w.sent_per_second == null ? '–' : bytes(w.sent_per_second) + '/s',
+    memory: bytes(w.memory_bytes), device: percent(w.device), 'on device': w.device_memory_bytes ? bytes(w.device_memory_bytes) : '–',
+    copied: w.device_copied_per_second == null ? '–' : bytes(w.device_copied_per_second) + '/s', out: w.sent_per_second == null ? '–' : bytes(w.sent_per_second) + '/s',
     in: w.received_per_second == null ? '–' : bytes(w.received_per_second) + '/s', lanes: w.lanes || '–',
     stale: w.staleness == null ? '' : w.staleness.toFixed(1),
   });
-  const numeric = new Set(['samples/s', 'exchanging', 'cores', 'memory', 'out', 'in', 'lanes', 'stale']);
+  const numeric = new Set(['samples/s', 'exchanging', 'cores', 'memory', 'device', 'on device', 'copied', 'out', 'in', 'lanes', 'stale']);
   const className = c => numeric.has(c) ? 'number' : '';
   return el('table', {},
     el('thead', {}, el('tr', {}, ...shown.map(c => el('th', {className: className(c)}, c)))),

@@ -44,6 +44,9 @@ void set_rates(const Vitals& from, const Vitals& to, observe::LiveWorker& worker
     return;
   }
   worker.samples_per_second = static_cast<double>(to.samples - from.samples) / seconds;
+  if (to.device_memory_bytes > 0)
+    worker.device_copied_per_second =
+        static_cast<double>(to.device_copied_bytes - from.device_copied_bytes) / seconds;
   // Steps are counted when they end, so shares are relative to the time of the last one.
   const double training = to.training - from.training;
   if (!(training > 0)) return;
@@ -51,6 +54,8 @@ void set_rates(const Vitals& from, const Vitals& to, observe::LiveWorker& worker
                others = to.waiting_for_workers - from.waiting_for_workers,
                computing = std::max(0.0, training - data - others);
   worker.computing = computing / training;
+  if (to.device_memory_bytes > 0)
+    worker.device = std::min(1.0, (to.device_seconds - from.device_seconds) / training);
   worker.data = data / training;
   worker.workers = others / training;
   worker.wire = (to.on_the_wire - from.on_the_wire) / training;
@@ -71,6 +76,10 @@ Vitals vitals_of(const TrainingState& state, int cores) {
           .on_the_wire = state.seconds_on_wire,
           .sent_bytes = state.sent_bytes,
           .received_bytes = state.received_bytes,
+          .device_seconds = state.device_use.busy_seconds,
+          .device_memory_bytes = static_cast<int64_t>(state.device_use.memory),
+          .device_copied_bytes =
+              state.device_use.copied.to_device + state.device_use.copied.from_device,
           .mesh = state.mesh};
 }
 
@@ -164,6 +173,7 @@ void LiveReport::after_step(const TrainingState& state) {
   state_.seconds = state.seconds;
   state_.exchange = to_string(state.exchange);
   state_.lanes = state.lanes;
+  state_.device = state.device;
   samples_ = state.samples;
 }
 
@@ -276,6 +286,7 @@ observe::LiveWorker LiveReport::record_of(const Member& member, comm::Group* gro
   worker.lanes = vitals->lanes;
   worker.cores = static_cast<int>(vitals->cores);
   worker.memory_bytes = vitals->memory_bytes;
+  worker.device_memory_bytes = vitals->device_memory_bytes;
   worker.mesh = to_string(vitals->mesh);
   worker.stage = static_cast<int>(vitals->mesh.stage);
   std::deque<Vitals>& recent = recent_[member.name];

@@ -82,6 +82,12 @@ nlohmann::ordered_json summary(const FitResult& result, int64_t parameters,
                                  {"stopped_by", result.stopped_by}};
   if (result.seconds_for_wire) json["seconds_waiting_for_the_wire"] = seconds_for_wire(result);
   if (last.lanes > 0) json["lanes"] = last.lanes;
+  if (!last.device.empty())
+    json["device"] = {{"name", last.device},
+                      {"memory_bytes", last.device_use.memory},
+                      {"busy_seconds", last.device_use.busy_seconds},
+                      {"to_device_bytes", last.device_use.copied.to_device},
+                      {"from_device_bytes", last.device_use.copied.from_device}};
   if (!last.exchange.algorithm.empty())
     json["exchange"] = {{"algorithm", last.exchange.algorithm},
                         {"reduction", last.exchange.reduction}};

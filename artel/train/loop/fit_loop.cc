@@ -383,6 +383,10 @@ void FitLoop::account(const Strategy::Outcome& outcome, const data::Batch& batch
   traffic_->report(*strategy_, now_);
   now_.own_samples += batch.size();
   const LanePartition* const lane_partition = workload_->lane_partition();
+  if (Device& device = *s_.choices.device; &device != &cpu()) {
+    now_.device = device.name();
+    now_.device_use = device.use();
+  }
   now_.own_lanes = lane_partition ? lane_partition->own().size() : 0;
   now_.lanes = lane_partition ? s_.lanes : 0;
   now_.workers = s_.cluster.size();

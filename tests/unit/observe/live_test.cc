@@ -158,15 +158,45 @@ TEST(Live, CoresWithoutLanes) {
   EXPECT_EQ(diagnose(run).kind, Kind::idle);
 }
 
+// A worker on a device needs few cores.
+TEST(Live, WorkersOnADeviceAreNeitherCrowdedNorIdle) {
+  LiveRun run = run_of({worker(0, 1, 0, 0)});
+  run.workers[0].cores = 8;
+  run.workers[0].processor = 0.3;
+  run.workers[0].device_memory_bytes = 1 << 20;
+  EXPECT_EQ(diagnose(run).kind, Kind::fine);
+}
+
+TEST(Live, TextShowsDevices) {
+  LiveRun run = run_of({worker(0, 1, 0, 0)});
+  const LiveText wide = {.width = 300};
+  EXPECT_EQ(live_text(run, "run", "running", wide).find("on device"), std::string::npos);
+  run.device = "opencl:0 (gpu)";
+  run.workers[0].device = 0.75;
+  run.workers[0].device_memory_bytes = 3 << 20;
+  run.workers[0].device_copied_per_second = 2 << 20;
+  const std::string text = live_text(run, "run", "running", wide);
+  for (const char* part : {"opencl:0 (gpu)", "on device", "75 %", "3 MiB", "2 MiB/s"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+}
+
 TEST(Live, JsonHasAllOfIt) {
   LiveRun run = run_of({worker(0, 0.9, 0.02, 0.08), {.name = "server 0", .server = true}});
   run.loss = 0.25;
   run.workers[1].staleness = 1.5;
+  run.device = "opencl:0 (gpu)";
+  run.workers[0].device = 0.75;
+  run.workers[0].device_memory_bytes = 1 << 20;
+  run.workers[0].device_copied_per_second = 1000;
   run.events.push_back({.at = 990, .step = 7, .kind = "slow", .text = "worker \"1\""});
   const LiveRun read = live_from_json(to_json(run), "live.json");
   EXPECT_EQ(to_json(read), to_json(run));
   EXPECT_EQ(read.loss, 0.25);
   EXPECT_EQ(read.workers[0].computing, 0.9);
+  EXPECT_EQ(read.device, "opencl:0 (gpu)");
+  EXPECT_EQ(read.workers[0].device, 0.75);
+  EXPECT_EQ(read.workers[0].device_memory_bytes, 1 << 20);
+  EXPECT_EQ(read.workers[0].device_copied_per_second, 1000);
   EXPECT_FALSE(read.workers[1].computing);
   EXPECT_EQ(read.workers[1].staleness, 1.5);
   EXPECT_EQ(read.events[0].text, "worker \"1\"");
