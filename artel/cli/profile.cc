@@ -4,6 +4,7 @@
 
 #include "artel/base/error.h"
 #include "artel/base/plural.h"
+#include "artel/base/text.h"
 #include "artel/exec/peak.h"
 #include "artel/observe/table.h"
 
@@ -17,6 +18,31 @@ struct Row {
 
 std::string milliseconds(double seconds) { return fmt::format("{:.3f}", 1e3 * seconds); }
 std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
+
+const Device& device_of_output(const Plan& plan, const PlannedKernel& kernel) {
+  return *plan.buffers[static_cast<size_t>(kernel.outputs[0])].device;
+}
+
+bool runs_on_cpu(const Plan& plan, const PlannedKernel& kernel) {
+  return &device_of_output(plan, kernel) == &cpu();
+}
+
+// A copy between the CPU and a device.
+bool is_copy(const Plan& plan, const PlannedKernel& kernel) {
+  return !kernel.inputs.empty() && &device_of_output(plan, kernel) !=
+                                       plan.buffers[static_cast<size_t>(kernel.inputs[0])].device;
+}
+
+// The copies of a step; empty on the CPU.
+std::string copies(const StepBench& bench, const StepBench::Result& result, double in_kernels) {
+  if (&bench.device() == &cpu()) return {};
+  const auto per_step = [&](int64_t bytes) {
+    return format_bytes(static_cast<double>(bytes) / static_cast<double>(result.steps));
+  };
+  return fmt::format("copied per step: {} to the device, {} back; {} % of the step in kernels\n",
+                     per_step(result.copied.to_device), per_step(result.copied.from_device),
+                     percent(in_kernels));
+}
 
 }  // namespace
 
@@ -41,11 +67,11 @@ std::string profile(StepBench& bench, double seconds) {
   const int side_by_side = bench.stepper().slots();
   const int cores_of_kernel = options.threads / side_by_side;
   std::vector<Row> rows(plan.kernels.size());
-  double in_kernels = 0, operations = 0;
+  double in_kernels = 0, in_copies = 0, operations = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].planned = &plan.kernels[i];
     for (const std::vector<double>& lane : by_lane) rows[i].seconds += lane[i] / steps;
-    in_kernels += rows[i].seconds;
+    (is_copy(plan, plan.kernels[i]) ? in_copies : in_kernels) += rows[i].seconds;
     operations += plan.kernels[i].flops * options.lanes;
   }
   std::stable_sort(rows.begin(), rows.end(),
@@ -58,14 +84,16 @@ std::string profile(StepBench& bench, double seconds) {
     const double speed = row.seconds > 0 ? row.planned->flops * options.lanes / row.seconds : 0;
     table.add({row.planned->layer, row.planned->op, row.planned->kernel.algorithm,
                milliseconds(row.seconds), percent(row.seconds / available),
-               fmt::format("{:.1f}", speed / 1e9), percent(speed / (peak * cores_of_kernel))});
+               fmt::format("{:.1f}", speed / 1e9),
+               runs_on_cpu(plan, *row.planned) ? percent(speed / (peak * cores_of_kernel)) : ""});
   }
-  const double rest = std::max(0.0, available - in_kernels);
+  const double rest = std::max(0.0, available - in_kernels - in_copies);
   table.add({"update and waiting", "", "", milliseconds(rest), percent(rest / available), "", ""});
+  const std::string text = table.text() + copies(bench, result, in_kernels / available);
   return fmt::format(
       "{}step of {} on {}: {} ms, {:.1f} samples/s, {:.1f} GFLOP/s with {} and {}; "
       "peak of one core {:.1f} GFLOP/s\n",
-      table.text(), counted(options.batch, "sample"), bench.device().name(), milliseconds(wall),
+      text, counted(options.batch, "sample"), bench.device().name(), milliseconds(wall),
       static_cast<double>(options.batch) / wall, operations / wall / 1e9,
       counted(options.threads, "thread"), counted(options.lanes, "lane"), peak / 1e9);
 }

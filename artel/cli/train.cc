@@ -146,8 +146,10 @@ void add_basics(CLI::App* command, const SharedArguments& arguments) {
   shorthand("--servers", "cluster.servers", "Number of parameter servers");
   command->add_flag("--resume", options.resume, "Continue from the newest checkpoint of the run");
   command->add_flag("--force", options.force,
-                    "Compute on a device that fails its self-test. With --resume: continue even if "
-                    "data, network, optimizer, batch size or seed have changed");
+                    "With --resume: continue even if data, network, optimizer, batch size or seed "
+                    "have changed");
+  command->add_flag("--untested-device", options.untested_device,
+                    "Compute on a device even if it fails its self-test");
   command->add_flag("--dashboard", arguments->dashboard,
                     "Show this run and its neighbours in a browser while it trains");
   command->add_option("--folds", arguments->folds, "N-fold cross-validation")

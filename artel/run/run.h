@@ -46,11 +46,10 @@ struct RunOptions {
   // The folder of the run: `out`, or runs/NAME. If both are empty: runs/STEM of STEM.toml (runs/run
   // without a file), or the first unused one of runs/STEM-2, runs/STEM-3, ...
   std::string out = {}, name = {};
-  bool resume = false;  // continue from the newest checkpoint there
-  // Compute on a device that fails its self-test, and resume even if settings that determine the
-  // result have changed.
-  bool force = false;
-  bool quiet = false;                       // print neither progress nor results
+  bool resume = false;           // continue from the newest checkpoint there
+  bool force = false;            // resume even if settings that determine the result have changed
+  bool untested_device = false;  // compute on a device that fails its self-test
+  bool quiet = false;            // print neither progress nor results
   std::vector<std::string> overrides = {};  // "train.epochs=3", as after --set; applied before any
                                             // `set`
   std::vector<Callback> after_step = {}, after_epoch = {};  // called on each worker

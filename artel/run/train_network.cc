@@ -12,6 +12,7 @@
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/worker_name.h"
 #include "artel/comm/transports/transports.h"
+#include "artel/exec/devices.h"
 #include "artel/observe/trace.h"
 #include "artel/predict/load_weights.h"
 #include "artel/run/config/advice.h"
@@ -91,9 +92,10 @@ int64_t count_parameters(Trainer& trainer) {
 
 // With kept features, the trainer sees only the part of the network above them.
 TrainerOptions options_for(const RunConfig& config, const RunData& data, const Model& model,
-                           const std::optional<KeptFeatures>& kept, int threads, bool force) {
+                           const std::optional<KeptFeatures>& kept, int threads,
+                           bool untested_device) {
   TrainerOptions options = trainer_options(config, data.layout());
-  if (force && !options.device.ends_with(" untested")) options.device += " untested";
+  if (untested_device) options.device = artel::untested_device(options.device);
   options.teacher = open_teacher(config, data, model, threads);
   options.class_weights = class_weights(config, *data.train);
   if (!kept) return options;
@@ -152,9 +154,9 @@ class Worker {
         data_(open_data(config, learnt)),
         kept_(features_of(config, data_, cluster)),
         model_(kept_ ? kept_->above : make_model(config.model, data_.layout())),
-        trainer_(
-            cluster, model_,
-            options_for(config, data_, model_, kept_, threads_of(config, cluster), options.force)),
+        trainer_(cluster, model_,
+                 options_for(config, data_, model_, kept_, threads_of(config, cluster),
+                             options.untested_device)),
         exhibits_(config, data_, judged_samples(config, data_), model_, trainer_,
                   threads_of(config, cluster)) {
     const TensorType sample = kept_ ? kept_->value : sample_type(data_.layout(), data_.augment);
