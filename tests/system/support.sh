@@ -114,6 +114,15 @@ start_endless_run() {
   [[ ${#workers[@]} -eq ${1#*..} ]] || fail "expected $1 workers: ${workers[*]}"
 }
 
+# Waits until the log of the run has the text so often.
+awaits() {
+  local tries=0
+  until (($(grep -cF -- "$1" err) >= ${2:-1})); do
+    sleep 0.05
+    ((++tries < 1200)) || { cat out err >&2; fail "no '$1' within 60 s"; }
+  done
+}
+
 # Ctrl-C ends the run, which says so by its exit code.
 interrupt() {
   kill -INT $launcher

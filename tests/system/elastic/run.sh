@@ -197,15 +197,6 @@ test_last() {
   done
 }
 
-# Waits until the log of the run has the text so often.
-awaits() {
-  local tries=0
-  until (($(grep -cF -- "$1" err) >= ${2:-1})); do
-    sleep 0.05
-    ((++tries < 1200)) || { cat out err >&2; fail "no '$1' within 60 s"; }
-  done
-}
-
 # join_as NAME OPTIONS...: another worker, whose process is $joined and whose output is in the file NAME.
 join_as() {
   "$artel" train run.toml --set train.steps=100000000 --set train.save_every=50 "${@:2}" >"$1" 2>&1 &
