@@ -86,7 +86,7 @@ class Channel {
   const Notice& notice(int rank) const;
   bool is_here(int rank) const;
   bool all_here() const;
-  bool keeps_a_core(int own) const;
+  bool occupies_core_of_missing_rank(int own) const;
   std::optional<int> claim_part();
   void finish_part();
   void await_parts(Patience& patience);
