@@ -394,8 +394,10 @@ bool Stepper::sums_on_device(const Work& work) const {
 int Stepper::most_together(const Work& work) {
   if (!work.noise.empty() || options_.check_memory || on_device()) return 1;
   if (options_.lanes_together > 0) return options_.lanes_together;
-  if (options_.memory_limit == 0 || progress_callback_) return options_.lanes;
-  if (exchanges_) return 1;  // other workers of a tensor group may have other limits
+  if (options_.memory_limit == 0) return options_.lanes;
+  // Other workers of a tensor group may have other limits.
+  if (exchanges_) return progress_callback_ ? options_.lanes : 1;
+  if (keeps_together_) return options_.lanes;
   const Compiled& largest = compiled((work.batch + options_.lanes - 1) / options_.lanes);
   if (largest.alone) return 1;
   // The first lane has workspaces for all.

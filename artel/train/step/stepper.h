@@ -162,7 +162,11 @@ class Stepper {
   // one, on its thread. Empty for none.
   void set_progress_callback(std::function<void(const GroupProgress&)> callback) {
     progress_callback_ = std::move(callback);
+    keeps_together_ = progress_callback_ != nullptr;
   }
+  // Between steps: false if the callback's owner allows a memory limit to divide the lanes of a
+  // thread into several groups. With a callback, they run together otherwise.
+  void set_keeps_together(bool keeps) { keeps_together_ = keeps; }
 
   // Between steps: limits programs to a part of the network that another object runs
   // (train/parts/pipeline_runner.h). `restrict` limits the program for lanes with `samples`
@@ -276,6 +280,7 @@ class Stepper {
   };
   std::function<void(int, const KernelTiming&)> timing_;
   std::function<void(const GroupProgress&)> progress_callback_;
+  bool keeps_together_ = false;
 };
 
 }  // namespace artel

@@ -61,6 +61,25 @@ test_killed_while_saving() {
   done
 }
 
+# On one machine weights are read in place, so a memory limit may divide the lanes of a thread into groups. A trace records a group
+# under its first lane.
+test_limited() {
+  make_run
+  sed -i 's/"dense 16"/"dense 400", "relu", "dense 400"/; s/batch_size = 20/batch_size = 256/' run.toml
+  groups() {
+    expect 0 "$artel" train run.toml --out "$1" -n 2 --set train.steps=4 --trace trace.json "${@:2}"
+    python3 -c 'import json; print(len({e["tid"] for e in json.load(open("trace.json"))["traceEvents"] if e["ph"] == "X" and e["pid"] == 0 and e["tid"] > 1}))'
+  }
+  local limit
+  expect 1 "$artel" train run.toml --out small -n 2 --set cluster.sharding=weights --set train.memory_limit="1 KiB"
+  limit=$(sed -n 's/.*expected at least \([0-9]* KiB\);.*/\1/p' err)
+  [[ $(groups whole --set cluster.sharding=weights) == 1 ]] || fail "without a limit, lanes did not run together"
+  [[ $(groups plain --set train.memory_limit="$limit") == 4 ]] || fail "lanes ran together in spite of a limit of $limit"
+  [[ $(groups limited --set cluster.sharding=weights --set train.memory_limit="$limit") == 4 ]] ||
+    fail "lanes with sharded weights ran together in spite of a limit of $limit"
+  expect 0 "$artel" verify whole limited
+}
+
 test_refused() {
   make_run
   refused() {
