@@ -221,12 +221,15 @@ RunResult Run::train(Cluster& cluster) {
       config = config_;
     }
     const bool leads = cluster.rank() == 0 && !cluster.outside();
+    const bool may_have_run_elsewhere = group && group->transport() != "shm";
     // No other process writes to the folder while the newest state is put into it.
     if (leads && !folder) {
       log_warnings(config_);
-      folder = claim_folder({where_, options_.out, options_.name, options_.resume});
+      const FolderRequest request = {where_, options_.out, options_.name, options_.resume};
+      if (options_.resume && !may_have_run_elsewhere) require_run_to_resume(choose_folder(request));
+      folder = claim_folder(request);
     }
-    if (group && group->transport() != "shm")
+    if (may_have_run_elsewhere)
       bring_newest_run(*group, choose_folder({where_, options_.out, options_.name, true}),
                        options_.resume);
     if (leads && options_.resume) {
