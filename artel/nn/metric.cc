@@ -255,6 +255,21 @@ std::vector<Metric> metrics_by_name(const std::vector<std::string>& names) {
 
 std::vector<std::string> metric_names() { return registry().names(); }
 
+std::vector<std::string> metrics_for(const TensorType& prediction, const TensorType& target) {
+  std::vector<std::string> names;
+  for (const std::string& name : metric_names()) {
+    const Metric& metric = metric_by_name(name);
+    Graph graph;
+    try {
+      if (!metric.value) continue;
+      output_for(metric, graph.input("prediction", prediction), graph.input("target", target));
+      names.push_back(name);
+    } catch (const Error&) {  // not for such values
+    }
+  }
+  return names;
+}
+
 Metric top_k(int64_t k) {
   return {"top " + std::to_string(k),
           [k](Value prediction, Value target) {

@@ -65,6 +65,8 @@ void register_metric(Metric metric);
 const Metric& metric_by_name(std::string_view name);
 std::vector<Metric> metrics_by_name(const std::vector<std::string>& names);
 std::vector<std::string> metric_names();
+// The names of the metrics of one number that accept such predictions and targets.
+std::vector<std::string> metrics_for(const TensorType& prediction, const TensorType& target);
 // Like "top 5".
 Metric top_k(int64_t k);
 

@@ -1,26 +1,51 @@
 #include "artel/train/loop/epoch_judge.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "artel/base/error.h"
 #include "artel/base/text.h"
+#include "artel/nn/model.h"
+#include "artel/predict/batches.h"
 #include "artel/train/trainer_state.h"
 
 namespace artel {
 
-EpochJudge::EpochJudge(TrainerState& state, const FitOptions& options, const Metrics& measured)
+namespace {
+
+// Throws for a criterion that is not measured. Names only metrics that the network can measure.
+[[noreturn]] void fail_unmeasured(const std::string& best_by, const Metrics& measured,
+                                  const std::vector<std::string>& measurable) {
+  std::vector<std::string> names = {"loss"}, more;
+  for (const Metrics::Part& part : measured.parts())
+    if (part.metric.value) names.push_back(part.metric.name);
+  for (const std::string& name : measurable)
+    if (std::ranges::count(names, name) == 0) more.push_back(name);
+  std::string advice = did_you_mean(best_by, names);
+  if (std::ranges::count(more, best_by) > 0)
+    advice = fmt::format("; add \"{}\" to train.metrics", best_by);
+  else if (!more.empty())
+    advice += "; train.metrics adds " + join(more, ", ");
+  fail(ErrorKind::invalid_argument,
+       "best_by: got \"{}\", expected a metric of one number that this run measures: {}{}", best_by,
+       join(names, ", "), advice);
+}
+
+}  // namespace
+
+EpochJudge::EpochJudge(TrainerState& state, const FitOptions& options, const Metrics& measured,
+                       const data::SampleLayout& layout)
     : s_(state), options_(options) {
   const bool counts_accuracy = measured.find("accuracy") != nullptr;
   if (options.best_by != "loss") {
     const Metric* const metric = measured.find(options.best_by);
-    std::vector<std::string> names = {"loss"};
-    for (const Metrics::Part& part : measured.parts())
-      if (part.metric.value) names.push_back(part.metric.name);
-    require(metric && metric->value, ErrorKind::invalid_argument,
-            "best_by: got \"{}\", expected a metric of one number that this run measures: {}{}; "
-            "train.metrics adds others",
-            options.best_by, join(names, ", "), did_you_mean(options.best_by, names));
+    if (!metric || !metric->value) {
+      const Graph network = inference_graph(s_.model, batch_of(s_.sample, 2)).graph;
+      fail_unmeasured(options.best_by, measured,
+                      metrics_for(network.type(network.output_id("prediction")),
+                                  batch_of({layout.target_type(), layout.target}, 2)));
+    }
     less_is_better_ = metric->less_is_better;
   }
   require(options.target_accuracy == 0 || counts_accuracy, ErrorKind::invalid_argument,

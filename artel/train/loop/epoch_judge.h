@@ -16,8 +16,9 @@ struct TrainerState;
 
 class EpochJudge {
  public:
-  // Borrows both. Throws for criteria that need a metric that is not measured.
-  EpochJudge(TrainerState& state, const FitOptions& options, const Metrics& measured);
+  // Borrows state and options. Throws for criteria that need a metric that is not measured.
+  EpochJudge(TrainerState& state, const FitOptions& options, const Metrics& measured,
+             const data::SampleLayout& layout);
 
   // Call after replacing the trainer's state.
   void restore();

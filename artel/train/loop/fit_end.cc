@@ -19,7 +19,7 @@ void FitLoop::finish() {
   ServedFacet* const served = strategy_->served();
   if (served && s_.cluster.rank() == 0) result_.servers = served->server_report();
   bool best = false;
-  if (ends_within_epoch()) {
+  if (judges_open_epoch()) {
     measure_epoch();
     best = now_.tested && judge_->improves_best(now_);
     report();
@@ -61,10 +61,19 @@ bool FitLoop::is_saved(int64_t step) const {
   return step % per_epoch_ == 0 || (options_.save_every > 0 && step % options_.save_every == 0);
 }
 
-// A run by steps is judged once at its end, wherever in an epoch that is.
-bool FitLoop::ends_within_epoch() const {
-  return options_.steps > 0 && result_.stopped_by == "steps" && s_.epoch.samples > 0 &&
-         now_.samples > 0;
+// A run that ends by steps or time is judged once at its end, wherever in an epoch that is. A run
+// stopped by request ends without a test. Collective where workers are, because only some of them
+// may know why the run stops.
+bool FitLoop::judges_open_epoch() {
+  if (s_.epoch.samples == 0 || now_.samples == 0) return false;
+  if (options_.steps > 0 && result_.stopped_by == "steps") return true;
+  const int32_t own = result_.stopped_by == "time" ? 1 : 0;
+  comm::Group* const group = s_.cluster.group();
+  if (!group || s_.alone || !strategy_->traits().collective) return own != 0;
+  std::vector<int32_t> all(static_cast<size_t>(group->size()));
+  group->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
+                    {.label = "ends within an epoch"});
+  return std::ranges::count(all, 0) < std::ssize(all);
 }
 
 // True if weights are averaged, so that tests use the averages.

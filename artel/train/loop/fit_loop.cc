@@ -51,7 +51,7 @@ FitLoop::FitLoop(Trainer& trainer, TrainerState& state, data::DatasetPtr train,
                     optim::Horizon{.total_steps = now_.steps,
                                    .steps_per_epoch = per_epoch_,
                                    .batch_size = options.batch_size});
-  judge_.emplace(s_, options_, metrics_);
+  judge_.emplace(s_, options_, metrics_, loader_.layout());
   if (options.noise_every > 0 && s_.lanes == 1 && s_.cluster.rank() == 0)
     log(LogLevel::warning,
         "train.noise_every has no effect with one lane: it measures the differences between lanes; "

@@ -85,7 +85,7 @@ class FitLoop {
   void save(bool best);
   bool leaves_epoch_open() const;
   bool is_saved(int64_t step) const;
-  bool ends_within_epoch() const;
+  bool judges_open_epoch();
 
   Trainer& trainer_;
   TrainerState& s_;

@@ -276,7 +276,7 @@ test_parts() {
   expect 0 "$artel" train run.toml --out plain --set train.epochs=1
   mistake 1 "the data has no validation part, because data.validation is 0; try another one" evaluate plain --on validation
   expect 1 "$artel" train run.toml --out f1 --set train.best_by=f1
-  contains err 'best_by: got "f1", expected a metric of one number that this run measures: loss, accuracy; train.metrics adds others'
+  contains err 'best_by: got "f1", expected a metric of one number that this run measures: loss, accuracy; add "f1" to train.metrics'
 }
 
 test_untested() {

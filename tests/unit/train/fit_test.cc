@@ -261,6 +261,42 @@ TEST(Fit, ARunOnServersIsTestedAtItsEndToo) {
     }
 }
 
+// The time is up after the first step. Several workers learn of it with the second one.
+TEST(Fit, ARunByTimeIsJudgedAtItsEndToo) {
+  const auto judged = [](Cluster& cluster) {
+    Trainer trainer(cluster, network(), trainer_options({}));
+    const FitResult result = trainer.fit(
+        samples(), {.batch_size = 13, .epochs = 2, .validation = samples(), .max_seconds = 1e-9});
+    const int64_t last = cluster.size() > 1 ? 2 : 1;
+    EXPECT_EQ(result.last.step, last);
+    EXPECT_EQ(result.epochs.size(), 1u);
+    EXPECT_TRUE(result.best && result.best->step == last);
+    EXPECT_EQ(result.last.test_loss, trainer.evaluate(samples()).loss);
+    return result.last.tested;
+  };
+  Cluster alone;
+  EXPECT_TRUE(judged(alone));
+  on_workers(2, [&](int, Cluster& cluster) { EXPECT_TRUE(judged(cluster)); });
+}
+
+TEST(Fit, AdvisesOnlyMetricsThatTheNetworkCanMeasure) {
+  const auto advice = [](const std::string& best_by) {
+    Cluster cluster;
+    Trainer trainer(cluster, network(), trainer_options({}));
+    return artel::error_of(
+        [&] { trainer.fit(samples(), {.batch_size = 13, .epochs = 1, .best_by = best_by}); });
+  };
+  EXPECT_EQ(advice("f1"),
+            "best_by: got \"f1\", expected a metric of one number that this run measures: loss, "
+            "accuracy; add \"f1\" to train.metrics");
+  const std::string of_two_classes = advice("auc");  // there are three
+  EXPECT_NE(of_two_classes.find("train.metrics adds"), std::string::npos) << of_two_classes;
+  EXPECT_NE(of_two_classes.find("recall"), std::string::npos) << of_two_classes;
+  EXPECT_EQ(of_two_classes.find("auc", of_two_classes.find("adds")), std::string::npos)
+      << of_two_classes;
+  EXPECT_EQ(of_two_classes.find("mean absolute error"), std::string::npos) << of_two_classes;
+}
+
 std::string failure_of(const TrainerOptions& options, const data::DatasetPtr& set) {
   Cluster cluster;
   Trainer trainer(cluster, nn::sequential({nn::flatten(), nn::dense(4), nn::dense(3)}), options);
