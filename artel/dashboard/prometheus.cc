@@ -103,6 +103,13 @@ void add_run(Page& page, Catalogue& catalogue, const Catalogue::Run& run) {
            view.run->samples_per_second);
   page.add("artel_run_seconds_left", "Expected time until the end.", labels,
            view.run->seconds_left);
+  const auto known = [](double seconds) {
+    return seconds > 0 ? std::optional(seconds) : std::nullopt;
+  };
+  page.add("artel_run_seconds_per_step", "Over the last seconds.", labels,
+           known(view.run->seconds_per_step));
+  page.add("artel_run_forecast_seconds_per_step", "By artel plan --measure.", labels,
+           known(view.run->forecast_seconds));
   page.add("artel_run_events", "Events among the last ones.", labels,
            static_cast<double>(view.run->events.size()));
   for (const observe::LiveWorker& worker : view.run->workers) add_worker(page, run.name, worker);

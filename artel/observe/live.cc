@@ -68,6 +68,8 @@ void visit_run(Run& run, auto&& field) {
   field("seconds", run.seconds);
   field("samples_per_second", run.samples_per_second);
   field("seconds_left", run.seconds_left);
+  field("seconds_per_step", run.seconds_per_step);
+  field("forecast_seconds", run.forecast_seconds);
   field("strategy", run.strategy);
   field("exchange", run.exchange);
   field("lanes", run.lanes);

@@ -57,7 +57,9 @@ struct LiveRun {
   std::optional<double> loss;
   double seconds = 0;  // training time
   double samples_per_second = 0;
-  double seconds_left = 0;
+  double seconds_left = 0;      // includes tests and checkpoints between epochs
+  double seconds_per_step = 0;  // over the last seconds; 0 if unknown
+  double forecast_seconds = 0;  // of a step, by `artel plan --measure`; 0 if unknown
   std::string strategy;
   std::string exchange;  // algorithm such as "ring, fast"; empty with one worker or if unknown
   int64_t lanes = 0;     // per batch; 0 if unknown

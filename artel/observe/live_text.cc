@@ -120,6 +120,9 @@ std::string heading(const LiveRun& run, std::string_view name, std::string_view 
   if (run.lanes > 0) parts.push_back(fmt::format("{} lanes", run.lanes));
   if (run.seconds_left > 0 && status == "running")
     parts.push_back(format_duration(run.seconds_left) + " left");
+  if (const std::string text = forecast_text(run.seconds_per_step, run.forecast_seconds);
+      !text.empty())
+    parts.push_back(text);
   return join(parts, "  ");
 }
 

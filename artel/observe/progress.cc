@@ -38,9 +38,12 @@ std::vector<std::string> parts(const Status& status, const Pace& pace) {
     if (status.tokens > 0)
       all.back() = fmt::format(
           "{} tokens/s", rate_text(pace.samples_per_second * static_cast<double>(status.tokens)));
-    if (status.step < status.steps)
-      all.push_back(fmt::format("{} left", format_duration(pace.seconds_left)));
   }
+  if (status.step < status.steps && (pace.samples_per_second > 0 || pace.seconds_left > 0))
+    all.push_back(fmt::format("{} left", format_duration(pace.seconds_left)));
+  if (const std::string text = forecast_text(pace.seconds_per_step, status.forecast_seconds);
+      !text.empty())
+    all.push_back(text);
   return all;
 }
 
@@ -49,6 +52,21 @@ std::vector<std::string> parts(const Status& status, const Pace& pace) {
 std::string rate_text(double per_second) {
   if (per_second >= 100) return format_count(std::llround(per_second));
   return per_second >= 1 ? fmt::format("{:.1f}", per_second) : fmt::format("{:.3g}", per_second);
+}
+
+double seconds_left(const Remaining& remaining) {
+  const double step =
+      remaining.seconds_per_step > 0 ? remaining.seconds_per_step : remaining.forecast_seconds;
+  if (step <= 0) return 0;
+  return step * static_cast<double>(std::max<int64_t>(0, remaining.steps)) +
+         remaining.seconds_of_epoch_end *
+             static_cast<double>(std::max<int64_t>(0, remaining.epochs));
+}
+
+std::string forecast_text(double seconds_per_step, double forecast_seconds) {
+  if (seconds_per_step <= 0 || forecast_seconds <= 0) return "";
+  return fmt::format("{} a step (forecast {})", format_duration(seconds_per_step),
+                     format_duration(forecast_seconds));
 }
 
 std::string plain_line(const Status& status, const Pace& pace) {
@@ -86,21 +104,33 @@ Progress::~Progress() {
 }
 
 Pace Progress::pace() const {
-  if (recent_.size() < 2) return {};
-  const Sample& first = recent_.front();
-  const Sample& last = recent_.back();
-  const double seconds = seconds_between(first.at, last.at);
-  const auto steps = static_cast<double>(last.step - first.step);
-  if (seconds <= 0 || steps <= 0) return {};
-  return {.samples_per_second = static_cast<double>(last.samples - first.samples) / seconds,
-          .seconds_left = seconds / steps * static_cast<double>(status_.steps - status_.step)};
+  Pace pace;
+  if (recent_.size() > 1) {
+    const Sample& first = recent_.front();
+    const Sample& last = recent_.back();
+    const double between = last.seconds_between_epochs - first.seconds_between_epochs;
+    const double seconds = seconds_between(first.at, last.at) - between;
+    const auto steps = static_cast<double>(last.step - first.step);
+    if (seconds > 0 && steps > 0) {
+      pace.samples_per_second = static_cast<double>(last.samples - first.samples) / seconds;
+      pace.seconds_per_step = seconds / steps;
+    }
+  }
+  const auto ended = static_cast<double>(std::max<int64_t>(1, status_.ended_epochs));
+  pace.seconds_left =
+      observe::seconds_left({.steps = status_.steps - status_.step,
+                             .epochs = status_.epochs - status_.epoch + 1,
+                             .seconds_per_step = pace.seconds_per_step,
+                             .forecast_seconds = status_.forecast_seconds,
+                             .seconds_of_epoch_end = status_.seconds_between_epochs / ended});
+  return pace;
 }
 
 void Progress::update(const Status& status) {
   const Clock::time_point now = options_.now();
   const bool last = status.step >= status.steps;
   if (recent_.empty() || last || seconds_between(recent_.back().at, now) >= kRedrawSeconds) {
-    recent_.push_back({now, status.step, status.samples});
+    recent_.push_back({now, status.step, status.samples, status.seconds_between_epochs});
     if (recent_.size() > kRecent) recent_.pop_front();
   }
   const double interval = terminal_ ? kRedrawSeconds : options_.interval_seconds;

@@ -22,6 +22,9 @@ struct Status {
   double loss = 0;
   std::string metric_name;  // such as "accuracy"; empty without a metric
   double metric = 0;
+  double forecast_seconds = 0;        // of a step; 0 if unknown
+  int64_t ended_epochs = 0;           // since training began
+  double seconds_between_epochs = 0;  // of all ends of epochs: tests and checkpoints
 };
 
 // Rates and the time left are computed from recent updates, not from the whole run, so a slow start
@@ -29,7 +32,22 @@ struct Status {
 struct Pace {
   double samples_per_second = 0;
   double seconds_left = 0;
+  double seconds_per_step = 0;  // without the time between epochs
 };
+
+// The work that is left.
+struct Remaining {
+  int64_t steps = 0, epochs = 0;    // `epochs` includes the current one
+  double seconds_per_step = 0;      // measured; 0 before the second step
+  double forecast_seconds = 0;      // of a step; 0 if unknown
+  double seconds_of_epoch_end = 0;  // of tests and checkpoints after an epoch; 0 before the first
+};
+// Steps at the measured pace, or at the forecast one before it is known, and the ends of epochs. 0
+// if neither pace is known.
+double seconds_left(const Remaining& remaining);
+
+// "30.5 ms a step (forecast 28.1 ms)". Empty without a forecast or a pace.
+std::string forecast_text(double seconds_per_step, double forecast_seconds);
 
 // "9,120", "12.3", or "0.0162": a rate with at least three significant digits.
 std::string rate_text(double per_second);
@@ -79,6 +97,7 @@ class Progress {
   struct Sample {
     Clock::time_point at;
     int64_t step, samples;
+    double seconds_between_epochs;
   };
 
   ProgressOptions options_;

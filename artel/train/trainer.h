@@ -127,6 +127,10 @@ struct TrainingState {
   int left = 0, joined = 0;
   int64_t repeated = 0;
   double seconds_lost = 0;
+  // Ends of epochs: their number in this call of fit, and their time for tests and checkpoints.
+  int64_t ended_epochs = 0;
+  double seconds_between_epochs = 0;
+  double forecast_seconds = 0;  // of a step, by the speeds of `artel plan --measure`; 0: unknown
   // Other measurements of the step by the strategy. On worker 0 only.
   std::vector<std::pair<std::string, double>> measures = {};
 };

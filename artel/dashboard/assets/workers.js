@@ -96,6 +96,14 @@ function workersFrame(root) {
   }
 }
 
+const milliseconds = seconds => `${(1000 * seconds).toPrecision(3)} ms`;
+
+// Measured and forecast time of a step, where both are known.
+function stepTimes(live) {
+  if (!(live.seconds_per_step > 0 && live.forecast_seconds > 0)) return '';
+  return `, ${milliseconds(live.seconds_per_step)} a step (forecast ${milliseconds(live.forecast_seconds)})`;
+}
+
 function drawWorkers(root, name, view, history, trace) {
   const live = view.live;
   if (!live) {
@@ -106,7 +114,7 @@ function drawWorkers(root, name, view, history, trace) {
   const fine = live.diagnosis.startsWith('all is well');
   const says = running ? live.diagnosis : `${name}: ${view.status}${view.remark ? ' (' + view.remark + ')' : ''}. This is what was last seen.`;
   const progress = `step ${live.step.toLocaleString('en')}${live.steps > 0 && live.steps < 1e15 ? ' of ' + live.steps.toLocaleString('en') : ''}, ` +
-    `${short(Math.round(live.samples_per_second))} samples/s`;
+    `${short(Math.round(live.samples_per_second))} samples/s${stepTimes(live)}`;
   workersFrame(root);
   $('now').replaceChildren(
     el('div', {className: `card says ${running ? (fine ? 'fine' : '') : 'over'}`}, el('strong', {}, says), el('div', {className: 'quiet'}, progress)),

@@ -10,6 +10,7 @@
 #include "artel/base/file.h"
 #include "artel/base/host_name.h"
 #include "artel/base/log.h"
+#include "artel/observe/progress.h"
 
 namespace artel {
 namespace {
@@ -174,6 +175,9 @@ void LiveReport::after_step(const TrainingState& state) {
   state_.exchange = to_string(state.exchange);
   state_.lanes = state.lanes;
   state_.device = state.device;
+  state_.forecast_seconds = state.forecast_seconds;
+  ended_epochs_ = state.ended_epochs;
+  seconds_between_epochs_ = state.seconds_between_epochs;
   samples_ = state.samples;
 }
 
@@ -243,6 +247,8 @@ observe::LiveRun LiveReport::record() {
     members = members_;
     group = group_.lock();
     now.samples = samples_;
+    now.ended_epochs = ended_epochs_;
+    now.between_epochs = seconds_between_epochs_;
   }
   run.at = unix_seconds();
   now.step = run.step;
@@ -252,9 +258,15 @@ observe::LiveRun LiveReport::record() {
   if (now.at > first.at && now.step > first.step) {
     const double seconds = now.at - first.at;
     run.samples_per_second = static_cast<double>(now.samples - first.samples) / seconds;
-    run.seconds_left = seconds / static_cast<double>(now.step - first.step) *
-                       static_cast<double>(std::max<int64_t>(0, run.steps - run.step));
+    const double between = std::min(seconds, now.between_epochs - first.between_epochs);
+    run.seconds_per_step = (seconds - between) / static_cast<double>(now.step - first.step);
   }
+  const auto ended = static_cast<double>(std::max<int64_t>(1, now.ended_epochs));
+  run.seconds_left = observe::seconds_left({.steps = run.steps - run.step,
+                                            .epochs = run.epochs - run.epoch + 1,
+                                            .seconds_per_step = run.seconds_per_step,
+                                            .forecast_seconds = run.forecast_seconds,
+                                            .seconds_of_epoch_end = now.between_epochs / ended});
   std::map<std::string, std::deque<Vitals>> recent;
   for (const Member& member : members) {
     run.workers.push_back(record_of(member, group.get()));

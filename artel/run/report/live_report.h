@@ -52,7 +52,8 @@ class LiveReport {
   };
   struct Progress {
     double at = 0;
-    int64_t step = 0, samples = 0;
+    int64_t step = 0, samples = 0, ended_epochs = 0;
+    double between_epochs = 0;  // seconds of tests and checkpoints
   };
 
   void take_over();
@@ -83,6 +84,8 @@ class LiveReport {
   std::vector<Member> members_ ARTEL_GUARDED_BY(mutex_);
   observe::LiveRun state_ ARTEL_GUARDED_BY(mutex_);  // without its workers
   int64_t samples_ ARTEL_GUARDED_BY(mutex_) = 0;
+  int64_t ended_epochs_ ARTEL_GUARDED_BY(mutex_) = 0;
+  double seconds_between_epochs_ ARTEL_GUARDED_BY(mutex_) = 0;
   std::vector<observe::LiveEvent> untold_
       ARTEL_GUARDED_BY(mutex_);  // that metrics.jsonl does not have yet
 

@@ -210,7 +210,10 @@ void RunReport::after_step(const TrainingState& state) {
                        .tokens = tokens_,
                        .loss = state.loss,
                        .metric_name = shows ? shown->name : "",
-                       .metric = shows ? shown->value : 0});
+                       .metric = shows ? shown->value : 0,
+                       .forecast_seconds = state.forecast_seconds,
+                       .ended_epochs = state.ended_epochs,
+                       .seconds_between_epochs = state.seconds_between_epochs});
   observe::Scalars scalars = {{"train/loss", state.loss},
                               {"train/learning_rate", state.learning_rate}};
   for (const auto& [name, value] : state.measures) scalars.emplace_back("train/" + name, value);

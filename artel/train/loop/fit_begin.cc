@@ -183,7 +183,9 @@ int FitLoop::take_over_state(comm::Group* group, std::string& text) {
   workload_->prepare();
   if (Stepper* const stepper = workload_->stepper()) {
     reset_buckets(s_, *stepper);
-    find_room(s_, {s_.cluster, *stepper, options_.batch_size, taken_}, newcomers_.most_workers());
+    const MeshTask task = {s_.cluster, *stepper, options_.batch_size, taken_};
+    find_room(s_, task, newcomers_.most_workers());
+    now_.forecast_seconds = forecast_step(task, s_.options);
   }
   const Situation situation = {s_.cluster, s_.options, s_.kept};
   divides_ = divides_state(situation);

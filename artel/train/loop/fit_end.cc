@@ -152,6 +152,7 @@ void FitLoop::want_to_stop(const std::string& reason) {
 }
 
 void FitLoop::end_epoch() {
+  const Clock::time_point begin = Clock::now();
   const double watched = measure_epoch();
   s_.epoch = {};
   const bool has_weights = strategy_->traits().has_weights;
@@ -164,6 +165,8 @@ void FitLoop::end_epoch() {
   }
   join_if_changed();
   if (has_weights) save(verdict.best);
+  ++now_.ended_epochs;
+  now_.seconds_between_epochs += seconds_between(begin, Clock::now());
 }
 
 // All workers call it between two steps.

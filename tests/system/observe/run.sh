@@ -40,6 +40,19 @@ test_top() {
   contains out "run was stopped (interrupted)"
 }
 
+# A machine that was measured has a forecast of each step.
+test_forecast() {
+  export ARTEL_DATA=$folder/measured
+  mkdir measured
+  printf '[[machine]]\ncores = 2\nflops = "20 GFLOP/s"\nmemory = "8 GiB"\nmemory_bandwidth = "10 GB/s"\n' >measured/machines.toml
+  start_endless_run 2
+  waits_for "run['live']['forecast_seconds'] > 0 and run['live']['seconds_per_step'] > 0 and run['live']['seconds_left'] > 0"
+  interrupt
+  rm measured/machines.toml
+  expect 0 "$artel" train run.toml --out unmeasured
+  python3 -c 'import json; assert json.load(open("unmeasured/live.json"))["forecast_seconds"] == 0'
+}
+
 # The new worker 0 continues to report.
 test_takes_over() {
   start_endless_run 3

@@ -221,6 +221,17 @@ TEST(Live, TheCulpritIsOnTop) {
             std::string::npos);
 }
 
+TEST(Live, ForecastAndActualTimesOfAStep) {
+  LiveRun run = run_of({worker(0, 0.9, 0, 0.1)});
+  run.seconds_per_step = 0.03;
+  const auto text = [&] {
+    return live_text(live_from_json(to_json(run), "live.json"), "a", "running", {.width = 200});
+  };
+  EXPECT_EQ(text().find("forecast"), std::string::npos);
+  run.forecast_seconds = 0.028;
+  EXPECT_NE(text().find("30.0 ms a step (forecast 28.0 ms)"), std::string::npos) << text();
+}
+
 TEST(Live, NarrowTerminalsShowLess) {
   LiveRun run = run_of({worker(0, 0.9, 0, 0.1), worker(1, 0.9, 0, 0.1)});
   run.events.push_back({.at = 990, .step = 7, .kind = "worker", .text = "worker 2 ended"});

@@ -71,6 +71,37 @@ TEST(ProgressLine, HasEnoughDigits) {
             std::string::npos);
 }
 
+TEST_F(ProgressTest, TheTimeLeftStartsFromTheForecast) {
+  Progress progress(options(false));
+  Status status = at(1);
+  status.forecast_seconds = 0.2;
+  progress.update(status);
+  EXPECT_NEAR(progress.pace().seconds_left, 0.2 * 999, 1e-6);
+  sleep(30);
+  status.step = 101;
+  progress.update(status);
+  EXPECT_NEAR(progress.pace().seconds_per_step, 0.3, 1e-6);
+  EXPECT_NEAR(progress.pace().seconds_left, 0.3 * 899, 1e-4);
+  const std::string text = written();
+  EXPECT_NE(text.find("step 1/1000  loss 0.5000  accuracy 0.8750  3 min 20 s left\n"), text.npos);
+  EXPECT_NE(text.find("300.0 ms a step (forecast 200.0 ms)"), text.npos);
+}
+
+// A test of ten seconds after each epoch does not slow the steps down, but has to be waited for.
+TEST_F(ProgressTest, TheTimeLeftIncludesTestsBetweenEpochs) {
+  Progress progress(options(false));
+  Status status = at(240);
+  progress.update(status);
+  sleep(20);  // ten steps of a second, and a test
+  status.step = 250;
+  status.epoch = 3;
+  status.ended_epochs = 1;
+  status.seconds_between_epochs = 10;
+  progress.update(status);
+  EXPECT_NEAR(progress.pace().seconds_per_step, 1, 1e-6);
+  EXPECT_NEAR(progress.pace().seconds_left, 750 + 2 * 10, 1e-4);
+}
+
 TEST_F(ProgressTest, WritesPlainLinesAtAnInterval) {
   {
     Progress progress(options(false));
