@@ -239,9 +239,89 @@ std::optional<std::string> mutated_message(const std::string& input, Random& ran
   return wire_of(*fields);
 }
 
+// ---- Frames of a control connection
+
+std::optional<std::vector<std::string>> frames_of(std::string_view input) {
+  constexpr size_t kHead = sizeof(uint32_t);
+  std::vector<std::string> frames;  // type and body of each
+  while (!input.empty()) {
+    uint32_t length = 0;
+    if (input.size() < kHead) return {};
+    std::memcpy(&length, input.data(), kHead);
+    if (length == 0 || length > input.size() - kHead) return {};
+    frames.emplace_back(input.substr(kHead, length));
+    input.remove_prefix(kHead + length);
+  }
+  return frames;
+}
+
+// Numbers, lengths and texts inside of a body have no marks: a number is written anywhere.
+void mutate_body(std::string& frame, Random& random) {
+  if (random.below(2) == 0 || frame.size() < 2) {
+    std::string body = frame.substr(1);
+    mutate_text(body, random);
+    frame = frame.substr(0, 1) + body;
+    return;
+  }
+  const uint64_t number = any_of(kNumbers, random);
+  const size_t at = 1 + random.below(frame.size() - 1);
+  const size_t bytes = std::min<size_t>(size_t{1} << random.below(4), frame.size() - at);
+  std::memcpy(frame.data() + at, &number, bytes);
+}
+
+std::optional<std::string> mutated_frames(const std::string& input, Random& random) {
+  std::optional<std::vector<std::string>> frames = frames_of(input);
+  if (!frames || frames->empty()) return {};
+  std::string& one = any_of(*frames, random);
+  constexpr uint64_t kTypes = 20;
+  switch (random.below(6)) {
+    case 0:
+      one[0] = static_cast<char>(random.below(kTypes));
+      break;
+    case 1:
+      std::swap(one, any_of(*frames, random));
+      break;
+    case 2:
+      frames->push_back(std::string(one));
+      break;
+    default:
+      mutate_body(one, random);
+  }
+  std::string text;
+  for (const std::string& frame : *frames) {
+    const auto length = static_cast<uint32_t>(frame.size());
+    text.append(reinterpret_cast<const char*>(&length), sizeof length);
+    text += frame;
+  }
+  return text;
+}
+
+// ---- npy: the text of the header, behind its length
+
+std::optional<std::string> mutated_npy(const std::string& input, Random& random) {
+  constexpr size_t kHead = 10;
+  if (!input.starts_with("\x93NUMPY\x01") || input.size() < kHead) return {};
+  uint16_t length = 0;
+  std::memcpy(&length, input.data() + kHead - sizeof length, sizeof length);
+  if (length > input.size() - kHead) return {};
+  std::string header = input.substr(kHead, length);
+  const size_t digit = header.find_first_of("0123456789", random.below(header.size() + 1));
+  if (digit != header.npos && random.below(2) == 0)
+    header.replace(digit, 1, std::to_string(any_of(kNumbers, random)));
+  else
+    mutate_text(header, random);
+  const std::string values = input.substr(kHead + length);
+  length = static_cast<uint16_t>(header.size());
+  std::string text = input.substr(0, kHead - sizeof length);
+  text.append(reinterpret_cast<const char*>(&length), sizeof length);
+  return text + header + values;
+}
+
 }  // namespace
 
 std::optional<std::string> mutate_inside(const std::string& input, Random& random) {
+  if (auto mutated = mutated_npy(input, random)) return mutated;
+  if (auto mutated = mutated_frames(input, random)) return mutated;
   if (auto mutated = mutated_message(input, random)) return mutated;
   if (auto mutated = mutated_safetensors(input, random)) return mutated;
   if (input.empty() || (input[0] != '{' && input[0] != '[')) return {};

@@ -1,5 +1,6 @@
 // Mutations that keep the outer form of an input, so that readers do not refuse it at the door:
-// JSON, alone, behind a safetensors length or in front of other text, and protocol buffers.
+// JSON, alone, behind a safetensors length or in front of other text, protocol buffers, frames of
+// control connections, and npy headers.
 #pragma once
 
 #include <optional>

@@ -49,6 +49,10 @@ namespace door {
 Read read;
 Seeds seeds;
 }  // namespace door
+namespace door_member {
+Read read;
+Seeds seeds;
+}  // namespace door_member
 namespace environment {
 Read read;
 Seeds seeds;
@@ -73,6 +77,10 @@ namespace hub {
 Read read;
 Seeds seeds;
 }  // namespace hub
+namespace hub_member {
+Read read;
+Seeds seeds;
+}  // namespace hub_member
 namespace idx {
 Read read;
 Seeds seeds;
@@ -203,12 +211,14 @@ const std::vector<Target>& targets() {
       {"csv", csv::read, csv::seeds},
       {"dashboard", dashboard::read, dashboard::seeds},
       {"door", door::read, door::seeds},
+      {"door_member", door_member::read, door_member::seeds},
       {"environment", environment::read, environment::seeds},
       {"gguf", gguf::read, gguf::seeds},
       {"handshake", handshake::read, handshake::seeds},
       {"hdf5", hdf5::read, hdf5::seeds},
       {"history", history::read, history::seeds},
       {"hub", hub::read, hub::seeds},
+      {"hub_member", hub_member::read, hub_member::seeds},
       {"idx", idx::read, idx::seeds},
       {"labelled_text", labelled_text::read, labelled_text::seeds},
       {"layers", layers::read, layers::seeds},
