@@ -12,7 +12,6 @@
 #include "artel/cluster/launcher.h"
 #include "artel/cluster/worker_name.h"
 #include "artel/comm/transports/transports.h"
-#include "artel/exec/devices.h"
 #include "artel/observe/trace.h"
 #include "artel/predict/load_weights.h"
 #include "artel/run/config/advice.h"
@@ -95,7 +94,7 @@ TrainerOptions options_for(const RunConfig& config, const RunData& data, const M
                            const std::optional<KeptFeatures>& kept, int threads,
                            bool untested_device) {
   TrainerOptions options = trainer_options(config, data.layout());
-  if (untested_device) options.device = artel::untested_device(options.device);
+  if (untested_device && !options.device.ends_with(" untested")) options.device += " untested";
   options.teacher = open_teacher(config, data, model, threads);
   options.class_weights = class_weights(config, *data.train);
   if (!kept) return options;
