@@ -63,9 +63,9 @@ test_launch() {
   nothing_runs_on n01 n02 n03
   expect_on n01 0 'artel launch --hosts=n01,n02,n03 --install -- train run.toml --out runs/a'
   contains err "n01: "
+  contains err "3 machines, 8 lanes: a machine sends 2 partial sums, because its lanes form no whole subtree; a new run with cluster.lanes = 12 sends 33 % less"
   [[ -x $(home_of n03)/.local/bin/artel ]] || fail "the program was not installed"
   expect 0 "$artel" verify one "$(home_of n01)/runs/a"
-  contains err "3 machines, 8 lanes: a machine sends 2 partial sums, because its lanes form no whole subtree; a new run with cluster.lanes = 12 sends 33 % less"
   contains "$(home_of n01)/runs/a/summary.json" '"seconds_waiting_for_the_wire"'
   nothing_runs_on n01 n02 n03
 
