@@ -72,10 +72,10 @@ void limit_positions(TextModel& model, const TextRequest& request, int64_t promp
   require(rotary || request.context == 0, ErrorKind::invalid_argument,
           "[{}] --context: got {} for a network '{}' whose positions are fixed, expected a network "
           "with rotary positions such as llama; leave it out",
-          request.source, request.context, model.config.name);
+          request.source.path, request.context, model.config.name);
   if (!rotary) return;
   require(request.context == 0 || prompt < request.context, ErrorKind::invalid_argument,
-          "[{}] --context: got {} for a prompt of {} tokens, expected more", request.source,
+          "[{}] --context: got {} for a prompt of {} tokens, expected more", request.source.path,
           request.context, prompt);
   int64_t& positions = model.config.positions;
   if (positions == 0) positions = nn::LlamaOptions().positions;
