@@ -197,20 +197,21 @@ class _Kept:
     def __init__(self, run):
         self.version = artel.__version__
         self._run = None
-        if run.folder is not None:
-            self._pack(run.folder, has_optimizer=True)
+        # Other workers than worker 0 have the weights only, and receive the rest from it.
+        self.complete = run.folder is not None
+        if self.complete:
+            self._pack(run.folder)
             return
-        with _temporary_folder() as folder:  # not on worker 0
+        with _temporary_folder() as folder:
             run._trained.save(folder)
-            self._pack(Path(folder), has_optimizer=False)
+            self._pack(Path(folder))
 
-    def _pack(self, folder, has_optimizer):
+    def _pack(self, folder):
         archive = io.BytesIO()
         newest = sorted((folder / "checkpoints").glob("step-*"))[-1]
         self.step = int(newest.name.removeprefix("step-"))
         train = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))["train"]
-        self.seed = train["seed"]
-        self.optimizer = train["optimizer"]["name"] if has_optimizer else None
+        self.seed, self.optimizer = train["seed"], train["optimizer"]["name"]
         with zipfile.ZipFile(archive, "w") as files:
             for name in self.NAMES:
                 if (folder / name).exists():
@@ -242,7 +243,8 @@ class _Kept:
         return self._run
 
     def __getstate__(self):
-        return dict(self.__dict__, _run=None)
+        # A copy may be continued without worker 0.
+        return dict(self.__dict__, _run=None, optimizer=self.optimizer if self.complete else None)
 
 
 class Classifier(ClassifierMixin, _Estimator):
