@@ -133,12 +133,15 @@ import hashlib, pickle, sys, artel, numpy
 a = numpy.load("blobs.npz")
 ranks = set()
 
+def say(*words):  # at once, so that the lines of two processes do not mix
+    sys.stdout.write(" ".join(map(str, words)) + "\\n")
+
 def estimated(fit):
     # What each worker has after a fit without a seed: all print the same.
     model = artel.Classifier(["dense 8", "relu"], workers=2, epochs=2, batch_size=30, keys=dict(lanes=2))
     fit(model)
     weights = b"".join(array.tobytes() for array in model._network.run().state_dict().values())
-    print("estimator", model.loss_, model.n_iter_, hashlib.sha256(weights).hexdigest(), model.predict(a["x"]).sum(), "end")
+    say("estimator", model.loss_, model.n_iter_, hashlib.sha256(weights).hexdigest(), model.predict(a["x"]).sum(), "end")
     pickle.loads(pickle.dumps(model)).predict(a["x"])
     return model
 
@@ -151,8 +154,8 @@ for name in sys.argv[1:]:
         continue
     run = artel.train({LAYERS!r}, (a["x"], a["y"]), out=name, workers=2, epochs=1, batch_size=30,
                       lanes=2, lr=0.1, quiet=True, callbacks=[lambda state: ranks.add(state.rank)])
-    print("summary", run.summary["loss"], run.summary["test_accuracy"], run.summary["epoch"], run.summary["step"], "end")
-print("ranks", ranks)
+    say("summary", run.summary["loss"], run.summary["test_accuracy"], run.summary["epoch"], run.summary["step"], "end")
+say("ranks", ranks)
 """
 
 
@@ -233,7 +236,7 @@ def test_a_script_runs_unchanged_under_launchers(blobs, program, launch, trainin
 
 def assert_both_say_the_same(word, times, outputs):
     """Each of two workers prints this many lines, and they agree."""
-    said = re.findall(rf"{word} (.*) end", "".join(outputs))
+    said = re.findall(rf"{word} (.*?) end", "".join(outputs))
     assert len(said) == 2 * times and all(said.count(line) % 2 == 0 for line in said), outputs
 
 
