@@ -167,10 +167,16 @@ std::optional<double> shift_of(const BaseNetwork& base, const data::Dataset& set
   return std::sqrt(sum / static_cast<double>(channels));
 }
 
-// Share of a linear model's error that remains after fine-tuning, by samples per class. Few samples
-// increase the error; many more than halve it (measured by `bench/run transfer advisor`).
-double left_by_the_end(double each) { return 1.25 - 0.75 * each / (each + 40); }
-double left_by_all(double each) { return 1.3 - 0.9 * each / (each + 60); }
+// Share of a linear model's error that remains after fine-tuning, by samples per class and by the
+// steepness of the linear models' learning curve. If more data hardly reduces the error,
+// fine-tuning hardly does so either; with few samples, it increases the error. The constants were
+// measured (docs/transfer.md).
+double left_by_the_end(double each, double steepness) {
+  return 1.05 - 0.6 * steepness * std::pow(each / (each + 20), 2);
+}
+double left_by_all(double each, double steepness) {
+  return 1.08 - 0.7 * steepness * std::pow(each / (each + 40), 2);
+}
 
 void forecast(Advice& advice, double samples_per_second, const std::vector<Block>& blocks) {
   const double samples = static_cast<double>(advice.samples);
@@ -201,17 +207,23 @@ void forecast(Advice& advice, double samples_per_second, const std::vector<Block
   const Probe* early = nullptr;
   for (const Probe& probe : advice.probes)
     if (&probe != &last && (!early || probe.accuracy > early->accuracy)) early = &probe;
-  if (early) add(Way::early_features, early->block.output, early->accuracy, 1, pass);
+  if (early) {
+    // The best of several blocks may be so by chance.
+    const double most = advice.similar ? last.accuracy : 1;
+    add(Way::early_features, early->block.output, std::min(most, early->accuracy), 1, pass);
+  }
   const size_t end = std::min<size_t>(2, blocks.size() - 1);
-  add(Way::fine_tune_end, fmt::format("last {}", end), last.accuracy, left_by_the_end(each),
-      1.6 * epochs * pass);
-  add(Way::train_all, "all", best->accuracy, left_by_all(each), 3 * epochs * pass);
+  add(Way::fine_tune_end, fmt::format("last {}", end), last.accuracy,
+      left_by_the_end(each, advice.steepness), 1.6 * epochs * pass);
+  add(Way::train_all, "all", best->accuracy, left_by_all(each, advice.steepness),
+      3 * epochs * pass);
   // Selects the simplest way within a small margin of the best.
   double most = 0;
   for (const Forecast& each_way : advice.forecasts) most = std::max(most, each_way.accuracy);
   constexpr double kAsGood = 0.005;
   for (size_t i = advice.forecasts.size(); i-- > 0;)
     if (advice.forecasts[i].accuracy >= most - kAsGood) advice.choice = i;
+  advice.much = advice.chosen().way == Way::fine_tune_end || advice.chosen().way == Way::train_all;
 }
 
 std::string command_for(const Advice& advice) {
@@ -294,8 +306,10 @@ Advice advise(const BaseNetwork& base, const DataConfig& data, const AdviseOptio
     error->low = std::max(0.0, error->low - noise);
     error->high = std::min(1.0, error->high + noise);
   }
-  advice.similar = advice.probes.back().accuracy >= advice.probes[best].accuracy - 0.02;
-  advice.much = advice.samples >= 100 * advice.classes;
+  constexpr double kAsGood = 0.02;
+  advice.similar =
+      advice.probes.back().accuracy >= advice.probes[best].accuracy - std::max(kAsGood, noise);
+  advice.steepness = steepness(advice.curve);
   forecast(advice, speed, all_blocks);
   advice.seconds = seconds_between(begun, Clock::now());
   return advice;
@@ -356,8 +370,9 @@ std::string to_text(const Advice& advice, int columns, bool unicode) {
   text += fmt::format("ten times as much data would bring {:.4f} ({:+.1f} points)\n",
                       1 - advice.error_of_more.error, 100 * gain);
   text += fmt::format(
-      "how much data: {} ({:.0f} samples for each class)\nhow similar: {}{}\n\n",
-      advice.much ? "much" : "little",
+      "how much data: {}, {} to fine-tune with ({:.0f} samples for each class)\nhow similar: "
+      "{}{}\n\n",
+      advice.much ? "much" : "little", advice.much ? "enough" : "not enough",
       static_cast<double>(advice.samples) / static_cast<double>(advice.classes),
       advice.similar ? "similar, the last block is as good as any"
                      : "different, an earlier block is better than the last",

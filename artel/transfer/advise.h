@@ -56,7 +56,8 @@ struct Advice {
   // deviations. Empty without batch norm.
   std::optional<double> shift = {};
   bool similar = false;             // the last block is about as good as the best one
-  bool much = false;                // enough samples for fine-tuning
+  bool much = false;                // fine-tuning is better than small models, by the forecasts
+  double steepness = 0;             // of `curve`
   std::vector<Forecast> forecasts;  // one per Way
   size_t choice = 0;                // index of the recommended forecast
   double seconds = 0;               // duration of the analysis

@@ -19,6 +19,22 @@ double PowerLaw::at(double samples) const {
   return std::clamp(floor + factor * std::pow(samples, -power), 0.0, 1.0);
 }
 
+double steepness(const std::vector<CurvePoint>& points) {
+  if (points.size() < 2) return 0;
+  constexpr double kLeastError = 1e-3;
+  const auto count = static_cast<double>(points.size());
+  double sx = 0, sy = 0, sxx = 0, sxy = 0;
+  for (const CurvePoint& point : points) {
+    const double x = std::log(static_cast<double>(point.samples));
+    const double y = std::log(std::max(point.mean(), kLeastError));
+    sx += x;
+    sy += y;
+    sxx += x * x;
+    sxy += x * y;
+  }
+  return std::clamp((sx * sy - count * sxy) / (count * sxx - sx * sx), 0.0, 1.0);
+}
+
 PowerLaw fit_power_law(const std::vector<CurvePoint>& points) {
   PowerLaw best;
   double least = std::numeric_limits<double>::infinity();

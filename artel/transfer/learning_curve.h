@@ -20,6 +20,10 @@ struct PowerLaw {
 };
 PowerLaw fit_power_law(const std::vector<CurvePoint>& points);
 
+// The p of error ~ samples^-p, between 0 and 1: the slope of a line through the logarithms of the
+// mean errors. 0 for a single point.
+double steepness(const std::vector<CurvePoint>& points);
+
 // Predicted error with more samples, and the 80 % interval of bootstrapped curves.
 struct Extrapolation {
   double error = 0, low = 0, high = 0;

@@ -4,8 +4,10 @@ are what the advised way reaches, what the best one reaches (the advice should b
 advice relative to that of trying all (at most 5 %).
 
 Bases are small convolutional networks trained on MNIST and on Fashion-MNIST, whose data is the other set, and the published
-mobilenet_v2_035 with CIFAR-10 and with pictures of your own: 100 and 1,000 training samples, and all."""
+mobilenet_v2_035 with CIFAR-10 and with pictures of your own: 100 and 1,000 training samples, and all. `--draws 3` repeats each size with
+other samples, `--classes 6` takes only the first classes of the data."""
 import argparse
+import itertools
 import json
 import os
 import re
@@ -25,7 +27,7 @@ PAIRS = {"mnist": "fashion_mnist", "fashion_mnist": "mnist", "mobilenet_v2_035":
 SUBSET = """
 import glob, gzip, json, sys, numpy
 from PIL import Image
-folder, count, target = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+folder, count, target, seed, classes = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 def idx(*words):
     file = next(f for f in sorted(glob.glob(folder + "/*")) if all(word in f.split("/")[-1] for word in words))
     data = (gzip.open if file.endswith(".gz") else open)(file, "rb").read()
@@ -41,7 +43,8 @@ elif glob.glob(folder + "/*.bin"):
     (y, x), (v, u) = [(a[:, 0], a[:, 1:].reshape(-1, 3, 32, 32)) for a in (read("data_batch_*.bin"), read("test_batch.bin"))]
 else:
     x, y, u, v = idx("train", "images"), idx("train", "labels"), idx("t10k", "images"), idx("t10k", "labels")
-some = numpy.sort(numpy.random.default_rng(1).permutation(len(x))[:count or len(x)])
+x, y, u, v = x[y < classes], y[y < classes], u[v < classes], v[v < classes]
+some = numpy.sort(numpy.random.default_rng(seed).permutation(len(x))[:count or len(x)])
 numpy.savez(target, x_train=x[some], y_train=y[some], x_test=u, y_test=v)
 """
 
@@ -88,6 +91,8 @@ def main():
     parser.add_argument("--budget", type=float, default=300, help="seconds for each fine-tuning (default: 300)")
     parser.add_argument("--bases", default=",".join(PAIRS), help="of %(default)s")
     parser.add_argument("--sizes", default="100,1000,0", help="numbers of training samples, 0 for all (default: %(default)s)")
+    parser.add_argument("--draws", type=int, default=1, help="random choices of the training samples (default: 1)")
+    parser.add_argument("--classes", type=int, default=10, help="classes of the data to tell apart (default: 10)")
     parser.add_argument("--folder", help="of pictures of your own, one sub-folder for each class")
     parser.add_argument("--json", action="store_true", help="one JSON object for each pair instead of a table")
     arguments = parser.parse_args()
@@ -114,9 +119,9 @@ def main():
         for own in arguments.bases.split(","):
             published = own == "mobilenet_v2_035"
             base, samples = own if published else train_base(artel, own, folder), folder_of(artel, PAIRS[own])
-            for size in (int(size) for size in arguments.sizes.split(",")):
+            for size, draw in itertools.product((int(size) for size in arguments.sizes.split(",")), range(1, arguments.draws + 1)):
                 data = os.path.join(folder, f"{own}-{size}.npz")
-                subprocess.run([python, "-c", SUBSET, samples, str(size), data], check=True)
+                subprocess.run([python, "-c", SUBSET, samples, str(size), data, str(draw), str(arguments.classes)], check=True)
                 measure(own, base, f"{size or 'all'} of {PAIRS[own]}", data, 64 if published else 0, folder)
         if arguments.folder:
             measure("mobilenet_v2_035", "mobilenet_v2_035", os.path.basename(os.path.abspath(arguments.folder)), arguments.folder,
