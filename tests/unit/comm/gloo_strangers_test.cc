@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -26,12 +27,12 @@ void take_places(int listener) {
   socklen_t bytes = sizeof place;
   ::getsockname(listener, reinterpret_cast<sockaddr*>(&place), &bytes);
   if (place.sin_family != AF_INET) return;
-  // The first bytes say which of the pairs of a device is meant. The sockets stay open.
+  // More than Gloo's queue takes. The sockets stay open.
   for (int64_t pair = 0; pair < 4; ++pair) {
-    const int stranger = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::connect(stranger, reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0 ||
-        ::send(stranger, &pair, sizeof pair, MSG_NOSIGNAL) != sizeof pair)
-      ADD_FAILURE() << "a stranger came too late";
+    const int stranger = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int result = ::connect(stranger, reinterpret_cast<const sockaddr*>(&place), sizeof place);
+    EXPECT_TRUE(result == 0 || errno == EINPROGRESS) << "a stranger came too late";
+    ::send(stranger, &pair, sizeof pair, MSG_NOSIGNAL);
   }
 }
 
