@@ -77,17 +77,18 @@ def frame(kind, body=b""):
 
 
 def flood(ports):
-    """Refused requests with small frames after them, greetings that never end, noise, and silence."""
+    """Refused requests with small frames after them, greetings that never end, noise, and silence, from many loopback addresses."""
     os.nice(10)  # leaves the processor to the run
     small = frame(10) * 1_600_000
     first = [frame(10, b"who is there?") + small, frame(1, b"x" * 100) + small, small,
              struct.pack("<IB", 15 << 20, 1) + bytes(1 << 20), os.urandom(1 << 16), b""]
-    idle = []
+    idle, source = [], 0
     while True:
         for port in ports:
             for bytes_ in first:
+                source = source % 250 + 1
                 try:
-                    connection = socket.create_connection(("127.0.0.1", port), 1)
+                    connection = socket.create_connection(("127.0.0.1", port), 1, (f"127.0.0.{source}", 0))
                     connection.settimeout(5)
                     idle = idle[-500:] + [connection]
                     connection.sendall(bytes_)
