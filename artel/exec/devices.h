@@ -6,8 +6,9 @@
 // - "cpu": the CPU.
 // - "opencl:1": the device with this number in the list of `artel devices`.
 // - "opencl": one OpenCL device per worker of a machine, in order; shared if there are too few.
-//   CPUs count only on machines without another OpenCL device.
 // - "auto": the same without CPUs; "cpu" if there is no other device.
+//
+// For "opencl", CPUs count only on machines without another OpenCL device.
 //
 // A device that fails its self-test is refused, unless " untested" follows its name, as in
 // "opencl:1 untested".

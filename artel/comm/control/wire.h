@@ -15,7 +15,7 @@
 namespace artel::comm::control {
 
 constexpr uint32_t kMagic = 0x4c545241;  // "ARTL"
-constexpr uint32_t kVersion = 11;
+constexpr uint32_t kVersion = 12;
 constexpr Protocol kProtocol = {kMagic, kVersion, "protocol"};
 constexpr size_t kMaxFrameBytes = 16 << 20;
 constexpr int kMaxRanks = 1 << 16;
