@@ -105,12 +105,10 @@ struct Unconnected {};
 
 class GlooTransport : public Transport {
  public:
-  GlooTransport(const GroupOptions& options, const std::string& machine,
+  // `interface`: the address to listen at; empty for that of the control connection.
+  GlooTransport(const GroupOptions& options, const std::string& machine, std::string interface,
                 std::shared_ptr<control::Control> control)
-      : interface_(options.interface.empty() ? ""
-                                             : control::address_of_interface(options.interface)),
-        timeout_(options.timeout),
-        control_(std::move(control)) {
+      : interface_(std::move(interface)), timeout_(options.timeout), control_(std::move(control)) {
     survive_broken_pipes();
     rank_ = control_->rank();
     servers_ = options.servers;
@@ -412,9 +410,12 @@ class GlooTransport : public Transport {
 
 std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options,
                                                const std::string& machine) {
-  auto control = std::make_shared<control::Control>(control::control_options(options));
+  // First, because the error for an unknown interface should not wait for the other ranks.
+  const std::string interface =
+      options.interface.empty() ? "" : control::address_of_interface(options.interface);
+  const auto control = std::make_shared<control::Control>(control::control_options(options));
   try {
-    return std::make_unique<GlooTransport>(options, machine, control);
+    return std::make_unique<GlooTransport>(options, machine, interface, control);
   } catch (const Unconnected&) {
     return make_tcp_transport(options, machine, control);
   }
