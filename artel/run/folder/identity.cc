@@ -48,7 +48,7 @@ void make_room(const RunFolder& folder, const std::string& identity) {
           folder.path().string(), host_name(), holder.value_or(""));
   const fs::path aside = path_aside(folder);
   fs::rename(folder.path(), aside);
-  log(LogLevel::warning, "{} on {} held another run, which is now in {}", folder.path().string(),
+  log(LogLevel::warning, "{} on {} held a different run, which was moved to {}", folder.path().string(),
       host_name(), aside.string());
 }
 

@@ -263,7 +263,7 @@ int newest_of(const comm::Group& group, const std::vector<Offer>& offers) {
   for (size_t rank = 1; rank < offers.size(); ++rank) {
     if (offers[rank].step < 0) continue;
     if (offers[rank].identity != identity)
-      log(LogLevel::warning, "ignoring {}: it is another run than {} of {}",
+      log(LogLevel::warning, "ignoring {}: it holds a different run from {} of {}",
           name_of(group, offers[rank], rank), offers.front().folder, worker_name(group, 0));
     else if (offers[rank].step > offers[newest].step)
       newest = rank;

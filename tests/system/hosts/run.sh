@@ -392,9 +392,9 @@ test_strangers() {
   other=$(newest_step_of n02 a)
   local resume="artel launch --hosts n01,n02 -- train run.toml --out runs/a --resume"
   expect_on n01 0 "$resume --set train.epochs=2"
-  contains err "ignoring runs/a of worker 1 on n02 (step $other): it is another run than runs/a of worker 0 on n01"
+  contains err "ignoring runs/a of worker 1 on n02 (step $other): it holds a different run from runs/a of worker 0 on n01"
   expect_on n01 0 "$resume --set train.epochs=4 --set cluster.checkpoint_copies=2"
-  contains err "runs/a on n02 held another run, which is now in runs/a.replaced"
+  contains err "runs/a on n02 held a different run, which was moved to runs/a.replaced"
   expect 0 "$artel" train run.toml --out one --set train.epochs=4
   expect 0 "$artel" verify one "$(home_of n01)/runs/a"
   expect 0 "$artel" train run.toml --out two --set train.seed=2 --set train.epochs=3
