@@ -6,7 +6,7 @@
  *   artel_predict(model, pixels, 1, scores);
  *   artel_free(model);
  *
- * Calls for one model come from one thread at a time; different models may be used at once. The
+ * Use a model from one thread at a time. Several threads may use different models concurrently. The
  * library uses all cores and never ends the process. */
 #ifndef ARTEL_CAPI_ARTEL_C_H_
 #define ARTEL_CAPI_ARTEL_C_H_
@@ -19,13 +19,13 @@ extern "C" {
 
 typedef struct artel_model artel_model;
 
-/* Opens the folder of a run (its newest checkpoint) or one of its checkpoints. NULL if that fails.
- */
+/* Opens a run by its folder (the newest checkpoint) or by one of its checkpoints. Returns NULL on
+ * failure. */
 artel_model* artel_open(const char* run);
 /* Frees the model. Does nothing for NULL. */
 void artel_free(artel_model* model);
 
-/* The numbers of values in a sample and in the network's output for it. */
+/* Number of values in a sample, and in the network's output for a sample. */
 int64_t artel_input_size(const artel_model* model);
 int64_t artel_output_size(const artel_model* model);
 /* 1 if samples are tokens, 0 if they are floats. */
@@ -33,8 +33,8 @@ int artel_takes_tokens(const artel_model* model);
 
 /* Computes the outputs [rows, output size] for inputs [rows, input size] in the form that the
  * network was trained with: pictures as [channels, height, width] after scaling and normalisation,
- * tables as encoded columns, texts as tokens. Classifiers give scores before softmax. Returns 0, or
- * -1 if that fails. */
+ * tables as encoded columns, texts as tokens. Classifiers return scores before softmax. Returns 0,
+ * or -1 on failure. */
 int artel_predict(artel_model* model, const float* inputs, int64_t rows, float* outputs);
 int artel_predict_tokens(artel_model* model, const int32_t* tokens, int64_t rows, float* outputs);
 

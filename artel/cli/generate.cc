@@ -66,7 +66,7 @@ void add_generate(CLI::App& program) {
       ->capture_default_str();
   command
       ->add_option("--context", request.context,
-                   "Longest text that a network with rotary positions sees, in tokens; 0: the "
+                   "Maximum number of tokens that a network with rotary positions sees; 0: the "
                    "prompt and all new tokens")
       ->type_name("N")
       ->check(at_least(0))

@@ -52,8 +52,8 @@ std::string machine_of(const std::string& host) { return host.substr(host.find('
 
 std::string own_instructions() { return instruction_names()[best_instructions()]; }
 
-// The configuration that the command trains with, as far as this machine knows it: its first file
-// that is one, and all settings after --set.
+// The configuration of the command, as far as this machine knows it: the first existing TOML file
+// among its words, and all settings after --set.
 RunConfig config_of(const Arguments& arguments) {
   const std::vector<std::string>& words = arguments.command;
   std::vector<std::string> overrides;

@@ -73,7 +73,7 @@ plan::Machines planned_machines(const std::string& on) {
 
 void tell_missing_machines(const plan::Machines& machines, int64_t workers) {
   if (plan::pool_of(machines, workers).exists) return;
-  println("{} has {}; this takes more machines of its last kind, \"{}\"", machines.name,
+  println("{} has {}; planning with more machines of its last kind, \"{}\"", machines.name,
           counted(machines.workers(), "worker"), machines.kinds.back().name);
 }
 

@@ -207,7 +207,7 @@ double parameter_count(const Graph& graph) {
   return count;
 }
 
-// Plans with measured times of the network's lanes, which are run on this machine.
+// Runs the network's lanes on this machine and plans with the measured times.
 void measure_lanes(plan::TrainingTask& task, const TrainConfig& train) {
   constexpr double kCopies = 2;  // weights and gradients
   const double count = parameter_count(task.graph(2, {}));
@@ -297,7 +297,7 @@ void print_nothing(plan::TrainingForecaster& forecaster, const plan::Goal& goal,
             fits ? "a larger train.batch_size" : "machines with more memory");
 }
 
-// The forecast of the mesh, sharding, strategy, and lanes that the configuration has.
+// The forecast of the configuration's own mesh, sharding, strategy, and lanes.
 plan::SearchResult given_plan(plan::TrainingForecaster& forecaster, const Subject& subject,
                               int64_t workers) {
   const plan::TrainingTask& task = forecaster.task();
@@ -313,8 +313,8 @@ plan::SearchResult given_plan(plan::TrainingForecaster& forecaster, const Subjec
   if (given.data() > 1) given.sharding = cluster.strategy_options.of<ShardingOptions>().sharding;
   const auto forecast = forecaster.forecast(given);
   require(forecast.has_value(), ErrorKind::invalid_argument,
-          "--as-given: got {} workers with {}, expected a combination that is possible; try "
-          "other --workers",
+          "--as-given: got {} workers with {}, expected a possible combination; try another number "
+          "of --workers",
           given.workers, to_string(given));
   return {.best = {*forecast}, .smallest = *forecast, .tried = 1, .fitting = forecast->fits()};
 }

@@ -54,7 +54,8 @@ void finetune(const Arguments& arguments) {
   train(training);
 }
 
-// Before any computation. Fine-tuning makes a run of its own, so its source may be a weight file.
+// Called before any computation. The source may be a weight file only with fine-tuning, because
+// that writes a new run itself.
 void check_result(const Arguments& arguments) {
   if (arguments.epochs > 0)
     shrink::check_free(arguments.out);

@@ -12,9 +12,9 @@
 
 namespace artel::cli {
 
-// The words before the host; the variable lets tests and unusual clusters replace ssh. A dead
-// machine or wire is noticed within ten seconds. With a `patience` of more than four seconds, a cut
-// of that length costs nothing: TCP, which doubles its pauses, may need as long again to recover.
+// The words before the host. The variable lets tests and unusual clusters replace ssh. ssh notices
+// a dead machine or wire within ten seconds. Tolerates cuts of `patience` seconds if that is longer
+// than four seconds: ssh waits twice as long, because TCP doubles its pauses during a cut.
 inline std::vector<std::string> remote_shell(double patience = 0) {
   constexpr int kInterval = 2, kLeastCount = 4;
   const int count = std::max(kLeastCount, static_cast<int>(2 * patience / kInterval) + 2);

@@ -194,7 +194,7 @@ void save_trace(const Simulation& simulation, const Arguments& arguments) {
           kMostTraced);
   const std::string& strategy = arguments.strategies[0];
   require(strategy != "ps" || arguments.delay == 0, ErrorKind::invalid_argument,
-          "--trace: ps with a delay is a closed form; leave --delay out");
+          "--trace: ps with a delay is computed without messages; leave --delay out");
   simulation.step(strategy, arguments.workers, std::filesystem::absolute(arguments.trace).string());
   println("{}: the messages of {}; open it in Perfetto (ui.perfetto.dev)", arguments.trace,
           strategy);
@@ -252,14 +252,14 @@ void add_simulate(CLI::App& program) {
       ->capture_default_str();
   command
       ->add_option("--delay", arguments->delay,
-                   "With ps: iterations by which workers may be ahead (cluster.delay)")
+                   "With ps: number of iterations that workers may be ahead (cluster.delay)")
       ->type_name("N")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   command
       ->add_option("--failures", arguments->failures,
-                   "Mean time between failures of a machine, such as \"30 days\": shows what they "
-                   "cost with and without elastic training")
+                   "Mean time between failures of a machine, such as \"30 days\": prints the time "
+                   "lost with and without elastic training")
       ->type_name("TIME");
   command
       ->add_option("--trace", arguments->trace,

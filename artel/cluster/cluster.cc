@@ -65,7 +65,7 @@ std::function<void()> notice_of_waiting(const std::string& address, double timeo
 }
 
 // The numeric address of the rendezvous, so that the training thread never waits for a name server.
-// Empty if there is none, or if this machine does not know its name.
+// Empty without a rendezvous, or if this machine cannot resolve its name.
 std::string numeric_place(const std::string& address) try {
   return to_string(comm::control::resolved(comm::control::parse_endpoint(address)));
 } catch (const Error&) {

@@ -124,7 +124,7 @@ class Cluster {
  private:
   void connect(const comm::GroupOptions& options);
   void take_group(std::shared_ptr<comm::Group> all, int servers);
-  // Breaks the group, if there is one, for all members and servers, which learn the cause.
+  // Breaks the current group, if any, for all members and servers and tells them the cause.
   void dissolve_group(const std::string& cause);
   comm::Group& everybody() const;
   void open_door();

@@ -170,7 +170,7 @@ bool Cluster::accepts_newcomers(int most) {
 
 void Cluster::introduce(std::string facts) { admission_->set_introduction(std::move(facts)); }
 
-// Tells the others the reason at once, before the caller comes to `regroup`.
+// Tells the others the reason at once, before the caller reaches `regroup`.
 void Cluster::invite() {
   const std::string cause = counted(admission_->accepted().size(), "newcomer") + " to the run";
   dissolve_group(cause);

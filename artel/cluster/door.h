@@ -32,8 +32,8 @@ class Door {
   const std::string& address() const { return address_; }
   const comm::RunSecret& secret() const { return secret_; }
 
-  // Also listens at `place` if the address is free. Returns true if it is open. One thread may call
-  // this.
+  // Also listens at `place` if the address is free. Returns true if the door is open there. Call
+  // from one thread only.
   bool open_also_at(const comm::control::Endpoint& place);
 
   // Sets this worker's membership: the members by rank, its own number, and the next newcomer's

@@ -34,7 +34,7 @@ struct SuperviseOptions {
   std::function<pid_t()> fork = ::fork;
 };
 
-// The pause in seconds before a command that has been started `starts` times is started again.
+// The pause in seconds before the next start of a command that was started `starts` times.
 double restart_pause(int starts);
 
 // Runs all commands at once and waits for them. Forwards SIGINT and SIGTERM. No worker outlives
@@ -52,12 +52,12 @@ double restart_pause(int starts);
 // returns 0 if a worker succeeded, or else the last exit code.
 int supervise(const std::vector<WorkerCommand>& workers, const SuperviseOptions& options = {});
 
-// Sets the words that start this program, such as {"python3", "-m", "artel"}, and its arguments.
-// For programs that embed this one. Call before any other thread runs.
+// Sets the words that start this program, such as {"python3", "-m", "artel"}, and the arguments of
+// this process. For programs that embed this one. Call before any other thread runs.
 void set_own_command(std::vector<std::string> program, std::vector<std::string> arguments);
-// The words that start this program, by default its path, with the arguments of this process.
+// The command line of this process. By default, it begins with the path of the program.
 std::vector<std::string> own_command();
-// The same with other arguments.
+// The command line with other arguments.
 std::vector<std::string> own_command_with(const std::vector<std::string>& arguments);
 
 // The environment variables that assign a worker its rank. Read by cluster/launcher.h.

@@ -32,7 +32,7 @@ using comm::FileHandle;
 
 constexpr int kConnectionLost = 255;  // ssh's own exit code
 constexpr double kFailureSeconds = 5, kStopSeconds = 60;
-// Begins a line with the doors of the run, which is for the launcher and not for the user.
+// Marks a line with the doors of the run, which the launcher reads but does not print.
 constexpr std::string_view kDoorsMark =
     "\x1e"
     "artel-doors ";
@@ -280,7 +280,7 @@ class RemoteSupervision {
     log(LogLevel::error, "{} was lost: {}{}", connection.name(),
         code == kConnectionLost ? std::string("the connection has ended")
         : code > 128 ? fmt::format("killed by signal {} ({})", code - 128, ::strsignal(code - 128))
-                     : fmt::format("it could not join the run again, exit code {}", code),
+                     : fmt::format("it could not rejoin the run, exit code {}", code),
         again ? fmt::format("; starting it again ({} of {})", connection.starts(), restarts_) : "");
     if (again) connection.restart_after_pause();
   }

@@ -28,7 +28,7 @@ struct Vitals {
   double processor_seconds = 0;  // of all its threads
   int64_t memory_bytes = 0;      // resident now
   int64_t staleness = 0;         // for a server: sum over pushes
-  // Of a device other than the CPU: seconds with work in its queue, allocated memory, and bytes
+  // Use of a device other than the CPU: seconds with work in its queue, allocated memory, and bytes
   // copied in both directions.
   double device_seconds = 0;
   int64_t device_memory_bytes = 0, device_copied_bytes = 0;

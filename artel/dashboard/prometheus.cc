@@ -72,9 +72,10 @@ void add_worker(Page& page, const std::string& run, const observe::LiveWorker& w
   page.add("artel_worker_device_busy", "Share of the last seconds with work in the device's queue.",
            labels, worker.device);
   if (worker.device_memory_bytes > 0)
-    page.add("artel_worker_device_memory_bytes", "Allocated on the device.", labels,
+    page.add("artel_worker_device_memory_bytes", "Memory allocated on the device.", labels,
              static_cast<double>(worker.device_memory_bytes));
-  page.add("artel_worker_device_copied_bytes_per_second", "Copied to and from the device.", labels,
+  page.add("artel_worker_device_copied_bytes_per_second",
+           "Bytes copied to and from the device per second.", labels,
            worker.device_copied_per_second);
   page.add("artel_worker_silent_seconds", "Since its last sign of life.", labels,
            worker.silent_seconds);
@@ -106,9 +107,10 @@ void add_run(Page& page, Catalogue& catalogue, const Catalogue::Run& run) {
   const auto known = [](double seconds) {
     return seconds > 0 ? std::optional(seconds) : std::nullopt;
   };
-  page.add("artel_run_seconds_per_step", "Over the last seconds.", labels,
+  page.add("artel_run_seconds_per_step", "Measured over the last seconds.", labels,
            known(view.run->seconds_per_step));
-  page.add("artel_run_forecast_seconds_per_step", "By artel plan --measure.", labels,
+  page.add("artel_run_forecast_seconds_per_step",
+           "Forecast with the speeds of artel plan --measure.", labels,
            known(view.run->forecast_seconds));
   page.add("artel_run_events", "Events among the last ones.", labels,
            static_cast<double>(view.run->events.size()));

@@ -322,7 +322,7 @@ std::vector<double> classes_of(const Dataset& set) {
   return classes;
 }
 
-// True if there are nearly as many strata as samples, so that shares of them say nothing.
+// True if there are almost as many strata as samples, so that stratifying is useless.
 bool are_too_many(std::span<const double> strata) {
   constexpr size_t kMostOfSamples = 4;
   const std::set<double> kinds(strata.begin(), strata.end());

@@ -100,7 +100,7 @@ Split open_text(const OpenOptions& options) {
 
 constexpr const char* kLearntVocabulary = "wordpiece 8192";
 
-// The concatenated training texts, from which a vocabulary is learnt.
+// The concatenated training texts, from which a vocabulary is learned.
 std::string training_text(const LabelledTexts& texts, const std::vector<int64_t>& train) {
   constexpr size_t kEnough = 16 << 20;
   std::string all;

@@ -24,7 +24,7 @@ struct CopiedBytes {
   int64_t to_device = 0, from_device = 0;
 };
 
-// What a device has done and holds, since the start of the program.
+// The work and memory of a device since the start of the program.
 struct DeviceUse {
   CopiedBytes copied;
   size_t memory = 0;        // bytes allocated now

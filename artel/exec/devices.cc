@@ -56,17 +56,17 @@ Device& opened(const std::vector<opencl::Description>& all, int number, bool tes
   require(
       one.problem->empty(), ErrorKind::unsupported,
       "{} fails the self-test: {}; update its driver, or use the device \"cpu\"; \"opencl:{}{}\" "
-      "(artel train --untested-device) uses it all the same",
+      "(artel train --untested-device) uses it anyway",
       one.device->name(), *one.problem, number, kUntested);
   return *one.device;
 }
 
 void tell_sharing(int place, int count, const Device& device) {
-  log(LogLevel::info, "worker {} of this machine shares {}: there {} {} to choose from", place,
-      device.name(), count == 1 ? "is" : "are", counted(count, "OpenCL device"));
+  log(LogLevel::info, "worker {} of this machine shares {}: workers here can use only {}", place,
+      device.name(), counted(count, "OpenCL device"));
 }
 
-// The device of a worker: the devices that pass their self-test take turns.
+// Assigns the devices that pass their self-test to the workers in turn.
 Device& accelerator(int place, double timeout) {
   std::vector<opencl::Description> all;
   std::string problem = "no OpenCL device other than CPUs";
@@ -126,7 +126,7 @@ Device& device_by_name(std::string_view name, const DeviceUser& user) {
   if (number_in(base) && user.place > 0)
     log(LogLevel::info,
         "worker {} of this machine shares {} with all workers that are set to \"{}\"; \"opencl\" "
-        "gives each worker its own device while there are enough",
+        "gives each worker its own device if there are enough",
         user.place, own.name(), base);
   return own;
 }

@@ -6,7 +6,7 @@
 // - "cpu": the CPU.
 // - "opencl:1": the device with this number in the list of `artel devices`.
 // - "opencl": one OpenCL device per worker of a machine, in order; shared if there are too few.
-// - "auto": the same without CPUs; "cpu" if there is no other device.
+// - "auto": like "opencl", but without OpenCL CPUs; "cpu" if there is no other device.
 //
 // For "opencl", CPUs count only on machines without another OpenCL device.
 //

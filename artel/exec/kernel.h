@@ -138,7 +138,7 @@ struct DeviceTraits {
   std::function<Kernel(const Shape&, const Layout& from, const Layout& to, Device&)> change_layout =
       {};
   // Adds f32 memory of the device to other memory of the same size, with the bits of the CPU.
-  // Without it, or where `adds_exactly` is false, gradients of lanes are added by the CPU.
+  // Without it, or where `adds_exactly` is false, the CPU adds the gradients of lanes.
   std::function<void(const Memory& from, const Memory& into)> add = {};
   std::function<bool(const Device&)> adds_exactly = {};
 };

@@ -264,7 +264,7 @@ std::vector<std::string> metrics_for(const TensorType& prediction, const TensorT
       if (!metric.value) continue;
       output_for(metric, graph.input("prediction", prediction), graph.input("target", target));
       names.push_back(name);
-    } catch (const Error&) {  // not for such values
+    } catch (const Error&) {  // does not accept such values
     }
   }
   return names;

@@ -50,8 +50,8 @@ ModelGraph evaluation_graph(const Model& model, const TensorType& x, const Tenso
 // Inputs "x", "y" and the scalar "weight", by which the loss is multiplied before it is
 // differentiated (the share of this lane in the global batch). Outputs as above, without this
 // factor, and the gradients of all parameters for which `trained` holds.
-// `lanes`: the most lanes with this graph that run together. `recompute_batch_norms`: empty: if
-// they need much memory (NormRecomputation).
+// `lanes` is the largest number of lanes with this graph that run together. Without a value of
+// `recompute_batch_norms`, they are recomputed if they need much memory (NormRecomputation).
 // Throws for a batch norm that sees one value for each channel.
 ModelGraph training_graph(const Model& model, const TensorType& x, const TensorType& y,
                           const Loss& loss,

@@ -192,8 +192,8 @@ Diagnosis overloaded_worker(const LiveRun& run) {
                       critical->name, critical->host, percent(waiting), critical->lanes, lanes)};
 }
 
-// A slow worker among workers that do the same work: its lanes take longer than those of the
-// others, which wait for it.
+// Finds a slow worker among workers with the same work: its lanes take longer than those of the
+// others, and the others wait for it.
 Diagnosis slow_worker_among(const std::vector<const LiveWorker*>& workers) {
   const LiveWorker* slowest = nullptr;
   for (const LiveWorker* worker : workers)
@@ -210,7 +210,7 @@ Diagnosis slow_worker_among(const std::vector<const LiveWorker*>& workers) {
     others.push_back(*worker->seconds_per_lane);
     waiting = std::max(waiting, worker->workers.value_or(0));
   }
-  // Workers of a pipeline wait for other stages, too, as the slowest one does.
+  // In a pipeline, all workers, even the slowest one, also wait for other stages.
   if (slowest->stage >= 0) waiting = std::max(0.0, waiting - slowest->workers.value_or(0));
   if (others.empty() || lanes == 0) return {};
   const double times = *slowest->seconds_per_lane / std::max(median(others), 1e-12);

@@ -35,8 +35,8 @@ struct LiveWorker {
   std::optional<double> sent_per_second, received_per_second;  // bytes
   std::optional<double> processor;                             // cores in use
   int64_t memory_bytes = 0;
-  // Of a device other than the CPU: the share of the time with work in its queue, bytes copied in
-  // both directions, and its allocated memory.
+  // Use of a device other than the CPU: share of the time with work in its queue, bytes copied in
+  // both directions, and allocated memory.
   std::optional<double> device, device_copied_per_second;
   int64_t device_memory_bytes = 0;  // 0 without a device
   std::optional<double> staleness;  // for a server: mean staleness of pushes, in updates

@@ -17,13 +17,13 @@ constexpr double kClearly = 0.005;  // relative decrease that counts as an impro
 constexpr double kAboveEarly = 2, kAboveLowest = 4;
 // A large factor, because the loss of one step is noisy.
 constexpr double kAboveFirst = 50;
-// Losses below this count as this. Untrained networks begin at 0.3 to 10 with most losses.
+// The smallest early loss to compare with. Untrained networks mostly begin at 0.3 to 10.
 constexpr double kSmall = 0.1;
 // Patience in steps: at least `kLeastPatience`, at least a quarter of the steps so far, and a tenth
 // of the planned steps, limited to `kMostOfPlanned`.
 constexpr double kLeastPatience = 1000, kMostOfPlanned = 3000;
 constexpr double kShareOfSeen = 0.25, kShareOfPlanned = 0.1;
-// Patience also lasts for some passes over the samples, or for some seconds if an epoch is long.
+// Patience also lasts for at least this many epochs or, if epochs are long, seconds.
 constexpr int64_t kEpochs = 2;
 constexpr double kSeconds = 60;
 

@@ -11,8 +11,8 @@
 
 namespace artel::observe {
 
-// True if the loss is so far above that of the first step that the training has diverged. A small
-// loss is never that, even if a trained network began with a tiny one.
+// True if the loss is so far above that of the first step that the training has diverged. Small
+// losses never count as diverged, even if a trained network began with a tiny loss.
 bool has_diverged(double first_loss, double loss);
 
 class LossWatch {

@@ -42,8 +42,8 @@ struct Remaining {
   double forecast_seconds = 0;      // of a step; 0 if unknown
   double seconds_of_epoch_end = 0;  // of tests and checkpoints after an epoch; 0 before the first
 };
-// Steps at the measured pace, or at the forecast one before it is known, and the ends of epochs. 0
-// if neither pace is known.
+// The time of the remaining steps and ends of epochs. Uses the forecast pace until the measured one
+// is known. 0 if neither is known.
 double seconds_left(const Remaining& remaining);
 
 // "30.5 ms a step (forecast 28.1 ms)". Empty without a forecast or a pace.

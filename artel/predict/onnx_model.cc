@@ -349,7 +349,7 @@ const Translate& translation_of(const Node& node) {
   return found->second;
 }
 
-// True if the format has the matrix's scales: one for each row.
+// True if ONNX can store the matrix's scales: one for each row.
 bool has_row_scales(const QuantisedMatrix& matrix) {
   return matrix.bits() == 8 && matrix.group() == matrix.columns();
 }

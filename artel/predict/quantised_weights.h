@@ -1,4 +1,4 @@
-// Weights for inference of which some are quantised matrices (tensor/quantised.h).
+// Weights for inference, some of which are quantised matrices (tensor/quantised.h).
 //
 //   artel::KernelChoices choices;
 //   const artel::QuantisedWeights weights(model, {artel::DType::f32, {784}},

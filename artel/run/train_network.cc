@@ -129,8 +129,8 @@ int64_t tokens_in_sample(const data::SampleLayout& layout) {
   return layout.tokenizer ? layout.input.back() : 0;
 }
 
-// False, with a warning, if the folder is in use for another run. Another run that is not in
-// progress is moved aside.
+// Returns false and warns if the folder is in use for a different run. A different run that is not
+// in progress is moved aside.
 bool has_room(const RunFolder& folder, const std::string& identity) {
   try {
     make_room(folder, identity);

@@ -74,7 +74,7 @@ class Pruner {
     bool any = false;
     for (const UnitsOfLayer& layer : units_of(model_of(result.config), run_.sample())) {
       PrunedLayer report = {layer.layer, layer.units, layer.units, layer.kept_because};
-      if (is_kept(layer)) report.kept_because = "asked for";
+      if (is_kept(layer)) report.kept_because = "by request";
       if (report.kept_because.empty()) {
         const std::vector<int64_t> kept = most_important(layer, result.weights, options_.units);
         keep_units(layer, kept, result.weights);

@@ -25,8 +25,8 @@ struct QuantiseRunOptions {
 struct QuantisedRun {
   SmallWeights small;
   Quality before, after;  // set if `evaluate`
-  // The quality lost with only this layer quantised, most sensitive first. Set if `max_loss` is
-  // given, and so is the name of the samples that decided.
+  // For each layer, the quality lost if only that layer is quantised; the most sensitive layer
+  // first. Set if `max_loss` is given, like `chosen_by`, the name of the samples that decided.
   std::vector<std::pair<std::string, double>> sensitivity;
   std::string chosen_by;
 };

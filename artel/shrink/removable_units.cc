@@ -233,7 +233,7 @@ std::vector<UnitsOfLayer> units_of(const Model& model, const TensorType& sample)
       continue;
     UnitsOfLayer layer = tracer.trace(node);
     if (const auto leader = leaders.find(layer.layer); leader != leaders.end())
-      layer.kept_because = fmt::format("its units go with those of '{}'", leader->second);
+      layer.kept_because = fmt::format("its units must match those of '{}'", leader->second);
     else if (layer.kept_because.empty())
       for (const std::string& partner : layer.partners) leaders[partner] = layer.layer;
     layers.push_back(std::move(layer));

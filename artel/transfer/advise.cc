@@ -208,7 +208,7 @@ void forecast(Advice& advice, double samples_per_second, const std::vector<Block
   for (const Probe& probe : advice.probes)
     if (&probe != &last && (!early || probe.accuracy > early->accuracy)) early = &probe;
   if (early) {
-    // The best of several blocks may be so by chance.
+    // One of several blocks may be the best only by chance.
     const double most = advice.similar ? last.accuracy : 1;
     add(Way::early_features, early->block.output, std::min(most, early->accuracy), 1, pass);
   }

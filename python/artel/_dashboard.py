@@ -56,7 +56,7 @@ def dashboard(folder="runs", port=None):
 
 
 def _end_with_the_program():
-    """Standard input ends when the program that started this process does, even by a signal."""
+    """Ends this process with its parent: standard input ends then, even after a signal."""
     sys.stdin.buffer.read()
     os._exit(0)
 

@@ -21,14 +21,15 @@ from artel import _artel, _data, _tables
 DEFAULT_NETWORK = ("dense 100", "relu")
 
 
-# Of four checkpoints with the weights and up to three states of an optimizer.
+# Four checkpoints, each with the weights and up to three arrays of optimizer state.
 _BYTES_PER_PARAMETER = 4 * 4 * 4
 _MEMORY = Path("/dev/shm")
 
 
 def _temporary_folder(size=None):
-    """A temporary folder for `size` bytes, in memory if that takes at most a quarter of what is free:
-    writing to a disk takes longer than training a small network. TMPDIR selects another place."""
+    """A temporary folder for `size` bytes. It is in memory if that takes at most a quarter of the free
+    space there, because writing to a disk takes longer than training a small network. TMPDIR selects
+    another place."""
     in_memory = (size is not None and "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK)
                  and 4 * size < shutil.disk_usage(_MEMORY).free)
     return tempfile.TemporaryDirectory(prefix="artel-", dir=_MEMORY if in_memory else None,
@@ -197,7 +198,7 @@ class _Kept:
     def __init__(self, run):
         self.version = artel.__version__
         self._run = None
-        # Other workers than worker 0 have the weights only, and receive the rest from it.
+        # Workers other than worker 0 have only the weights and receive the rest from worker 0.
         self.complete = run.folder is not None
         if self.complete:
             self._pack(run.folder)

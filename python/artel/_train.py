@@ -174,7 +174,7 @@ def samples_of(data, test, overrides):
                     test_table=None if test is None else _tables.table(test))
     samples = _data.dataset(data, config=overrides)
     if _data.is_sequence(data) and any(text.startswith("model.layers=") for text in overrides):
-        # `classes=` was for the samples: the layers have a number of outputs of their own.
+        # `classes=` describes the samples only: the layers set the number of outputs themselves.
         overrides[:] = [text for text in overrides if not text.startswith("model.classes=")]
     return dict(train=samples,
                 test=None if test is None else _data.dataset(test, classes=samples.classes))
@@ -195,7 +195,7 @@ def run(file, overrides, given, *, callbacks=(), after_epoch=(), out="", name=""
 
 
 def flush():
-    """Writes what has been printed."""
+    """Writes buffered output."""
     sys.stdout.flush()
     sys.stderr.flush()
 

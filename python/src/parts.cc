@@ -70,8 +70,8 @@ Value squared_error_of_rows(Value prediction, Value target) {
   return mean(unary("square", sub(prediction, target)), {1}, true);
 }
 
-// A number for each element of `like`. No element is greater than itself, infinity included, whose
-// product with 0 would be NaN.
+// A tensor of the shape of `like` filled with a number. The comparison gives 0 for each element,
+// also for infinity, whose product with 0 would be NaN.
 Value constant_like(Value like, double number) { return add_scalar(greater(like, like), number); }
 
 // Between two values, and with `reversed` between a number and a value.

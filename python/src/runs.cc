@@ -78,15 +78,16 @@ int work(const TrainRequest& request, const Endings& endings) {
   }
 }
 
-// As os.fork() does: Python's own state is fit for use in the copy. Output that waits to be written
-// is written first, so that the copy does not write it again.
+// Forks with os.fork(), so that Python's state is usable in the copy. Writes buffered output first,
+// because the copy would write it again.
 pid_t fork_python() {
   const nb::gil_scoped_acquire gil;
   std::fflush(nullptr);
   return nb::cast<pid_t>(nb::module_::import_("artel._train").attr("fork")());
 }
 
-// Writes what a copy of this process has printed, which ends without the interpreter's clean-up.
+// Writes the buffered output of a copy of this process, which ends without the interpreter's
+// clean-up.
 void flush_output() {
   const nb::gil_scoped_acquire gil;
   try {

@@ -14,8 +14,8 @@
 
 namespace artel::python {
 
-// Reads its weights when they are first needed. Any thread may call it, without the GIL, which
-// samples written in Python need; calls take turns.
+// Reads its weights when they are first needed. Any thread may call it; calls take turns. Call
+// without the GIL, because samples written in Python need it.
 class TrainedRun {
  public:
   // The folder of a run, a checkpoint, or weights with a configuration. `given` are the samples

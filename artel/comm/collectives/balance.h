@@ -27,11 +27,11 @@ struct LaneLimits {
 LaneLayout aligned_lanes(const LaneLayout& wanted, std::span<const LaneLimits> limits,
                          std::span<const int> hosts);
 
-// The most partial sums that a host exchanges with the others in an exact sum.
+// The largest number of partial sums that a host sends to the others in an exact sum.
 int most_host_sums(const LaneLayout& layout, std::span<const int> hosts);
 
-// The smallest number of lanes above `lanes`, up to `most`, that gives each rank as many lanes and
-// each host a single partial sum; 0 if there is none.
+// The smallest number of lanes above `lanes`, up to `most`, that gives all ranks equally many lanes
+// and each host a single partial sum; 0 if no number does.
 int lanes_of_single_sums(int lanes, int most, std::span<const int> hosts);
 
 // Spread evenly: some workers may have one lane more than others, where that is aligned best.

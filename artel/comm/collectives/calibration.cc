@@ -24,10 +24,10 @@ double spread(const LinkCost& link, double rounds, size_t ranks, double bytes) {
          2.0 * static_cast<double>(ranks - 1) / static_cast<double>(ranks) * bytes / link.bandwidth;
 }
 
-// The data that the busiest wire carries in one direction, one after the other, in multiples of its
-// size. Segments stream, so levels of the tree add nothing. The root of two or three ranks returns
-// sums while it receives. With more ranks, an inner node first receives from all of its children,
-// then sends to them.
+// The bytes that the busiest wire carries one after the other, in one direction, in multiples of
+// the size of the data. Segments stream, so levels of the tree add no time. The root of two or
+// three ranks returns sums while it receives. With more ranks, an inner node first receives from
+// all its children and then sends to them.
 double volume_of_tree(size_t ranks, size_t hosts) {
   if (hosts == ranks && ranks <= 4) return ranks < 4 ? static_cast<double>(ranks - 1) : 2.5;
   if (hosts < 2) return 4;
@@ -42,8 +42,8 @@ double volume_of_tree(size_t ranks, size_t hosts) {
   return 2 * most;
 }
 
-// The ranks of a host exchange the stripes of each other while the wire is busy, except the first
-// and the last of them. Each host sends `sums` partial sums and a total of its slice to all others.
+// The ranks of a host exchange their stripes while the wire is busy, except for the first and the
+// last stripe. Each host sends `sums` partial sums and the total of its slice to all other hosts.
 double striped_seconds(const Calibration& calibration, const RankCount& count, double sums,
                        double size) {
   const auto ranks = static_cast<double>(count.ranks), hosts = static_cast<double>(count.hosts);

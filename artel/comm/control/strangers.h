@@ -16,7 +16,7 @@ namespace artel::comm::control {
 class Strangers {
  public:
   // Connections: half for those that have begun to prove the token, half for silent ones. The
-  // oldest of each half go first, so idle connections never push out one that is proving itself.
+  // oldest of each half close first, so idle connections never displace one that proves itself.
   static constexpr size_t kMost = 256;
   static constexpr size_t kMostOfAddress = 128;   // of one address; loopback addresses count as one
   static constexpr size_t kMostBytes = 16 << 20;  // unread bytes of all connections

@@ -236,8 +236,8 @@ class GlooTransport : public Transport {
   }
 
   // Gloo gives a connection to the first process that connects to its port. If a foreign process
-  // was faster than a rank, all ranks reconnect at other ports. After the last attempt they give
-  // Gloo up.
+  // was faster than a rank, all ranks reconnect at other ports. After the last attempt, they stop
+  // using Gloo.
   std::vector<shm::Whereabouts> connect(const GroupOptions& options, const std::string& machine) {
     for (int attempt = 1; attempt <= kMostAttempts; ++attempt) {
       GroupOptions limited = options;
@@ -269,7 +269,7 @@ class GlooTransport : public Transport {
 
   static constexpr int kMostAttempts = 3;
   static constexpr double kFirstSeconds = 2;  // for the first attempt; later ones have more
-  // Of the deadline, for each attempt. The rest is left for our own connections.
+  // Share of the deadline for each attempt. The rest is left for Artel's own connections.
   static constexpr double kShareOfTime = 0.2;
 
   // Returns the error of the attempt; empty without one.
@@ -290,9 +290,9 @@ class GlooTransport : public Transport {
       if (theirs.empty()) continue;
       if (rank_ == 0)
         log(LogLevel::warning, "{}; all ranks connect again{}", theirs,
-            attempt < kMostAttempts
-                ? ""
-                : ", by Artel's own connections instead of Gloo (cluster.transport = \"tcp\")");
+            attempt < kMostAttempts ? ""
+                                    : ", through Artel's own connections instead of Gloo "
+                                      "(cluster.transport = \"tcp\")");
       return false;
     }
     return true;

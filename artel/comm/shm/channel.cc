@@ -5,8 +5,7 @@
 namespace artel::comm::shm {
 
 // Double buffering: a rank may enter the next call while others still read its notice of this one.
-// The first two buffers, enough for most calls, share the cache line of the
-// operation.
+// The first two buffers, enough for most calls, share the cache line of the operation.
 struct alignas(64) Channel::Notice {
   Operation operation;
   std::array<uint64_t, kMaxBuffers> offsets;  // the first one is kNowhere if some are not shared

@@ -18,8 +18,8 @@ std::unique_ptr<Transport> make_shm_transport(const GroupOptions& options);
 // After three failed attempts to connect, all ranks use the tcp transport instead.
 std::unique_ptr<Transport> make_gloo_transport(const GroupOptions& options,
                                                const std::string& machine = machine_id());
-// Like gloo over our own connections, which can be encrypted. `control` connects the ranks already;
-// without it, they meet first.
+// Like gloo, but over Artel's own connections, which can be encrypted. `control` already connects
+// the ranks; without it, they meet first.
 std::unique_ptr<Transport> make_tcp_transport(const GroupOptions& options,
                                               const std::string& machine = machine_id(),
                                               std::shared_ptr<control::Control> control = nullptr);

@@ -64,7 +64,7 @@ std::vector<int64_t> rows_with_target(const Table& table, const std::string& nam
   return rows;
 }
 
-// A number for the class of each row, or nothing if the target has values.
+// The number of each row's class; empty if the target has values.
 std::vector<double> classes_in(const Table& table, const TableOptions& options,
                                const std::vector<int64_t>& rows) {
   const Column& target =

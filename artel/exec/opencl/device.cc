@@ -163,7 +163,7 @@ void OpenClDevice::settle(Stage& stage) {
   stage.to = nullptr;
 }
 
-// In the order of their launch.
+// Completes reads in the order of their launch.
 void OpenClDevice::settle_reads() {
   for (size_t i = 0; i < kStages; ++i)
     if (Stage& stage = stages_[(next_stage_ + i) % kStages]; stage.to) settle(stage);

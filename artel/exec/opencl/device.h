@@ -47,15 +47,15 @@ struct Description {
   // Why Artel's kernels cannot run on it; empty if they can.
   std::string problem() const;
 };
-// The work items of the largest work group in Artel's kernels.
+// Number of work items of the largest work group in Artel's kernels.
 inline constexpr size_t kLargestWorkGroup = 64;
 
 // All devices of all platforms, in the loader's order. Throws an Error of kind unsupported if there
 // is no loader, platform, or device.
 std::vector<Description> find_devices();
 
-// The numbers of the devices that the workers of a machine are spread over: all usable devices that
-// are not CPUs. Without one, all usable devices; if none is usable, all devices.
+// The numbers of the devices for the workers of a machine: all usable devices that are not CPUs. If
+// there is none, all usable devices. If no device is usable, all devices.
 std::vector<int> devices_to_spread(const std::vector<Description>& all);
 
 // A kernel argument: device memory (passed as two parameters, the buffer and the offset in bytes),
@@ -135,7 +135,7 @@ class OpenClDevice : public Device {
     size_t offset;
   };
 
-  // Memory through which a part of a copy passes. In use while it has an event.
+  // A buffer for one part of a copy. In use while it has an event.
   struct Stage {
     std::byte* memory = nullptr;  // kStageBytes
     Event event = nullptr;
@@ -145,7 +145,7 @@ class OpenClDevice : public Device {
   static constexpr size_t kStages = 8, kStageBytes = size_t{1} << 20;
 
   void check(Status status, std::string_view doing) const;
-  // The same for a device that has worked before: throws LostDevice.
+  // Like `check`, for a device that has worked before: throws LostDevice.
   void check_work(Status status, std::string_view doing) const;
   void require_own_process() const;
   // Waits for a command and releases its event. `enqueued` is the status returned when it was
@@ -176,7 +176,7 @@ class OpenClDevice : public Device {
   Description description_;
   int number_;
   std::atomic<double> timeout_;
-  pid_t process_;  // that opened it
+  pid_t process_;  // process that opened the device
   Context context_ = nullptr;
   Queue queue_ = nullptr;
   mutable Mutex memory_mutex_;
@@ -190,7 +190,7 @@ class OpenClDevice : public Device {
   size_t next_stage_ ARTEL_GUARDED_BY(stage_mutex_) = 0;
   Mutex launch_mutex_;  // OpenCL sets arguments per kernel, not per launch
   mutable Mutex busy_mutex_;
-  // Of the first command since the device was last known to be idle.
+  // Time of the first command since the device was last known to be idle.
   std::optional<Clock::time_point> busy_since_ ARTEL_GUARDED_BY(busy_mutex_);
   double busy_seconds_ ARTEL_GUARDED_BY(busy_mutex_) = 0;
   std::atomic<int64_t> to_device_ = 0, from_device_ = 0, launches_ = 0;

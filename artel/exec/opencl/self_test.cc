@@ -50,7 +50,7 @@ Tensor rotary_angles(int64_t positions, int64_t width) {
   return table;
 }
 
-// Its products have more rows than a tile.
+// A network whose products have more rows than a tile.
 Graph text_network() {
   constexpr int64_t kTexts = 3, kPositions = 30, kWidth = 16, kHeads = 2, kTokens = 11;
   Graph graph;
@@ -136,8 +136,8 @@ class TestedNetwork {
   Parameters parameters_;
 };
 
-// Each result has a tolerance of its own, so that a wrong small gradient shows next to large ones.
-// Rounding of the whole network adds a little.
+// Each result has its own tolerance, so that a wrong small gradient is found among large ones. A
+// small part of the tolerance covers the rounding of the whole network.
 std::string compare_results(const std::vector<NamedResult>& got,
                             const std::vector<NamedResult>& expected) {
   constexpr float kOfResult = 1e-4f, kOfNetwork = 1e-6f;

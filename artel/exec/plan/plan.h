@@ -96,8 +96,8 @@ struct Plan {
   std::vector<PlanPiece> pieces;     // in execution order; empty if the plan is not an excerpt
 };
 
-// Nodes run on `device` if it has kernels for them, otherwise on the CPU. Copies are inserted where
-// a device reads a value that another one has computed. Inputs and outputs are in CPU memory.
+// Nodes run on `device` if it has kernels for them, otherwise on the CPU. The plan inserts copies
+// where a device reads values that another one has computed. Inputs and outputs are in CPU memory.
 // Gradients are on `device` if it can change layouts, otherwise in CPU memory. Parameters, states,
 // and constants are in CPU memory, too, with copies on the device that outlive a run, in its
 // Region::parameters and Region::constants.

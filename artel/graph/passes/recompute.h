@@ -37,10 +37,10 @@ Graph recompute(const Graph& graph, const RecomputeChoice& choice);
 
 // Recomputes only the outputs of layer and RMS norms, which costs one pass over memory. Otherwise
 // the weight gradient of the next layer would keep them: an eighth of all activations of a
-// transformer. Also recomputes batch norms whose backward pass does not need their output, in two
-// passes, if `choice` says so: a sixth of ResNet-50's activations.
+// transformer. If `choice` says so, also recomputes batch norms whose backward pass does not need
+// their output, in two passes over memory. This saves a sixth of ResNet-50's activations.
 struct NormRecomputation {
-  int lanes = 1;                    // the most graphs of this kind that run together
+  int lanes = 1;                    // largest number of such graphs that run together
   std::optional<bool> batch_norms;  // empty: if the activations of these lanes exceed 512 MiB
 };
 Graph recompute_norms(const Graph& graph, const NormRecomputation& choice = {});

@@ -32,7 +32,7 @@ double network_speed(const fs::path& folder) {
   double best = 0;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    // Bridges, tunnels, and virtual pairs have no device, and a speed that means nothing.
+    // Bridges, tunnels, and virtual pairs have no device, and their speed is meaningless.
     if (!fs::exists(entry.path() / "device", ignored)) continue;
     double megabits = 0;
     std::ifstream(entry.path() / "speed") >> megabits;  // -1 or nothing without a cable

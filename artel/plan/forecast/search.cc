@@ -66,7 +66,8 @@ bool same_mesh(const Combination& a, const Combination& b) {
   return a.workers == b.workers && a.pipeline == b.pipeline && a.tensor == b.tensor;
 }
 
-// True if `better`, which comes first, leaves no reason to choose `f`.
+// True if `better`, which is faster, makes `f` redundant: it has the same mesh and needs no more
+// memory.
 bool replaces(const TrainingForecast& better, const TrainingForecast& f) {
   return same_mesh(better.combination, f.combination) &&
          better.memory.total() <= f.memory.total() * (1 + kWorthwhile);

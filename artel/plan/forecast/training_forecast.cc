@@ -218,7 +218,7 @@ class Evaluation {
     return comm::predicted_exact_seconds(links, count, sums, bytes);
   }
 
-  // The largest number of subtrees of the lanes of a machine, which sends a sum of each.
+  // The largest number of subtrees that the lanes of a machine form. It sends one sum of each.
   double most_sums() const {
     const auto copies = static_cast<int>(c_.data()), own = static_cast<int>(copies_on_machine_);
     const auto lanes =

@@ -57,7 +57,7 @@ std::vector<Transfer> coordinator(const Exchange& exchange, int rank) {
   return transfers;
 }
 
-// Nodes of the canonical tree that a rank gives its neighbours.
+// Number of nodes of the canonical tree that a rank sends to its neighbours.
 size_t held_nodes(const comm::HostLanes& plan, int host, int rank) {
   size_t count = 0;
   for (const comm::HostLanes::Sum& sum : plan.sums(host))

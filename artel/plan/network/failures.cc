@@ -5,8 +5,8 @@
 namespace artel::plan {
 namespace {
 
-// Share of the time lost if work is saved in pieces of `length` seconds, each of which takes
-// `overhead` more. A failure loses the current piece, and `pause`. The expected time of a piece is
+// Share of the time lost if work is saved in pieces of `length` seconds, each with `overhead`
+// seconds more. A failure costs the current piece and `pause`. The expected time of a piece is
 // (1 / rate + pause)(exp(rate (length + overhead)) - 1).
 double lost_share(double rate, double length, double overhead, double pause) {
   const double expected = (1 / rate + pause) * std::expm1(rate * (length + overhead));

@@ -14,8 +14,8 @@
 namespace artel::plan {
 namespace {
 
-// Data that the busiest machine sends or receives in one round of an exchange by stars, in
-// multiples of its size. Messages inside a machine do not share a link.
+// Bytes that the busiest machine sends or receives in one round of a star-shaped exchange, in
+// multiples of the size of the data. Messages within a machine do not share a link.
 double volume_of_round(const Exchange& exchange, double machines) {
   const double n = exchange.workers, servers = exchange.servers, own = n / machines;
   if (exchange.strategy == "coordinator") return machines > 1 ? n - own : 1;

@@ -43,9 +43,9 @@ bool can_simulate_messages();
 StepResult simulate_messages(const Pool& pool, const SimulatedStep& step, double patience,
                              const std::string& trace = "");
 
-// The least number of workers whose step takes longer than one worker's by a tenth because
-// `servers` parameter servers cannot keep up. By closed forms, on machines of the same kind; 0 if
-// more than `most` workers are served.
+// The smallest number of workers whose step takes 10 % longer than that of one worker, because
+// `servers` parameter servers cannot keep up. Uses closed forms for machines of the same kind. 0 if
+// the servers can serve more than `most` workers.
 int saturating_workers(const Machines& machines, int servers, double bytes, double compute,
                        int most);
 

@@ -205,8 +205,8 @@ struct RunConfig {
 //   artel::register_keys("gossip", artel::keys_of<GossipOptions>());  // see base/keys.h
 //   ... run.config().own.of<GossipOptions>().neighbours ...
 //
-// Keys registered under the same title replace the earlier ones. All workers register the same,
-// with equal values: they compare them before the first step.
+// Keys registered under the same title replace the earlier ones. All workers must register the same
+// keys with equal values; they compare them before the first step.
 void register_keys(const std::string& title, VisitKeys keys);
 // Names and values of these keys, as TOML.
 std::vector<std::pair<std::string, std::string>> own_key_values(const RunConfig& config);

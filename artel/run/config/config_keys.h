@@ -382,13 +382,14 @@ void visit_keys(RunConfig& config, auto& field) {
          "undisturbed run. Also with parameter servers, except `ddpg`; not with MPI. Otherwise all "
          "workers stop."},
         cluster.elastic);
-  field(
-      {.name = "cluster.restarts",
-       .help = "Maximum number of restarts of each worker by `artel train -n N` after a signal has "
-               "killed it, or by `artel launch` also after its machine or connection is lost, with "
-               "growing pauses. A worker that dies twice before the same step stops the run.",
-       .most = 1000},
-      cluster.restarts);
+  field({.name = "cluster.restarts",
+         .help =
+             "Maximum number of restarts of each worker, with growing pauses. `artel train -n N` "
+             "restarts workers killed by a signal; `artel launch` also restarts workers whose "
+             "machine or connection was lost. A worker that dies twice before the same step stops "
+             "the run.",
+         .most = 1000},
+        cluster.restarts);
   field({.name = "cluster.checkpoint_copies",
          .help = "Number of machines that store each checkpoint, including worker 0's, as a "
                  "precaution against the loss of one. One worker per machine writes its own state; "

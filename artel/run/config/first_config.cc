@@ -60,14 +60,14 @@ FirstConfig for_pictures(const fs::path& path, const FirstConfigOptions& options
                                 counted(set.train->size() + set.test->size(), "picture"),
                                 counted(layout.classes, "class")),
                     fmt::format("with few pictures, a published network is better than one trained "
-                                "from nothing: artel finetune resnet50_keras --data {}",
+                                "from scratch: artel finetune resnet50_keras --data {}",
                                 shell_word(path.string()))};
   first.toml =
       fmt::format(R"([data]
 set = "folder"
 path = {0}
 image_size = {1}  # pictures are scaled to cover this square and cut in the middle
-{3}augment = ["flip", "crop {1} {2}", "normalise 0.5 0.5 0.5 0.25 0.25 0.25"]  # "flip" only if left and right do not matter
+{3}augment = ["flip", "crop {1} {2}", "normalise 0.5 0.5 0.5 0.25 0.25 0.25"]  # remove "flip" if mirrored pictures are wrong
 )",
                   path_from(options, path), side, side / 8, held_out(samples, has_test_part)) +
       picture_network(side, outputs_of(problem)) + train_section(problem);
@@ -141,8 +141,8 @@ std::string first_layers(const fs::path& path, const data::Dataset& set) {
   constexpr int64_t kMostTokens = 100'000;
   const int64_t largest = largest_token(set);
   require(largest >= 0 && largest < kMostTokens, ErrorKind::unsupported,
-          "[{}] the inputs are whole numbers, which are tokens: got them below 0 or up to {}, "
-          "expected 0 to {}; save numbers to compute with as float32",
+          "[{}] the inputs are whole numbers, so they count as tokens: got numbers below 0 or up "
+          "to {}, expected 0 to {}; save numeric inputs as float32",
           path.string(), largest, kMostTokens - 1);
   return fmt::format("\"embedding {} 16\", \"flatten\", ", largest + 1);
 }

@@ -76,7 +76,7 @@ std::string held_out(int64_t samples, bool has_test_part) {
                      validation_share(samples),
                      has_test_part ? std::string()
                                    : fmt::format("test_fraction = {}  # share of all samples that "
-                                                 "is left for the end\n",
+                                                 "is held out for the final test\n",
                                                  kTestShare));
 }
 
@@ -91,9 +91,9 @@ epochs = {}  # at most; patience stops earlier
 patience = {}  # epochs without a better loss on the validation part
 loss = "{}"
 metrics = {}
-best_by = "loss"  # which checkpoint is the best: this, or one of the metrics
-optimizer = "adam lr=0.002"  # the first thing to vary: 0.0005 to 0.01
-schedule = "cosine"  # lowers the learning rate to the end
+best_by = "loss"  # criterion for the best checkpoint: the loss or one of the metrics
+optimizer = "adam lr=0.002"  # vary the learning rate first: 0.0005 to 0.01
+schedule = "cosine"  # lowers the learning rate until the end
 seed = 1
 )",
       batch, epochs_for(problem.samples, batch), patience_for(problem.samples, batch),
@@ -112,8 +112,8 @@ std::string dense_network(const Problem& problem, const std::string& first) {
   return fmt::format(
       R"(
 [model]
-# Two hidden layers; try more or wider ones if training and validation loss are both high, and
-# "dropout 0.2" after each relu if only the validation loss is.
+# Two hidden layers. If training and validation loss are both high, try more or wider layers. If
+# only the validation loss is high, try "dropout 0.2" after each relu.
 layers = [{}"dense {}", "relu", "dense {}", "relu", "dense {}"]
 )",
       first, width, width, outputs_of(problem));

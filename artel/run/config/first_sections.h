@@ -25,9 +25,9 @@ std::string list_of(const std::vector<std::string>& names);
 std::string path_from(const FirstConfigOptions& options, const std::filesystem::path& data);
 
 inline constexpr double kTestShare = 0.2;
-// The number of training samples that are left of `samples` after the test and validation parts.
+// The number of training samples among `samples`, without the test and validation parts.
 int64_t training_samples(int64_t samples, double test_share);
-// Throws if there are not enough samples to train and to judge with.
+// Throws if the samples are too few for training and evaluation.
 void check_size(const std::filesystem::path& path, int64_t samples, const char* what);
 // The keys for the test and validation parts.
 std::string held_out(int64_t samples, bool has_test_part);

@@ -45,12 +45,12 @@ struct Columns {
   data::Table table;
   bool decimal_comma = false;
   std::string target;
-  bool values = false;                // whole numbers that are no classes
+  bool values = false;                // the target has whole numbers that are not classes
   std::vector<int64_t> rows;          // with a target
   std::vector<std::string> ignored;   // nothing to learn from, or too many names
   std::vector<std::string> features;  // all others
   std::string text;                   // the ignored column with the longest texts; "" if none
-  double words = 0;                   // per field of it
+  double words = 0;                   // mean number of words in these texts
   std::vector<std::string> findings;
 };
 
@@ -123,14 +123,14 @@ FirstConfig for_texts(const fs::path& path, const FirstConfigOptions& options, C
   const int64_t tokens = std::clamp<int64_t>(bytes / kBytesForToken / 500 * 500, 1000, 8000);
   const int64_t samples = std::ssize(texts.texts);
   FirstConfig first;
-  first.findings = {fmt::format("texts: {} in column '{}'; '{}' is learnt as {}",
+  first.findings = {fmt::format("texts: {} in column '{}'; '{}' is learned as {}",
                                 counted(samples, "text"), columns.text, columns.target,
                                 counted(classes, "class"))};
   if (!ignored.empty())
     first.findings.push_back(
-        fmt::format("left out: {}; a network of texts reads nothing else", list_of(ignored)));
+        fmt::format("left out: {}; a network for texts reads only the texts", list_of(ignored)));
   first.findings.push_back(fmt::format(
-      "with few texts, a published network is better than one trained from nothing: artel finetune "
+      "with few texts, a published network is better than one trained from scratch: artel finetune "
       "minilm --data {}",
       shell_word(path.string())));
   first.toml =
@@ -155,7 +155,7 @@ layers = ["embedding_bag {0} 64 ignore_padding", "dropout 0.3", "dense {1}"]
   return first;
 }
 
-// True if a column of texts says more about the classes than the other columns.
+// True if a column of texts predicts the classes better than the other columns do.
 bool are_texts(const Columns& columns) {
   constexpr double kWordsOfText = 8;
   constexpr size_t kFewOthers = 2;
@@ -184,7 +184,7 @@ FirstConfig first_config_of_table(const fs::path& path, const FirstConfigOptions
   if (are_texts(columns)) return for_texts(path, options, std::move(columns));
   if (columns.features.empty()) keep_numbers(columns);
   require(!columns.features.empty(), ErrorKind::invalid_argument,
-          "[{}] no column says anything about '{}' in new rows: {}; name another target with "
+          "[{}] no column helps to predict '{}' in new rows: {}; name another target with "
           "--target",
           path.string(), columns.target, join(columns.findings, "; "));
   const data::TableEncoder encoder(
@@ -201,7 +201,7 @@ FirstConfig first_config_of_table(const fs::path& path, const FirstConfigOptions
     first.findings.insert(first.findings.begin(), "numbers have decimal commas");
   first.findings.insert(
       first.findings.begin(),
-      fmt::format("a table: {}, {}; '{}' is learnt as {}", counted(columns.table.rows, "row"),
+      fmt::format("a table: {}, {}; '{}' is learned as {}", counted(columns.table.rows, "row"),
                   counted(std::ssize(columns.table.columns), "column"), columns.target,
                   problem.classes > 0 ? counted(problem.classes, "class") : "a number"));
   first.toml = fmt::format(R"([data]
@@ -209,7 +209,7 @@ set = "csv"
 path = {}
 target = {}  # the column to predict
 task = "{}"  # the target: classes, or values to estimate
-{}ignore = {}  # columns that say nothing about new rows, such as ids
+{}ignore = {}  # columns that do not help to predict new rows, such as ids
 {})",
                            path_from(options, path), in_quotes(columns.target),
                            problem.classes > 0 ? "classes" : "values",

@@ -29,7 +29,7 @@ bool is_unused(const std::string& key, const DataConfig& data) {
   return key.starts_with(kSection) && !data::uses_option(data.set, key.substr(kSection.size()));
 }
 
-// True for options of the networks in model.name.
+// True for options of the networks that model.name selects.
 bool is_of_zoo(const std::string& key) {
   static const std::set<std::string> of_all = {"model.name",    "model.layers",
                                                "model.weights", "model.new_layers",

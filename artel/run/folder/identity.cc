@@ -44,12 +44,12 @@ void make_room(const RunFolder& folder, const std::string& identity) {
   const std::optional<std::string> holder =
       fs::exists(folder.lock()) ? FileLock::holder_of(folder.lock()) : std::nullopt;
   require(!holder, ErrorKind::invalid_argument,
-          "[{}] on {} holds another run, which is being written by {}; try another --out or --name",
+          "[{}] on {} holds a different run, which {} is writing; try another --out or --name",
           folder.path().string(), host_name(), holder.value_or(""));
   const fs::path aside = path_aside(folder);
   fs::rename(folder.path(), aside);
-  log(LogLevel::warning, "{} on {} held a different run, which was moved to {}", folder.path().string(),
-      host_name(), aside.string());
+  log(LogLevel::warning, "{} on {} held a different run, which was moved to {}",
+      folder.path().string(), host_name(), aside.string());
 }
 
 }  // namespace artel

@@ -24,8 +24,8 @@ void save_identity(const RunFolder& folder, const std::string& identity);
 // "runs/a.replaced-2", ...
 std::filesystem::path path_aside(const RunFolder& folder);
 
-// Moves the folder aside if it holds another run than `identity`, and logs that. Throws if a
-// process of this machine is writing the other run.
+// Moves the folder aside if it holds a different run from `identity`, and logs that. Throws if a
+// process of this machine is writing that run.
 void make_room(const RunFolder& folder, const std::string& identity);
 
 }  // namespace artel

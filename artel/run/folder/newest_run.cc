@@ -173,7 +173,7 @@ bool same_content(const fs::path& a, const fs::path& b) {
           std::ranges::equal(MappedFile(a).bytes(), MappedFile(b).bytes()));
 }
 
-// Moves files into a folder. Moves different ones that they replace to the path `aside`.
+// Moves files into a folder. Files with other content that they replace are moved to `aside`.
 void replace_files(const fs::path& from, const fs::path& into, const fs::path& aside) {
   fs::create_directories(into);
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
@@ -188,8 +188,8 @@ void replace_files(const fs::path& from, const fs::path& into, const fs::path& a
   fs::remove(from);
 }
 
-// The checkpoints are moved last, because they make the other files valid. Returns the path of
-// replaced files, which exists if there are any.
+// Moves the checkpoints last, because they make the other files valid. Returns the path for
+// replaced files, which exists only if files were replaced.
 fs::path install(const fs::path& from, const RunFolder& folder) {
   prepend_earlier_metrics(folder.path() / "metrics.jsonl", from / "metrics.jsonl");
   const fs::path name = folder.checkpoints().filename(), aside = path_aside(folder);
@@ -209,7 +209,7 @@ struct Offer {
   std::string folder;
 };
 
-// A folder that cannot be read is no reason for another worker not to resume.
+// A folder that cannot be read does not keep other workers from resuming.
 Offer offer_of(const comm::Group& group, const RunFolder& own, bool resumes) {
   Offer offer = {.resumes = resumes, .folder = own.path().string()};
   if (resumes) try {
@@ -247,8 +247,8 @@ std::string run_to_resume(const comm::Group& group, const std::vector<Offer>& of
   for (size_t rank = 1; rank < offers.size(); ++rank) {
     if (offers[rank].step < 0) continue;
     require(!found || offers[*found].identity == offers[rank].identity, ErrorKind::invalid_argument,
-            "[--resume] these are different runs, and {} has none: {}, {}; remove or rename the "
-            "one that should not continue",
+            "[--resume] found different runs, and {} has none: {}, {}; remove or rename the one "
+            "that should not continue",
             worker_name(group, 0), name_of(group, offers[found.value_or(0)], found.value_or(0)),
             name_of(group, offers[rank], rank));
     if (!found) found = rank;

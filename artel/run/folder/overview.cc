@@ -213,7 +213,7 @@ List common_entries(const List& a, const List& b) {
   return common;
 }
 
-// The entries of a list that are not among the common ones, with "..." for those that are.
+// The entries of a list that are not in `common`, with "..." for the others.
 List without(const List& list, const List& common) {
   List rest;
   size_t next = 0;
@@ -225,8 +225,8 @@ List without(const List& list, const List& common) {
   return rest;
 }
 
-// Reduces lists of which one is long to the entries in which they differ: `..., "dense 64", ...`.
-// Cuts the end of lists that are still long.
+// If one of the lists is long, reduces all lists to their differences: `..., "dense 64", ...`. Cuts
+// the end of lists that are still long.
 void keep_differences(std::vector<std::string>& values) {
   constexpr size_t kLongValue = 60, kLongestValue = 80;
   const auto is_list = [](const std::string& value) {

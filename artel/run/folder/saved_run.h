@@ -48,7 +48,8 @@ struct RunSource {
 // checkpoint of runs/mnist; --best uses step-000001872". Empty unless the source is a run folder.
 std::string describe_checkpoint(const RunSource& source);
 
-// The path of the weights that `source` selects: the best checkpoint or, without `best`, its path.
+// The path of the weights that `source` selects: the best checkpoint or, without `best`,
+// `source.path`.
 std::string weights_path(const RunSource& source);
 
 // Opens a run, optionally on several workers. With a pipeline, each worker has only some of the

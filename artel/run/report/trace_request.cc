@@ -74,14 +74,14 @@ class Inquiry {
     return answer->state == "done";
   }
 
-  // Throws if no answer is to be expected any more.
+  // Throws if an answer can no longer arrive.
   void check_progress() {
     const LiveView view = live_view(folder_.path());
     check_alive(view);
     check_pace(view);
   }
 
-  // Leaves nothing behind, however it ended.
+  // Removes the files of the request, with or without an answer.
   void clean_up() {
     std::error_code ignored;
     fs::remove(folder_.trace_request(), ignored);

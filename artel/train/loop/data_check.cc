@@ -64,7 +64,7 @@ void DataCheck::wait(const std::function<bool()>& stop) const {
   Deadline next_line = Deadline::after(0);
   while (!files_->done() && files_->failure().empty() && !stop()) {
     if (next_line.passed()) {
-      log(LogLevel::info, "reading the data of {} to compare it with the other workers': {} of {}",
+      log(LogLevel::info, "reading the data of {} to compare it with that of the others: {} of {}",
           host_name(), format_bytes(static_cast<double>(files_->bytes_finished())),
           format_bytes(static_cast<double>(files_->bytes_read())));
       next_line = Deadline::after(kSecondsBetweenLines);

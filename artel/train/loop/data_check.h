@@ -27,7 +27,7 @@ class DataCheck {
   void wait(const std::function<bool()>& stop) const;
   // Collective. If all workers have read their files and the files differ, returns the facts about
   // each file, for check_agreement. Otherwise empty on all workers. Throws on all workers, with the
-  // worker and the file, if some worker cannot read a file. The others may take a day to read.
+  // worker and the file, if some worker cannot read a file. Allows a day for reading.
   std::optional<Facts> disputed(comm::Group& group);
   // True if some worker was still reading at the last comparison; the same on all workers.
   bool pending() const { return pending_; }

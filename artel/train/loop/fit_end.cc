@@ -61,9 +61,9 @@ bool FitLoop::is_saved(int64_t step) const {
   return step % per_epoch_ == 0 || (options_.save_every > 0 && step % options_.save_every == 0);
 }
 
-// A run that ends by steps or time is judged once at its end, wherever in an epoch that is. A run
-// stopped by request ends without a test. Collective where workers are, because only some of them
-// may know why the run stops.
+// A run that ends by steps or time is tested once at its end, even within an epoch. A run stopped
+// by request ends without a test. Collective if the strategy is, because only some workers may know
+// why the run stops.
 bool FitLoop::judges_open_epoch() {
   if (s_.epoch.samples == 0 || now_.samples == 0) return false;
   if (options_.steps > 0 && result_.stopped_by == "steps") return true;

@@ -120,8 +120,8 @@ class FitLoop {
   std::vector<double> last_step_;    // number and results, for workers that missed it
   int64_t last_reported_step_ = -1;  // the last step reported to callbacks here; -1 if none
   double taken_ = 0;                 // bytes of memory in use before the network was created
-  // Worker 0 when this fit began, until this worker has its state. Without a number afterwards and
-  // for newcomers.
+  // The participant that was worker 0 when this fit began. Has no number once this worker has its
+  // state, and for newcomers.
   comm::control::Participant first_worker_;
   bool leads_ = false;  // this worker has been worker 0
   Saver saver_;         // destroyed first: it may be reading the state

@@ -26,7 +26,7 @@ StateSource most_advanced(const TrainerState& state, comm::Group& group, int64_t
                           bool has_copies);
 
 // Until the others have its state, only worker 0 knows the initial state of the run. Throws if this
-// worker has no state and worker 0 is not `first`, which has the number -1 for a newcomer. Throws
+// worker has no state and worker 0 is not `first`, whose number is -1 for a newcomer. Throws
 // NotBegun if the fit can begin again.
 void check_first_worker(const TrainerState& state, const comm::control::Participant& first);
 

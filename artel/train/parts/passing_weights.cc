@@ -86,7 +86,7 @@ void PassingWeights::begin_step(int64_t batch) {
     left_.assign(sequence_.size(), 0);
   }
   if (!shared_) shared_.emplace(group_, update_.weights_of_workers());
-  // Gathered weights would stay until the last group of a thread is done.
+  // If lanes ran in several groups, gathered weights would stay until the last group is done.
   stepper_.set_keeps_together(!is_shared());
   if (is_shared()) shared_->exchange(group_);
 }

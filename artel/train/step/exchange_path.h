@@ -14,8 +14,8 @@ struct ExchangePath {
   // "exact" (same bits on any number of workers), "fast" (another order of additions), "lossy",
   // "local" (weights are averaged periodically), or "asynchronous".
   std::string reduction = {};
-  // The setting that decides this path in place of `cluster.strategy` and `cluster.reduction`, such
-  // as `cluster.compress = "int8"`; empty if these two do.
+  // The setting that selects this path, such as `cluster.compress = "int8"`; empty if
+  // `cluster.strategy` and `cluster.reduction` select it.
   std::string decided_by = {};
 
   bool operator==(const ExchangePath&) const = default;

@@ -380,7 +380,7 @@ Memory Stepper::take_device_buffer(Slot& slot) {
   return buffer;
 }
 
-// Scaled observations and the noise need each lane's sums.
+// Scaled observations and the gradient noise need the sums of each lane.
 bool Stepper::sums_on_device(const Work& work) const {
   if (!on_device() || !work.noise.empty() || work.batch < options_.lanes ||
       observation_scale(work) != 1)
@@ -466,7 +466,7 @@ void Stepper::report(Group& group, size_t number, const Work& work, Assembly* as
   for (const auto& [into, from] : assembly->merges) {
     const Memory added = assembly->data[from].part(bucket.offset, bytes);
     add_into(group.pool, added, assembly->data[into].part(bucket.offset, bytes));
-    // Otherwise each group that runs side by side would end the step with a whole region.
+    // Otherwise each concurrent group would hold a whole region at the end of the step.
     if (slots() > 1) forget(added.host());
   }
   if (assembly->ready) assembly->ready(static_cast<int>(number), assembly->partials());

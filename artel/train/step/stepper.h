@@ -164,8 +164,8 @@ class Stepper {
     progress_callback_ = std::move(callback);
     keeps_together_ = progress_callback_ != nullptr;
   }
-  // Between steps: false if the callback's owner allows a memory limit to divide the lanes of a
-  // thread into several groups. With a callback, they run together otherwise.
+  // Between steps: with a progress callback, the lanes of a thread run together. `false` allows a
+  // memory limit to divide them into several groups.
   void set_keeps_together(bool keeps) { keeps_together_ = keeps; }
 
   // Between steps: limits programs to a part of the network that another object runs
@@ -207,7 +207,7 @@ class Stepper {
 
   // The graph compiled for lanes with that many samples.
   Graph graph(int64_t lane_batch) const { return graph(lane_batch, part_); }
-  // The same with other shards.
+  // The same graph with other shards.
   Graph graph(int64_t lane_batch, const ShardPart& part) const;
   // The compiled program of lanes with that many samples, for profiles and pipeline plans.
   const Program& program(int64_t lane_batch) { return compiled(lane_batch).program; }
@@ -228,7 +228,7 @@ class Stepper {
   bool on_device() const { return choices_.device && choices_.device != &cpu(); }
   void require_whole_network() const;
   int threads_each() const { return options_.threads / slots(); }
-  // The most lanes whose kernels run together.
+  // Largest number of lanes whose kernels run together.
   int lanes_together() const { return restrict_ || on_device() ? 1 : options_.lanes; }
   void divide_threads(int own_lanes);
   int most_together(const Work& work);
@@ -270,7 +270,7 @@ class Stepper {
   // By samples of a lane and number of threads.
   std::map<std::pair<int64_t, int>, std::unique_ptr<Compiled>> programs_;
   std::shared_ptr<const RecomputeChoice> recomputed_;    // by lanes of all sizes
-  std::optional<bool> recomputes_batch_norms_;           // likewise; as the first compiled lane
+  std::optional<bool> recomputes_batch_norms_;           // likewise; as in the first program
   std::map<std::pair<int64_t, int64_t>, bool> matches_;  // of lanes of these sizes
   SummedRegion region_;
   std::vector<std::unique_ptr<Slot>> slots_;  // one per concurrent lane

@@ -130,7 +130,7 @@ comm::Calibration measured_links(const MeshTask& task) {
   return measured;
 }
 
-// Other traffic comes and goes. Only a link of another speed counts as changed.
+// Ignores small differences, which other traffic causes.
 bool is_other_link(const comm::LinkCost& before, const comm::LinkCost& now) {
   const double ratio = now.bandwidth / before.bandwidth;
   return std::max(ratio, 1 / ratio) > kLinkNoise;

@@ -24,7 +24,7 @@ const std::string& key_of(const StrategyKind& kind) {
   return kind.names.empty() ? kind.title : kind.names.front();
 }
 
-// The set of names is part of the language of configurations: one for the program.
+// Global, because the names of strategies are part of the configuration language.
 Registry<StrategyKind>& registered_strategies() {
   static Registry<StrategyKind> all("strategy", [] {
     Registry<StrategyKind>::Entries entries;
@@ -151,7 +151,7 @@ bool divides_state(const Situation& situation) {
 
 namespace {
 
-// Logs settings that have no effect on what runs.
+// Warns of settings that have no effect on this run.
 void warn_of_unused(const FitView& fit, const StrategyKind& kind,
                     const std::vector<const StrategyKind*>& at_work, const ExchangePath& path) {
   const std::string& name = kind.names.empty() ? kind.title : fit.options.strategy;

@@ -24,7 +24,7 @@ struct SynchronousOptions {
 // otherwise and with sharded state.
 std::string reduction_of(const TrainerOptions& options);
 
-// Lines about the strategy or reduction of `options` that `path`, which runs, does not follow.
+// Warnings that the strategy or reduction of `options` is replaced by `path`, which runs instead.
 std::vector<std::string> replaced_settings(const TrainerOptions& options, const ExchangePath& path);
 
 StrategyKind synchronous_kind();

@@ -175,7 +175,7 @@ test_plan_of_frozen() {
   expect 1 "$artel" plan gpt3 --exact --on v100
   contains err "--exact: gpt3 has 175e9 parameters, which need at least 1.3 TiB here, and this machine has"
   expect 0 "$artel" plan lenet5 --on lab --workers 16
-  contains out 'lab has 8 workers; this takes more machines of its last kind, "desktop"'
+  contains out 'lab has 8 workers; planning with more machines of its last kind, "desktop"'
   mistake 1 "--scaling strong: got 1,000 workers for a batch of 32 samples, expected at least one sample each; try --set train.batch_size=1000" simulate lenet5 --on infiniband --workers 1000 --scaling strong --closed-form
 }
 

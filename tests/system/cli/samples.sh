@@ -259,7 +259,7 @@ test_init() {
   contains mails.toml 'ignore = ["id"]'
   { echo "id,name"; for ((i = 0; i < 40; ++i)); do echo "$((1000 + i)),n$i"; done; } >ids.csv
   expect 1 "$artel" init ids.csv --target id
-  contains err "[ids.csv] no column says anything about 'id' in new rows: column 'name': each value occurs once, like an id"
+  contains err "[ids.csv] no column helps to predict 'id' in new rows: column 'name': each value occurs once, like an id"
   expect 1 "$artel" train table.toml --out nothing --set 'data.ignore=["id", "size", "colour"]'
   contains err "no column is left to learn 'price' from; shorten data.ignore"
   trains_well photos accuracy 0.7

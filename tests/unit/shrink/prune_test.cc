@@ -143,7 +143,7 @@ TEST(RemovableUnits, HiddenUnitsOfGatedNetworksGoTogether) {
   EXPECT_EQ(gate.kept_because, "");
   EXPECT_EQ(gate.partners, std::vector<std::string>{prefix + "up_proj"});
   EXPECT_EQ(layers.at(prefix + "up_proj").kept_because,
-            "its units go with those of '" + prefix + "gate_proj'");
+            "its units must match those of '" + prefix + "gate_proj'");
   EXPECT_EQ(gate.read_by.front().tensor, prefix + "down_proj.weight");
   expect_same_as_zeroed(gated_network(), {DType::f32, {6}});
 }

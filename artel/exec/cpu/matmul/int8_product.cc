@@ -25,7 +25,7 @@ void round_int8_row(const float* x, int64_t in, int8_t* codes, float* scale, int
   const hn::RebindToSigned<Int8FloatTag> whole_tag;
   const hn::Rebind<int8_t, Int8FloatTag> code_tag;
   const auto width = static_cast<int64_t>(hn::Lanes(d));
-  auto most = hn::Zero(d), zeros = hn::Zero(d);  // zeros: NaN if a product with zero is
+  auto most = hn::Zero(d), zeros = hn::Zero(d);  // zeros: NaN after NaN or infinity
   for (int64_t i = 0; i < in; i += width) {
     const auto v = hn::LoadU(d, x + i);
     most = hn::Max(most, hn::Abs(v));

@@ -11,7 +11,7 @@ namespace artel::kernels {
 // Longest row whose sums of products of codes from -127 to 127 fit into 32 bits.
 inline constexpr int64_t kLongestInt8Row = int64_t{1} << 17;
 
-// The rows of x as codes from -127 to 127: x is nearly scale * code.
+// The rows of x as codes from -127 to 127: x is approximately scale * code.
 struct Int8Rows {
   int8_t* codes;  // [rows, in]
   float* scales;  // [rows]
@@ -35,7 +35,7 @@ void round_int8_rows(ThreadPool& pool, const float* x, int64_t rows, int64_t in,
 
 // `any` exists on all processors, `vnni` on those with AVX-512 VNNI.
 enum class Int8Instructions { any, vnni };
-// The fastest that this process may use.
+// The fastest instructions that this process may use.
 Int8Instructions best_int8_instructions();
 
 void int8_product(ThreadPool& pool, const Int8Task& task,

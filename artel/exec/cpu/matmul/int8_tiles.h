@@ -8,11 +8,11 @@
 
 namespace artel::kernels {
 
-// A tile has this many rows of x and of w, or one of either at the end.
+// Rows of x and rows of w in a tile. The last tiles may have a single row of x or w.
 inline constexpr int64_t kInt8Tile = 4;
 
-// tile(row, rows, out, outs) for all tiles of the outputs [begin, end). A few rows of x stay in the
-// nearest cache while all rows of w pass by.
+// Calls tile(row, rows, out, outs) for all tiles of the outputs [begin, end). A few rows of x stay
+// in the first-level cache while all rows of w are read.
 template <class Tile>
 void for_each_int8_tile(const Int8Task& task, int64_t begin, int64_t end, const Tile& tile) {
   constexpr int64_t kCacheBytes = 24 << 10;
@@ -30,7 +30,7 @@ void for_each_int8_tile(const Int8Task& task, int64_t begin, int64_t end, const 
   }
 }
 
-// The outputs [begin, end) with the dot product instructions of AVX-512 VNNI.
+// Computes the outputs [begin, end) with the dot product instructions of AVX-512 VNNI.
 void int8_outputs_with_vnni(const Int8Task& task, int64_t begin, int64_t end);
 // True if this processor has them.
 bool has_vnni();

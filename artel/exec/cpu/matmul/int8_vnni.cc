@@ -42,7 +42,7 @@ template <int kRows, int kOuts>
     __m512i codes[kRows];
     for (int t = 0; t < kRows; ++t) codes[t] = _mm512_loadu_si512(x + t * in + i);
     for (int o = 0; o < kOuts; ++o) {
-      // Several short streams are not recognised as such: asks for the rows that follow.
+      // Prefetches the next rows, because processors do not detect several short streams.
       if (kRows == 1) _mm_prefetch(w + (o + kOuts) * in + i, _MM_HINT_T0);
       const __m512i more = _mm512_xor_si512(_mm512_loadu_si512(w + o * in + i), flip);
       for (int t = 0; t < kRows; ++t) sums[t][o] = _mm512_dpbusd_epi32(sums[t][o], more, codes[t]);

@@ -30,8 +30,8 @@ struct Product {
   int64_t batch = 1, a_distance = 0, b_distance = 0, c_distance = 0;
 };
 
-// The part of c that a work group of 64 items computes: `items` of them side by side, with eight
-// columns each, and each with `rows` rows.
+// The tile of c that a work group of 64 items computes. `items` items are side by side. Each item
+// computes eight columns and `rows` rows.
 struct ProductTile {
   int64_t items = 8, rows = 8;
 };
