@@ -478,6 +478,7 @@ test_slow_mesh() {
   local small
   small=$(grep -F "stage 2: " log)
   wait_for_checkpoint "$(home_of n01)/runs/a"
+  sleep 12  # a change counts after two windows of a second or 16 steps have shown the usual speeds
   echo -1 >"$slow_group/cpu.cfs_quota_us"
   awaits log "worker speeds changed; choosing another mesh"
   on n01 "pkill -INT -o -f '^artel launch --hosts'"
