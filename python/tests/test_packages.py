@@ -46,6 +46,7 @@ layers = ["dense 1"]
 [train]
 epochs = 2
 batch_size = 10
+loss = "mse"
 """
 
 
