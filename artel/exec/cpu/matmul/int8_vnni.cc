@@ -12,8 +12,10 @@ namespace {
 
 constexpr int64_t kVnniBytes = 64;
 
+// With a mask of all lanes, because GCC 12 warns of its own definition without a mask.
 [[gnu::target("avx512f,avx512bw,avx512vl,avx512vnni,fma")]] inline __m256i add_halves(__m512i v) {
-  return _mm256_add_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
+  return _mm256_add_epi32(_mm512_maskz_extracti64x4_epi64(0xff, v, 0),
+                          _mm512_maskz_extracti64x4_epi64(0xff, v, 1));
 }
 
 // The sums of the lanes of four vectors.
@@ -24,6 +26,10 @@ constexpr int64_t kVnniBytes = 64;
   const __m256i sums = _mm256_hadd_epi32(_mm256_hadd_epi32(add_halves(a), add_halves(b)),
                                          _mm256_hadd_epi32(add_halves(c), add_halves(d)));
   return _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+}
+
+[[gnu::target("avx512f,avx512bw,avx512vl,avx512vnni,fma")]] inline int32_t total(__m512i v) {
+  return _mm_cvtsi128_si32(lane_sums(v, v, v, v));
 }
 
 // The instruction multiplies unsigned with signed bytes, so each code of w gets 128 more, and 128
@@ -69,7 +75,7 @@ template <int kRows, int kOuts>
       const __m128 bias = task.bias ? _mm_loadu_ps(task.bias + out) : _mm_setzero_ps();
       _mm_storeu_ps(y, _mm_fmadd_ps(_mm_cvtepi32_ps(exact), scales, bias));
     } else {
-      const int32_t exact = _mm512_reduce_add_epi32(sums[t][0]) - excess;
+      const int32_t exact = total(sums[t][0]) - excess;
       *y = std::fma(static_cast<float>(exact), scale * task.scales[out],
                     task.bias ? task.bias[out] : 0.0F);
     }
