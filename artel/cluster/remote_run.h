@@ -31,8 +31,8 @@ int run_remotely(const std::vector<RemoteWorker>& workers, int restarts = 0);
 
 // The worker's side: reads the secret (ARTEL_TOKEN) from standard input, runs the command, and
 // forwards the launcher's signals, the lines "INT", "TERM", and "KILL". Passes on the doors of the
-// run that the command reports (cluster/launcher.h), as a marked line on standard error. At the end
-// of standard input, the launcher or the connection is lost: the command receives SIGTERM and is
+// run that the command reports (cluster/launcher.h), as a marked line on standard error. Standard
+// input ends when the launcher or the connection is lost. The command then receives SIGTERM and is
 // killed a minute later. Returns its exit code, or 128 plus the signal that ended it.
 int follow_launcher(const std::vector<std::string>& command);
 

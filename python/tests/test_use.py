@@ -123,7 +123,7 @@ def test_a_dashboard_ends_with_its_program(end):
     deadline = time.monotonic() + 30
     while pathlib.Path(f"/proc/{int(shown)}/cmdline").exists() and time.monotonic() < deadline:
         if pathlib.Path(f"/proc/{int(shown)}/cmdline").read_bytes() == b"":
-            break  # ended, and nobody has asked for its exit code yet
+            break  # a zombie: it has ended
         time.sleep(0.02)
     assert time.monotonic() < deadline, "the dashboard still runs"
 
@@ -137,7 +137,7 @@ def say(*words):  # at once, so that the lines of two processes do not mix
     sys.stdout.write(" ".join(map(str, words)) + "\\n")
 
 def estimated(fit):
-    # What each worker has after a fit without a seed: all print the same.
+    # All workers print the same after a fit without a seed.
     model = artel.Classifier(["dense 8", "relu"], workers=2, epochs=2, batch_size=30, keys=dict(lanes=2))
     fit(model)
     weights = b"".join(array.tobytes() for array in model._network.run().state_dict().values())

@@ -39,7 +39,7 @@ inline void say_as_member(comm::FileHandle socket, std::string_view text, bool a
     ::poll(&entry, 1, 10);
     link.read([](const control::Frame&) {});
     if (!awaits_end && deadline.passed()) return;
-    require(!deadline.passed(), ErrorKind::internal, "whoever listens does not hang up");
+    require(!deadline.passed(), ErrorKind::internal, "the listener does not hang up");
   }
 }
 

@@ -18,7 +18,7 @@ inline void say(const comm::FileHandle& socket, std::string_view text) {
   for (char buffer[4096];;) {
     pollfd entry{socket.get(), POLLIN, 0};
     if (::poll(&entry, 1, 1000) == 1 && ::recv(socket.get(), buffer, sizeof buffer, 0) <= 0) return;
-    require(!deadline.passed(), ErrorKind::internal, "whoever listens does not hang up");
+    require(!deadline.passed(), ErrorKind::internal, "the listener does not hang up");
   }
 }
 

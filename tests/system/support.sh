@@ -115,11 +115,14 @@ start_endless_run() {
 }
 
 # Waits until the log of the run has the text so often.
-awaits() {
-  local tries=0
-  until (($(grep -cF -- "$1" err) >= ${2:-1})); do
+awaits() { awaits_in err "$@"; }
+
+# awaits_in FILE TEXT [N]
+awaits_in() {
+  local tries=0 found
+  until found=$(grep -cF -- "$2" "$1" 2>/dev/null || true); ((${found:-0} >= ${3:-1})); do
     sleep 0.05
-    ((++tries < 1200)) || { cat out err >&2; fail "no '$1' within 60 s"; }
+    ((++tries < 1200)) || { tail -n 40 "$1" out err >&2 || true; fail "no '$2' in $1 within 60 s"; }
   done
 }
 

@@ -35,14 +35,15 @@ std::vector<RecomputeChoice> recompute_choices(const Graph& graph);
 
 Graph recompute(const Graph& graph, const RecomputeChoice& choice);
 
-// Recomputes only the outputs of layer and RMS norms, which costs one pass over memory. Otherwise
-// the weight gradient of the next layer would keep them: an eighth of all activations of a
-// transformer. If `choice` says so, also recomputes batch norms whose backward pass does not need
-// their output, in two passes over memory. This saves a sixth of ResNet-50's activations.
 struct NormRecomputation {
   int lanes = 1;                    // largest number of such graphs that run together
   std::optional<bool> batch_norms;  // empty: if the activations of these lanes exceed 512 MiB
 };
+
+// Recomputes only the outputs of layer and RMS norms, which costs one pass over memory. Otherwise
+// the weight gradient of the next layer would keep them: an eighth of all activations of a
+// transformer. If `choice` asks for it, also recomputes batch norms whose backward pass does not
+// need their output, in two passes over memory. This saves a sixth of ResNet-50's activations.
 Graph recompute_norms(const Graph& graph, const NormRecomputation& choice = {});
 bool recomputes_batch_norms(const Graph& graph);
 

@@ -31,8 +31,8 @@ inline constexpr double kStepBeforeSums = 1.0 / 3;
 // and the slowest machine is as slow as expected of that number. The same in every run.
 std::vector<double> compute_seconds(const Pool& pool, const SimulatedStep& step);
 
-// Computes the step by formulas. Times of a result are those of one step; with local steps, a share
-// of the exchange. With a delay, exchanges overlap later steps: the slower of both sets the pace.
+// Computes one step by formulas. With local steps, the exchange counts in proportion. With a delay,
+// exchanges overlap later steps, so the slower of exchange and computation sets the pace.
 StepResult closed_form(const Pool& pool, const SimulatedStep& step);
 
 // True if the program artel_simulator, which needs SimGrid, is installed next to this one.

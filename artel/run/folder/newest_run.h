@@ -9,12 +9,12 @@
 
 namespace artel {
 
-// Collective, after worker 0 has claimed its folder. Compares the newest checkpoints in the folders
-// of all workers that resume. If another worker has a newer one of the same run (identity.h), that
-// checkpoint, the best one, and the other files of its folder are sent to worker 0, and the log
-// says so. Different files that they replace are moved aside. Folders with another run are ignored,
-// and the log names them. Does nothing if worker 0 does not resume. Throws if worker 0 has no run
-// and the others have different ones.
+// Collective, after worker 0 has claimed its folder. Each worker offers the newest checkpoint of
+// its folder. If one is newer than worker 0's and of the same run (identity.h), its worker sends
+// it, the best checkpoint, and the other files of the folder to worker 0, and the log says so.
+// Different files that they replace are moved aside. Folders of other runs are ignored, and the log
+// names them. Does nothing if worker 0 does not resume. Throws if worker 0 has no run and the
+// others have different ones.
 void bring_newest_run(comm::Group& group, const RunFolder& own, bool resumes);
 
 // Collective: sends the text of a file at worker 0 to all workers. Empty if it does not exist.

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include "artel/base/error.h"
 #include "artel/base/text.h"
@@ -84,6 +86,14 @@ std::string broadcast_text(comm::Group& group, std::string text, int root, doubl
   text.resize(size);
   group.broadcast(std::as_writable_bytes(std::span(text)), root, {.label = "text"});
   return text;
+}
+
+bool holds_on_any(comm::Group& group, bool value, const std::string& label) {
+  const int32_t own = value ? 1 : 0;
+  std::vector<int32_t> all(static_cast<size_t>(group.size()));
+  group.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
+                   {.label = label});
+  return std::ranges::any_of(all, [](int32_t each) { return each != 0; });
 }
 
 std::vector<std::string> gather_text(comm::Group& group, const std::string& text) {

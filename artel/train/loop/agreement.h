@@ -23,6 +23,9 @@ void check_agreement(comm::Group& group, const Facts& facts);
 // selects the group's timeout.
 std::string broadcast_text(comm::Group& group, std::string text, int root = 0, double timeout = 0);
 
+// Collective: whether `value` is true on some worker. `label` is for messages.
+bool holds_on_any(comm::Group& group, bool value, const std::string& label);
+
 // Worker 0 gets the texts of all workers, in rank order. The others get an empty vector.
 std::vector<std::string> gather_text(comm::Group& group, const std::string& text);
 

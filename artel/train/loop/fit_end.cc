@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "artel/cluster/worker_name.h"
+#include "artel/train/loop/agreement.h"
 #include "artel/train/loop/epoch_sums.h"
 #include "artel/train/loop/fit_loop.h"
 
@@ -67,13 +68,10 @@ bool FitLoop::is_saved(int64_t step) const {
 bool FitLoop::judges_open_epoch() {
   if (s_.epoch.samples == 0 || now_.samples == 0) return false;
   if (options_.steps > 0 && result_.stopped_by == "steps") return true;
-  const int32_t own = result_.stopped_by == "time" ? 1 : 0;
+  const bool own = result_.stopped_by == "time";
   comm::Group* const group = s_.cluster.group();
-  if (!group || s_.alone || !strategy_->traits().collective) return own != 0;
-  std::vector<int32_t> all(static_cast<size_t>(group->size()));
-  group->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
-                    {.label = "ends within an epoch"});
-  return std::ranges::count(all, 0) < std::ssize(all);
+  if (!group || s_.alone || !strategy_->traits().collective) return own;
+  return holds_on_any(*group, own, "ends within an epoch");
 }
 
 // True if weights are averaged, so that tests use the averages.

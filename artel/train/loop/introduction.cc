@@ -1,8 +1,5 @@
 #include "artel/train/loop/introduction.h"
 
-#include <algorithm>
-#include <span>
-
 #include "artel/base/log.h"
 #include "artel/base/version.h"
 #include "artel/exec/numerics.h"
@@ -50,21 +47,13 @@ void Introduction::compare_files() {
 
 void Introduction::finish_comparing_files() {
   if (!may_compare_files()) return;
-  if (!is_stopped(*s_.cluster.group())) files_.wait([this] { return s_.stop_signal != 0; });
+  if (!holds_on_any(*s_.cluster.group(), s_.stop_signal != 0, "signals"))
+    files_.wait([this] { return s_.stop_signal != 0; });
   compare_files();
   if (files_.pending() && s_.cluster.rank() == 0)
     log(LogLevel::warning,
         "the run was stopped before all workers had read their data, so the data has not been "
         "compared");
-}
-
-// Collective: true if a signal has stopped some worker.
-bool Introduction::is_stopped(comm::Group& group) const {
-  const int32_t own = s_.stop_signal;
-  std::vector<int32_t> all(static_cast<size_t>(group.size()));
-  group.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), {},
-                   {.label = "signals"});
-  return std::ranges::any_of(all, [](int32_t signal) { return signal != 0; });
 }
 
 }  // namespace artel

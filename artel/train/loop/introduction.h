@@ -34,7 +34,6 @@ class Introduction {
  private:
   Facts facts() const;
   bool may_compare_files() const;
-  bool is_stopped(comm::Group& group) const;
 
   TrainerState& s_;
   const FitOptions& options_;

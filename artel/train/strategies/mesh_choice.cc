@@ -204,6 +204,11 @@ void take_best_choice(const MeshTask& task, TrainerOptions& options) {
       options.strategy_options.of<ShardingOptions>().sharding;
 }
 
+std::string own_worker_name(const Cluster& cluster) {
+  const comm::Group* const group = cluster.membership().group.get();
+  return group ? worker_name(*group, group->rank()) : "worker 0";
+}
+
 }  // namespace
 
 bool chooses_mesh(const Cluster& cluster, const StrategyOptions& options) {
@@ -294,15 +299,6 @@ void spare_mirrors(const MeshTask& task, TrainerOptions& options) {
         "is resumed",
         reason);
 }
-
-namespace {
-
-std::string own_worker_name(const Cluster& cluster) {
-  const comm::Group* const group = cluster.membership().group.get();
-  return group ? worker_name(*group, group->rank()) : "worker 0";
-}
-
-}  // namespace
 
 void check_worker_memory(const MeshTask& task, const TrainerOptions& options) {
   const bool is_given = options.worker_memory > 0;

@@ -29,29 +29,21 @@ touch err
 wait_for_checkpoint run
 sleep 0.7  # until all know what the others do
 
-# awaits FILE TEXT
-awaits() {
-  local tries=0
-  until grep -qF -- "$2" "$1"; do
-    sleep 0.1
-    ((++tries < 600)) || { tail -n 30 log* >&2; fail "no '$2' in $1 within 60 s"; }
-  done
-}
 begin=$SECONDS
 if [[ $what == pair ]]; then
   cut=2 leader=0
   # Isolated ports exchange nothing with each other.
   for i in 1 2; do in_network sw bridge link set dev p$i isolated on; done
-  awaits log0 "worker 2 (process ${processes[2]} on host ${hosts_id}2) left: it cannot reach worker 1 on host ${hosts_id}1"
-  awaits log2 "worker 2 on host ${hosts_id}2 cannot reach worker 1 on host ${hosts_id}1, although both reach worker 0; it leaves the run"
+  awaits_in log0 "worker 2 (process ${processes[2]} on host ${hosts_id}2) left: it cannot reach worker 1 on host ${hosts_id}1"
+  awaits_in log2 "worker 2 on host ${hosts_id}2 cannot reach worker 1 on host ${hosts_id}1, although both reach worker 0; it leaves the run"
 else
   cut=$what leader=$((what == 0))
   in_network sw ip link set p$cut down
-  awaits log$leader "worker $cut (process"
+  awaits_in log$leader "worker $cut (process"
   contains log$leader "did not answer for 2 s, last seen "
-  awaits log$cut "only 1 of 3 workers can be reached, and the others may continue without them"
+  awaits_in log$cut "only 1 of 3 workers can be reached, and the others may continue without them"
 fi
-awaits log$leader "continuing with 2 workers"
+awaits_in log$leader "continuing with 2 workers"
 # Many times the patience, but less than the timeouts of connections.
 ((SECONDS - begin <= 30)) || fail "the others continued only after $((SECONDS - begin)) s"
 code=0

@@ -21,15 +21,6 @@ give() {
   done
 }
 
-# awaits FILE TEXT
-awaits() {
-  local tries=0
-  until grep -qF -- "$2" "$1" 2>/dev/null; do
-    sleep 0.05
-    ((++tries < 1200)) || { tail -n 40 "$1" >&2; fail "no '$2' in $1 within 60 s"; }
-  done
-}
-
 # expect_on MACHINE CODE LINE
 expect_on() {
   local got=0
@@ -119,7 +110,7 @@ test_launch() {
   on n01 "exec artel launch --hosts n01,n02,n03 -- train run.toml --out runs/d $endless --set cluster.patience=2" >log 2>&1 &
   wait_for_checkpoint "$(home_of n01)/runs/d"
   power_off n03
-  awaits log "continuing with 2 workers"
+  awaits_in log "continuing with 2 workers"
   contains log "on host n03"
   on n01 "pkill -INT -o -f '^artel launch --hosts'"
   wait $! || true
@@ -142,8 +133,8 @@ test_restart() {
   steps=$(newest_step_of n02 a)
   for name in n02 n03; do (($(processes_on $name '[a]rtel train ') > 0)) || fail "the worker on $name has ended"; done
   on n03 "pkill -KILL -f '^/root/bin/artel train'"
-  awaits log "worker 1 on n03 was lost: killed by signal 9 (Killed); starting it again (1 of 8)"
-  awaits log "joins: continuing with 2 workers"
+  awaits_in log "worker 1 on n03 was lost: killed by signal 9 (Killed); starting it again (1 of 8)"
+  awaits_in log "joins: continuing with 2 workers"
   until (($(newest_step_of n02 a) > steps + 100)); do sleep 0.1; done
   on n01 "pkill -INT -o -f '^artel launch --hosts'"
   local code=0
@@ -297,8 +288,8 @@ test_power() {
   join_on n02 log2 "artel train run.toml --join n01:29400 $options"
   join_on n03 log3 "artel train run.toml --join n01:29400 $options"
   wait_for_checkpoint "$(home_of n01)/runs/a"
-  awaits log2 "reports and saves"
-  awaits log3 "reports and saves"
+  awaits_in log2 "reports and saves"
+  awaits_in log3 "reports and saves"
   power_off n01
   wait "${pid_of[log1]}" || true
   local leader=n02 follower=n03
@@ -308,7 +299,7 @@ test_power() {
   power_on n01
   # The old address has no listener; any other machine of the run can be asked at the same port.
   join_on n01 log4 "artel train run.toml --join n01:29400,$follower:29400 $options"
-  awaits log${leader#n0} "joins: continuing with 3 workers"
+  awaits_in log${leader#n0} "joins: continuing with 3 workers"
   contains log4 "no answer at n01:29400"
   on $follower "pkill -INT -o artel"
   for log in log2 log3 log4; do
@@ -430,7 +421,7 @@ test_trace() {
   local options="--token-file secret --out runs/a -n 3 $endless --set cluster.patience=2"
   for name in n01 n02 n03; do join_on $name log$name "artel train run.toml --join n01:29400 $options"; done
   wait_for_checkpoint "$(home_of n01)/runs/a"
-  awaits logn03 "reports and saves"
+  awaits_in logn03 "reports and saves"
   expect_on n03 0 "artel trace runs/a --steps 3 --out own.json"
   contains out "/root/own.json: open it"
   for name in 0 1 2; do contains out "worker $name"; done
@@ -456,10 +447,10 @@ test_slow() {
   give n01 n02 n03
   slow_down n03
   on n01 "exec artel launch --hosts n01,n02,n03 -- train run.toml --out runs/a $endless" >log 2>&1 &
-  awaits "$(home_of n01)/runs/a/live.json" '"culprit":"worker 2"'
+  awaits_in "$(home_of n01)/runs/a/live.json" '"culprit":"worker 2"'
   on n03 "artel trace n01:runs/a --steps 3" >out 2>err || { cat err >&2; fail "no trace from n03"; }
   contains out "/root/trace.json"
-  awaits log "worker 2 on n03 is the slowest and gets "
+  awaits_in log "worker 2 on n03 is the slowest and gets "
 }
 
 # A mesh is chosen by the speeds of the machines: the slow one gets the last, smallest stage. When it has become as fast as
@@ -472,15 +463,15 @@ test_slow_mesh() {
   slow_down n02
   on n01 "exec artel launch --hosts n01,n02,n03 -- train run.toml --out runs/a $endless --set cluster.mesh=auto" >log 2>&1 &
   local launcher=$!
-  awaits log "worker 1 on n02 computes at 0."
-  awaits log "3 workers, schedule"
+  awaits_in log "worker 1 on n02 computes at 0."
+  awaits_in log "3 workers, schedule"
   contains log "mesh: data 1 x pipeline 3"
   local small
   small=$(grep -F "stage 2: " log)
   wait_for_checkpoint "$(home_of n01)/runs/a"
   sleep 12  # a change counts after two windows of a second or 16 steps have shown the usual speeds
   echo -1 >"$slow_group/cpu.cfs_quota_us"
-  awaits log "worker speeds changed; choosing another mesh"
+  awaits_in log "worker speeds changed; choosing another mesh"
   on n01 "pkill -INT -o -f '^artel launch --hosts'"
   wait $launcher || true
   ! tail -n 5 log | grep -qF "$small" || fail "the stages are still the same"

@@ -61,7 +61,7 @@ struct Node {
   int led = -1;  // the proposal it has made in this election
 };
 
-// What may disturb a world.
+// The faults of a world, and its newcomers.
 struct Faults {
   int pauses = 0, deaths = 0;
   int cuts = 0;       // a member loses its paths to all others, perhaps for a while
@@ -96,8 +96,8 @@ class Model {
     }
     world.wires.resize(static_cast<size_t>(all * all));
     world.left = faults;
-    // Members that have ended do not count. One that was away while others formed a group, and most
-    // of that were killed, may continue while it takes the rest of them for silent.
+    // Ended members do not count towards a majority. If a group forms while a member is paused or
+    // cut off, and most of that group dies, the member may take the others for silent and continue.
     world.has_one_side = faults.deaths == 0 || faults.pauses + 2 * faults.cuts < 2;
     return world;
   }
@@ -257,7 +257,7 @@ class Model {
           !w.nodes[a].newcomer)
         return "an innocent member was dropped: " + std::to_string(a);
     if (w.has_one_side && trains_apart()) return "two members train apart";
-    // What members have formed before they were killed need not be known to those that are left.
+    // The remaining members need not know the groups that dead members have formed.
     if (std::ranges::any_of(w.nodes,
                             [](const Node& node) { return node.state == Node::State::dead; }))
       return {};
@@ -380,8 +380,8 @@ class Model {
     return true;
   }
 
-  // Keeps the proposals that are known to somebody, and those formed that may still get a second
-  // successor, in an order that does not depend on who proposed first.
+  // Keeps the proposals that some member knows, and formed ones that may still get a second
+  // successor. Their order does not depend on the order of proposing.
   void renumber(const std::vector<bool>& abandoned) {
     std::vector<bool> kept(w.proposals.size());
     for (size_t i = 0; i < kept.size(); ++i) kept[i] = w.proposals[i].formed && !is_common_past(i);
@@ -869,7 +869,7 @@ std::string settles(const World& world, Settled& settled) {
       return settled.contains(passed.back());
     };
     if (const std::string wrong = model.settle(wake, known); !wrong.empty())
-      return wrong + (wake ? " (all are back)" : " (nobody is back)") + model.print();
+      return wrong + (wake ? " (all are back)" : " (none is back)") + model.print();
     for (const Seen::Key& each : passed) settled.insert(each);
   }
   return {};

@@ -312,6 +312,21 @@ std::unique_ptr<OpenClDevice> faulty_device(const std::function<void(Api&)>& spo
   return std::make_unique<OpenClDevice>(apis.back(), find_devices()[0], 0, timeout);
 }
 
+// The first device behind a loader that calls `change` with all values it has read.
+template <auto change>
+std::unique_ptr<OpenClDevice> device_that_reads() {
+  return faulty_device([](Api& api) {
+    static const auto read = api.read_buffer;
+    api.read_buffer = [](Queue queue, Buffer buffer, uint32_t, size_t offset, size_t bytes,
+                         void* to, uint32_t waits, const Event* wait_for, Event* event) -> Status {
+      const Status status =
+          read(queue, buffer, /*blocking=*/1, offset, bytes, to, waits, wait_for, event);
+      if (bytes >= sizeof(float)) change(static_cast<float*>(to), bytes / sizeof(float));
+      return status;
+    };
+  });
+}
+
 TEST(OpenClFaults, ADeviceThatHangsIsNamedAndGivenUp) {
   if (!device()) return;
   const auto hanging = faulty_device(
@@ -472,16 +487,7 @@ TEST(OpenClFaults, ADeviceThatIsLostIsNamed) {
 
 TEST(OpenClFaults, WrongNumbersFailTheSelfTest) {
   if (!device()) return;
-  const auto wrong = faulty_device([](Api& api) {
-    static const auto read = api.read_buffer;
-    api.read_buffer = [](Queue queue, Buffer buffer, uint32_t, size_t offset, size_t bytes,
-                         void* to, uint32_t waits, const Event* wait_for, Event* event) -> Status {
-      const Status status =
-          read(queue, buffer, /*blocking=*/1, offset, bytes, to, waits, wait_for, event);
-      if (bytes >= sizeof(float)) *static_cast<float*>(to) += 1;
-      return status;
-    };
-  });
+  const auto wrong = device_that_reads<[](float* values, size_t) { *values += 1; }>();
   EXPECT_TRUE(self_test(*wrong).starts_with("a network of pictures: element 0 of the loss is "))
       << self_test(*wrong);
 }
@@ -489,18 +495,10 @@ TEST(OpenClFaults, WrongNumbersFailTheSelfTest) {
 // A kernel whose result is wrong in some runs only.
 TEST(OpenClFaults, OtherBitsInASecondRunFailTheSelfTest) {
   if (!device()) return;
-  const auto unsteady = faulty_device([](Api& api) {
-    static const auto read = api.read_buffer;
-    api.read_buffer = [](Queue queue, Buffer buffer, uint32_t, size_t offset, size_t bytes,
-                         void* to, uint32_t waits, const Event* wait_for, Event* event) -> Status {
-      static int reads = 0;
-      const Status status =
-          read(queue, buffer, /*blocking=*/1, offset, bytes, to, waits, wait_for, event);
-      auto* const first = static_cast<float*>(to);
-      if (++reads % 3 == 0) *first = std::nextafter(*first, 1e9f);
-      return status;
-    };
-  });
+  const auto unsteady = device_that_reads<[](float* values, size_t) {
+    static int reads = 0;
+    if (++reads % 3 == 0) *values = std::nextafter(*values, 1e9f);
+  }>();
   const std::string problem = self_test(*unsteady);
   EXPECT_NE(problem.find("a second run gives other bits"), std::string::npos) << problem;
 }
@@ -508,18 +506,11 @@ TEST(OpenClFaults, OtherBitsInASecondRunFailTheSelfTest) {
 // A wrong gradient that is small compared with the loss.
 TEST(OpenClFaults, AWrongSmallGradientFailsTheSelfTest) {
   if (!device()) return;
-  const auto wrong = faulty_device([](Api& api) {
-    static const auto read = api.read_buffer;
-    api.read_buffer = [](Queue queue, Buffer buffer, uint32_t, size_t offset, size_t bytes,
-                         void* to, uint32_t waits, const Event* wait_for, Event* event) -> Status {
-      const Status status =
-          read(queue, buffer, /*blocking=*/1, offset, bytes, to, waits, wait_for, event);
-      auto* const values = static_cast<float*>(to);
-      for (size_t i = 0; bytes > 4 && i < bytes / 4; ++i)  // gradients
-        if (std::fabs(values[i]) < 2e-2f) values[i] *= 1.01f;
-      return status;
-    };
-  });
+  constexpr auto change_gradients = [](float* values, size_t count) {
+    for (size_t i = 0; count > 1 && i < count; ++i)  // the loss is one value
+      if (std::fabs(values[i]) < 2e-2f) values[i] *= 1.01f;
+  };
+  const auto wrong = device_that_reads<change_gradients>();
   const std::string problem = self_test(*wrong);
   EXPECT_NE(problem.find("of the gradient of '"), std::string::npos) << problem;
 }

@@ -234,8 +234,8 @@ threads = 1
         << error;
 }
 
-// What runs is logged and summarised. A named algorithm or reduction that another key replaces is
-// named in one warning with that key.
+// The log and the summary name the exchange that runs. If another key replaces a named algorithm or
+// reduction, one warning names both.
 TEST_F(StrategyTest, NamesTheExchangeThatRuns) {
   struct Case {
     std::string keys, path;

@@ -4,8 +4,8 @@
 // x is rounded to integers from -127 to 127, so that sums of products of codes are exact. If each
 // row of the matrix has a single scale of 8 bits, each row of x has one scale, too, and the sum
 // over the whole row is exact (int8_product.h). Otherwise each block of 32 elements of x has its
-// own scale. One thread computes each output from one row, so the bits depend neither on the number
-// of threads nor on other rows.
+// own scale. One thread computes each output from one row, so neither the number of threads nor
+// other rows change its bits.
 #pragma once
 
 #include <cstddef>
