@@ -87,10 +87,10 @@ Facts facts_of(const TrainerOptions& options) {
 Facts facts_of(const FitOptions& options) {
   const auto& [batch_size, keep_last_batch, epochs, steps, augment, loader_threads, validation,
                enclosing_weights, mistakes, files, others, target_accuracy, patience, max_seconds,
-               best_by, noise_every, checkpoints, identity, save_every, keep_last, checkpoint_copies,
-               before_copying, resume, gather_network, timeline, before_leading, after_leading,
-               before_membership, before_save, while_testing, after_step, after_epoch,
-               before_following, after_trace] = options;
+               best_by, noise_every, checkpoints, identity, save_every, keep_last,
+               checkpoint_copies, before_copying, resume, gather_network, timeline, before_leading,
+               after_leading, before_membership, before_save, while_testing, after_step,
+               after_epoch, before_following, after_trace] = options;
   // Only worker 0 reads and writes checkpoints. Results of callbacks are shared with all workers.
   may_differ(loader_threads, enclosing_weights, files, before_copying, checkpoints, identity,
              keep_last, resume, before_leading, after_leading, before_membership, before_save,

@@ -125,7 +125,7 @@ HWY_INLINE void compute_tile(const PanelProduct& p, int64_t row, int64_t column,
 // pointers of compute_tile, which costs it a tenth of its speed.
 template <int kRows, int kVectors>
 HWY_NOINLINE void compute_cut_tile(const PanelProduct& p, int64_t row, int64_t column,
-                                 const float* panel) {
+                                   const float* panel) {
   const D d;
   const float* a[kRows];
   V sum[kRows][kVectors];
